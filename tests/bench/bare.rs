@@ -24,10 +24,17 @@ impl Bare {
     /// Starts this program a second time as the bare server.
     pub(crate) fn start() -> Result<Self> {
         let program = std::env::current_exe().context("find this program")?;
-        let mut child = Command::new(program).arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program)
+            .arg(ARGUMENT)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("read its output")?).read_line(&mut line)?;
-        Ok(Self { child, url: line.trim().to_owned() })
+        Ok(Self {
+            child,
+            url: line.trim().to_owned(),
+        })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -48,15 +55,18 @@ pub(crate) fn serve() -> Result<()> {
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
         std::process::exit(0);
     });
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        println!("http://{}", listener.local_addr()?);
-        let router = Router::new()
-            .route("/echo", any(async |Json(value): Json<Value>| Json(value)))
-            .route("/slow/20", any(async || slow(20).await))
-            .route("/slow/1000", any(async || slow(1000).await));
-        Ok(axum::serve(listener, router).await?)
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+            println!("http://{}", listener.local_addr()?);
+            let router = Router::new()
+                .route("/echo", any(async |Json(value): Json<Value>| Json(value)))
+                .route("/slow/20", any(async || slow(20).await))
+                .route("/slow/1000", any(async || slow(1000).await));
+            Ok(axum::serve(listener, router).await?)
+        })
 }
 
 /// Responds after a delay, as a slow provider does.

@@ -36,23 +36,48 @@ pub(crate) struct Round {
 
 impl Target {
     /// Builds a POST of JSON.
-    pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str, pid: u32) -> Result<Self> {
-        let address = url.trim_start_matches("http://").parse().with_context(|| format!("read the address {url}"))?;
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    pub(crate) fn post(
+        url: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+        pid: u32,
+    ) -> Result<Self> {
+        let address = url
+            .trim_start_matches("http://")
+            .parse()
+            .with_context(|| format!("read the address {url}"))?;
+        let headers: String = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
         let length = body.len();
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
         );
-        Ok(Self { address, request: request.into_bytes(), pid })
+        Ok(Self {
+            address,
+            request: request.into_bytes(),
+            pid,
+        })
     }
 
     /// Sends requests on `connections` connections for the given time.
     pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
-        let sockets = try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
+        let sockets =
+            try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
         let (begun, cpu) = (Instant::now(), processor_time(self.pid)?);
         let end = begun + time;
-        let all = try_join_all(sockets.into_iter().map(|socket| socket.repeat(&self.request, end))).await?;
-        let (took, cpu) = (begun.elapsed(), processor_time(self.pid)?.saturating_sub(cpu));
+        let all = try_join_all(
+            sockets
+                .into_iter()
+                .map(|socket| socket.repeat(&self.request, end)),
+        )
+        .await?;
+        let (took, cpu) = (
+            begun.elapsed(),
+            processor_time(self.pid)?.saturating_sub(cpu),
+        );
         let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
         latencies.sort_unstable();
         ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");
@@ -62,7 +87,12 @@ impl Target {
         };
         let requests = latencies.len();
         let per_second = requests as f64 / took.as_secs_f64();
-        Ok(Round { per_second, p50: at(0.5), p99: at(0.99), cpu: cpu / requests as u32 })
+        Ok(Round {
+            per_second,
+            p50: at(0.5),
+            p99: at(0.99),
+            cpu: cpu / requests as u32,
+        })
     }
 
     /// Sends `requests` requests in total.
@@ -86,9 +116,14 @@ struct Connection {
 
 impl Connection {
     async fn open(address: SocketAddr) -> Result<Self> {
-        let socket = TcpStream::connect(address).await.with_context(|| format!("connect to {address}"))?;
+        let socket = TcpStream::connect(address)
+            .await
+            .with_context(|| format!("connect to {address}"))?;
         socket.set_nodelay(true)?;
-        Ok(Self { socket, answer: Vec::with_capacity(128 << 10) })
+        Ok(Self {
+            socket,
+            answer: Vec::with_capacity(128 << 10),
+        })
     }
 
     /// Repeats the request until the end time and returns the latencies in nanoseconds.
@@ -109,23 +144,37 @@ impl Connection {
         self.answer.clear();
         let mut length = None;
         while length.is_none_or(|length| self.answer.len() < length) {
-            ensure!(self.socket.read_buf(&mut self.answer).await? > 0, "the server closed the connection");
+            ensure!(
+                self.socket.read_buf(&mut self.answer).await? > 0,
+                "the server closed the connection"
+            );
             if length.is_none() {
                 length = whole_length(&self.answer)?;
             }
         }
         let ok = self.answer.starts_with(b"HTTP/1.1 200");
-        ensure!(ok, "the server answered {}", String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)]));
+        ensure!(
+            ok,
+            "the server answered {}",
+            String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)])
+        );
         Ok(())
     }
 }
 
 /// Returns the length of head and body; none while the head is incomplete.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
-    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
     let head = std::str::from_utf8(&answer[..end])?;
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let length: usize = length.with_context(|| format!("no length in {head}"))?.trim().parse()?;
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length
+        .with_context(|| format!("no length in {head}"))?
+        .trim()
+        .parse()?;
     Ok(Some(end + 4 + length))
 }
 

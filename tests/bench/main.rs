@@ -51,11 +51,17 @@ struct Options {
 }
 
 fn main() -> Result<()> {
-    if std::env::args().nth(1).is_some_and(|argument| argument == bare::ARGUMENT) {
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|argument| argument == bare::ARGUMENT)
+    {
         return bare::serve();
     }
     let options = Options::parse();
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(options))
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(run(options))
 }
 
 struct Bench {
@@ -65,7 +71,11 @@ struct Bench {
 }
 
 async fn run(options: Options) -> Result<()> {
-    let mut bench = Bench { bare: Bare::start()?, lines: Vec::new(), options };
+    let mut bench = Bench {
+        bare: Bare::start()?,
+        lines: Vec::new(),
+        options,
+    };
     let begun = Instant::now();
     if !bench.options.json {
         println!("{}", report::heading());
@@ -108,15 +118,25 @@ fn setup() -> Setup {
 
 /// Reads the component, built with the SDK, that returns its arguments.
 fn echo_component() -> Result<Vec<u8>> {
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/components/echo/dist/echo.wasm"));
-    std::fs::read(&root)
-        .with_context(|| format!("read {}: `toolkit build tests/components/echo` first", root.display()))
+    let root = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/components/echo/dist/echo.wasm"
+    ));
+    std::fs::read(&root).with_context(|| {
+        format!(
+            "read {}: `toolkit build tests/components/echo` first",
+            root.display()
+        )
+    })
 }
 
 async fn serving_echo(setup: Setup) -> Result<Host> {
     let host = setup.start().await;
     let component = echo_component()?;
-    host.as_org().put("/toolkits/echo/versions/20261121_00", component).await.expect(201);
+    host.as_org()
+        .put("/toolkits/echo/versions/20261121_00", component)
+        .await
+        .expect(201);
     Ok(host)
 }
 
@@ -151,13 +171,21 @@ impl Bench {
     }
 
     /// Measures both sides alternately and returns the best round of each.
-    async fn beside(&self, bare: &Target, ours: &Target, connections: usize) -> Result<(Round, Round)> {
+    async fn beside(
+        &self,
+        bare: &Target,
+        ours: &Target,
+        connections: usize,
+    ) -> Result<(Round, Round)> {
         let (mut best_bare, mut best_ours) = (None, None);
         for _ in 0..self.options.rounds {
             best_bare = better(best_bare, bare.round(connections, ROUND).await?);
             best_ours = better(best_ours, ours.round(connections, ROUND).await?);
         }
-        Ok((best_bare.context("no round")?, best_ours.context("no round")?))
+        Ok((
+            best_bare.context("no round")?,
+            best_ours.context("no round")?,
+        ))
     }
 
     async fn small_calls(&mut self) -> Result<()> {
@@ -171,7 +199,9 @@ impl Bench {
             // instead.
             let goal = if connections == 1 { 0.0 } else { 0.45 };
             let ratio = Verdict::at_least("b/a", b.per_second / a.per_second, goal);
-            self.tell(Line::of("b", "execute: key, schema, sandbox, log", connections, &b).with(ratio));
+            self.tell(
+                Line::of("b", "execute: key, schema, sandbox, log", connections, &b).with(ratio),
+            );
             let cpu = b.cpu.as_nanos() as f64 / 1000.0;
             self.tell(Line::verdict(
                 "b",
@@ -180,7 +210,11 @@ impl Bench {
             ));
             if connections == 1 {
                 let added = b.p50.saturating_sub(a.p50).as_nanos() as f64 / 1000.0;
-                self.tell(Line::verdict("b", "added to the median", Verdict::at_most("µs", added, 80.0)));
+                self.tell(Line::verdict(
+                    "b",
+                    "added to the median",
+                    Verdict::at_most("µs", added, 80.0),
+                ));
             }
         }
         Ok(())
@@ -191,7 +225,9 @@ impl Bench {
     async fn full_house(&mut self) -> Result<()> {
         let mut host = serving_echo(setup()).await?;
         let mut published = 1;
-        let alone = self.beside(&self.bare(&call(&small()))?, &echo(&host, &small())?, 8).await?;
+        let alone = self
+            .beside(&self.bare(&call(&small()))?, &echo(&host, &small())?, 8)
+            .await?;
         let (most, logs) = (self.options.toolkits, self.options.logs);
         let mut steps = vec![1, 100, most];
         steps.dedup();
@@ -201,15 +237,25 @@ impl Bench {
             if count > published {
                 let each = begun.elapsed() / u32::try_from(count - published)?;
                 let what = format!("publishing, each of {}", count - published);
-                self.tell(Line::verdict("d", what, Verdict::at_most("ms", each.as_secs_f64() * 1e3, 120.0)));
+                self.tell(Line::verdict(
+                    "d",
+                    what,
+                    Verdict::at_most("ms", each.as_secs_f64() * 1e3, 120.0),
+                ));
             }
             published = published.max(count);
             host = self.start_again(host, count).await?;
         }
         if self.wants("c") {
-            self.crowded(&host, &alone, &format!("{most} toolkits")).await?;
+            self.crowded(&host, &alone, &format!("{most} toolkits"))
+                .await?;
             echo(&host, &small())?.times(32, logs).await?;
-            self.crowded(&host, &alone, &format!("{most} toolkits, {logs} log records")).await?;
+            self.crowded(
+                &host,
+                &alone,
+                &format!("{most} toolkits, {logs} log records"),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -238,18 +284,32 @@ impl Bench {
         let took = begun.elapsed().as_secs_f64();
         let resident = host.footprint().resident_kib as f64 / 1024.0;
         let what = |text: &str| format!("{text}, {count} toolkits");
-        self.tell(Line::verdict("d", what("start to first answer"), Verdict::at_most("s", took, 1.0)));
-        self.tell(Line::verdict("d", what("resident memory"), Verdict::at_most("MB", resident, 150.0)));
+        self.tell(Line::verdict(
+            "d",
+            what("start to first answer"),
+            Verdict::at_most("s", took, 1.0),
+        ));
+        self.tell(Line::verdict(
+            "d",
+            what("resident memory"),
+            Verdict::at_most("MB", resident, 150.0),
+        ));
         Ok(host)
     }
 
     async fn crowded(&mut self, host: &Host, alone: &(Round, Round), what: &str) -> Result<()> {
-        let (bare, ours) = self.beside(&self.bare(&call(&small()))?, &echo(host, &small())?, 8).await?;
+        let (bare, ours) = self
+            .beside(&self.bare(&call(&small()))?, &echo(host, &small())?, 8)
+            .await?;
         // The comparison uses the bare handler at the same time, because the speed of the machine
         // varies.
         let now = ours.per_second / bare.per_second;
         let before = alone.1.per_second / alone.0.per_second;
-        self.tell(Line::of("c", what, 8, &ours).with(Verdict::at_least("of b", now / before, 0.95)));
+        self.tell(Line::of("c", what, 8, &ours).with(Verdict::at_least(
+            "of b",
+            now / before,
+            0.95,
+        )));
         Ok(())
     }
 
@@ -266,13 +326,30 @@ impl Bench {
     }
 
     async fn waiting_calls(&mut self) -> Result<()> {
-        let host = setup().with("net.rewrite", format!("https://api.example.com={}", self.bare.url)).start().await;
+        let host = setup()
+            .with(
+                "net.rewrite",
+                format!("https://api.example.com={}", self.bare.url),
+            )
+            .start()
+            .await;
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
         let component = std::fs::read(kept).with_context(|| format!("read {kept}"))?;
-        host.as_org().put("/toolkits/abi/versions/20261121_00", component).await.expect(201);
-        host.as_project().connect("abi", "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+        host.as_org()
+            .put("/toolkits/abi/versions/20261121_00", component)
+            .await
+            .expect(201);
+        host.as_project()
+            .connect(
+                "abi",
+                "API_KEY",
+                "default",
+                json!({ "api_key": "k-0123456789" }),
+            )
+            .await;
         for (milliseconds, goal) in [(20, 300.0), (1_000, 300.0)] {
-            let arguments = json!({ "url": format!("https://api.example.com/slow/{milliseconds}") });
+            let arguments =
+                json!({ "url": format!("https://api.example.com/slow/{milliseconds}") });
             let headers = [("x-api-key", host.project_key.as_str())];
             let path = "/api/v3/tools/execute/ABI_FETCH";
             let target = Target::post(&host.url, path, &headers, &call(&arguments), host.pid())?;
@@ -282,21 +359,35 @@ impl Bench {
             let (round, peak) = futures::join!(target.round(500, time), peak(&host, time));
             let each = peak.saturating_sub(before) as f64 / 500.0;
             let what = format!("500 in flight over {milliseconds} ms");
-            self.tell(Line::of("f", what, 500, &round?).with(Verdict::at_most("KiB a call", each, goal)));
+            self.tell(Line::of("f", what, 500, &round?).with(Verdict::at_most(
+                "KiB a call",
+                each,
+                goal,
+            )));
         }
         Ok(())
     }
 }
 
 fn better(best: Option<Round>, round: Round) -> Option<Round> {
-    let cpu = best.as_ref().map_or(round.cpu, |best| best.cpu.min(round.cpu));
-    let best = best.filter(|best| best.per_second > round.per_second).unwrap_or(round);
+    let cpu = best
+        .as_ref()
+        .map_or(round.cpu, |best| best.cpu.min(round.cpu));
+    let best = best
+        .filter(|best| best.per_second > round.per_second)
+        .unwrap_or(round);
     Some(Round { cpu, ..best })
 }
 
 fn echo(host: &Host, arguments: &Value) -> Result<Target> {
     let headers = [("x-api-key", host.project_key.as_str())];
-    Target::post(&host.url, "/api/v3/tools/execute/ECHO_SAY", &headers, &call(arguments), host.pid())
+    Target::post(
+        &host.url,
+        "/api/v3/tools/execute/ECHO_SAY",
+        &headers,
+        &call(arguments),
+        host.pid(),
+    )
 }
 
 /// Publishes toolkits that differ only in their manifest, two at a time. They are small, so that
@@ -316,7 +407,10 @@ async fn publish(host: &Host, numbers: std::ops::Range<usize>) -> Result<()> {
             Ok(())
         }
     });
-    stream::iter(publishing).buffer_unordered(2).try_collect().await
+    stream::iter(publishing)
+        .buffer_unordered(2)
+        .try_collect()
+        .await
 }
 
 /// Returns the largest resident memory observed during this time, in KiB.

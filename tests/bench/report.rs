@@ -37,22 +37,46 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     pub(crate) fn at_least(name: &'static str, value: f64, goal: f64) -> Self {
-        Self { name, value, goal, met: value >= goal }
+        Self {
+            name,
+            value,
+            goal,
+            met: value >= goal,
+        }
     }
 
     pub(crate) fn at_most(name: &'static str, value: f64, goal: f64) -> Self {
-        Self { name, value, goal, met: value <= goal }
+        Self {
+            name,
+            value,
+            goal,
+            met: value <= goal,
+        }
     }
 
     fn text(&self) -> String {
-        let (sign, met) =
-            (if self.met == (self.value >= self.goal) { "≥" } else { "≤" }, if self.met { "" } else { "  missed" });
-        format!("{} {:.2} (goal {sign} {}){met}", self.name, self.value, self.goal)
+        let (sign, met) = (
+            if self.met == (self.value >= self.goal) {
+                "≥"
+            } else {
+                "≤"
+            },
+            if self.met { "" } else { "  missed" },
+        );
+        format!(
+            "{} {:.2} (goal {sign} {}){met}",
+            self.name, self.value, self.goal
+        )
     }
 }
 
 impl Line {
-    pub(crate) fn of(part: &'static str, what: impl Into<String>, connections: usize, round: &Round) -> Self {
+    pub(crate) fn of(
+        part: &'static str,
+        what: impl Into<String>,
+        connections: usize,
+        round: &Round,
+    ) -> Self {
         let micros = |time: Duration| Some(time.as_micros() as u64);
         Self {
             part,
@@ -72,12 +96,20 @@ impl Line {
     }
 
     pub(crate) fn verdict(part: &'static str, what: impl Into<String>, result: Verdict) -> Self {
-        Self { part, what: what.into(), result: Some(result), ..Self::default() }
+        Self {
+            part,
+            what: what.into(),
+            result: Some(result),
+            ..Self::default()
+        }
     }
 }
 
 pub(crate) fn heading() -> String {
-    format!("{:4}{:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}", "", "", "conn", "req/s", "p50 µs", "p99 µs", "CPU µs", "result")
+    format!(
+        "{:4}{:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}",
+        "", "", "conn", "req/s", "p50 µs", "p99 µs", "CPU µs", "result"
+    )
 }
 
 pub(crate) fn row(line: &Line) -> String {
@@ -86,11 +118,13 @@ pub(crate) fn row(line: &Line) -> String {
         "({}) {:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}",
         line.part,
         line.what,
-        line.connections.map_or(String::new(), |count| count.to_string()),
+        line.connections
+            .map_or(String::new(), |count| count.to_string()),
         number(line.requests_per_second),
         number(line.p50_us),
         number(line.p99_us),
-        line.cpu_us.map_or(String::new(), |value| format!("{value:.1}")),
+        line.cpu_us
+            .map_or(String::new(), |value| format!("{value:.1}")),
         line.result.as_ref().map_or(String::new(), Verdict::text),
     )
 }

@@ -7,7 +7,10 @@
 
 use serde_json::{Value, json};
 use wasm_encoder::{Alias, ComponentExportKind, ComponentSection};
-use wasmparser::{ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, Parser, Payload};
+use wasmparser::{
+    ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, Parser,
+    Payload,
+};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -46,10 +49,14 @@ pub const NUMBER: &str = include_str!("number.wat");
 
 /// Import lines by name.
 pub mod imports {
-    pub const LOG: &str = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
-    pub const NOW: &str = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
-    pub const SLEEP: &str = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
-    pub const RANDOM: &str = r#"(import "toolhost:toolkit/random@1.0.0" "bytes" (func $random (param i32 i32)))"#;
+    pub const LOG: &str =
+        r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
+    pub const NOW: &str =
+        r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
+    pub const SLEEP: &str =
+        r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    pub const RANDOM: &str =
+        r#"(import "toolhost:toolkit/random@1.0.0" "bytes" (func $random (param i32 i32)))"#;
     pub const SEND: &str = r#"(import "toolhost:toolkit/http@1.0.0" "send" (func $send
         (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
 }
@@ -144,7 +151,15 @@ impl Guest<'_> {
     /// If the text does not parse.
     #[must_use]
     pub fn module(&self) -> Vec<u8> {
-        let Self { imports, memory, items, execute, realloc, post_return, .. } = self;
+        let Self {
+            imports,
+            memory,
+            items,
+            execute,
+            realloc,
+            post_return,
+            ..
+        } = self;
         let skeleton = include_str!("guest.wat");
         let text = skeleton
             .replace(";;IMPORTS", imports)
@@ -164,16 +179,29 @@ impl Guest<'_> {
     pub fn component(&self) -> Vec<u8> {
         let mut contract = CONTRACT.to_owned();
         if let Some((packages, items)) = self.foreign {
-            contract = contract.replace("    export entry;\n", &format!("    {items}\n    export entry;\n"));
+            contract = contract.replace(
+                "    export entry;\n",
+                &format!("    {items}\n    export entry;\n"),
+            );
             contract.push_str(packages);
         }
         let mut resolve = Resolve::default();
-        let package = resolve.push_str("toolkit.wit", &contract).expect("the contract is valid WIT");
-        let world = resolve.select_world(&[package], Some("toolkit")).expect("the contract has its world");
+        let package = resolve
+            .push_str("toolkit.wit", &contract)
+            .expect("the contract is valid WIT");
+        let world = resolve
+            .select_world(&[package], Some("toolkit"))
+            .expect("the contract has its world");
         let mut module = self.module();
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata can be written");
-        let encoder = ComponentEncoder::default().module(&module).expect("the module fits the contract");
-        encoder.validate(false).encode().expect("the module becomes a component")
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+            .expect("metadata can be written");
+        let encoder = ComponentEncoder::default()
+            .module(&module)
+            .expect("the module fits the contract");
+        encoder
+            .validate(false)
+            .encode()
+            .expect("the module becomes a component")
     }
 }
 
@@ -250,7 +278,11 @@ fn without_manifest(component: Vec<u8>) -> Vec<u8> {
             let content = custom.range();
             // An id and a length precede the content.
             let header = 1 + leb128(content.len()).len();
-            return [&component[..content.start - header], &component[content.end..]].concat();
+            return [
+                &component[..content.start - header],
+                &component[content.end..],
+            ]
+            .concat();
         }
     }
     component
@@ -261,7 +293,10 @@ fn outermost(component: &[u8]) -> Vec<Payload<'_>> {
     let mut depth = 0;
     let mut found = Vec::new();
     for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
-        let nested = matches!(payload, Payload::ModuleSection { .. } | Payload::ComponentSection { .. });
+        let nested = matches!(
+            payload,
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. }
+        );
         let end = matches!(payload, Payload::End(_));
         if depth == 0 {
             found.push(payload);
@@ -320,7 +355,10 @@ pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
 pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
     // Both start with the import of the contract's types, as every toolkit does.
     let echo = Guest::echo().component();
-    let imports = outermost(&echo).iter().filter_map(Payload::as_section).find(|(id, _)| *id == 10);
+    let imports = outermost(&echo)
+        .iter()
+        .filter_map(Payload::as_section)
+        .find(|(id, _)| *id == 10);
     let (_, imports) = imports.expect("a toolkit imports the types of the contract");
     let mut component = echo[..imports.end].to_vec();
     append(&mut component, 4, other);
@@ -328,10 +366,20 @@ pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
     let mut instances = wasm_encoder::ComponentInstanceSection::new();
     let instance = |name, index| (name, ComponentExportKind::Instance, index);
     instances.instantiate(0, [("", ComponentExportKind::Instance, 0); 0]);
-    instances.instantiate(1, [instance("toolhost:toolkit/types@1.0.0", 0), instance(name, 1)]);
+    instances.instantiate(
+        1,
+        [
+            instance("toolhost:toolkit/types@1.0.0", 0),
+            instance(name, 1),
+        ],
+    );
     instances.append_to_component(&mut component);
     let mut aliases = wasm_encoder::ComponentAliasSection::new();
-    aliases.alias(Alias::InstanceExport { instance: 2, kind: ComponentExportKind::Instance, name: ENTRY });
+    aliases.alias(Alias::InstanceExport {
+        instance: 2,
+        kind: ComponentExportKind::Instance,
+        name: ENTRY,
+    });
     aliases.append_to_component(&mut component);
     let mut exports = wasm_encoder::ComponentExportSection::new();
     exports.export(ENTRY, ComponentExportKind::Instance, 3, None);
@@ -340,7 +388,10 @@ pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
 }
 
 fn modules(component: &[u8]) -> usize {
-    outermost(component).iter().filter(|payload| matches!(payload, Payload::ModuleSection { .. })).count()
+    outermost(component)
+        .iter()
+        .filter(|payload| matches!(payload, Payload::ModuleSection { .. }))
+        .count()
 }
 
 /// Returns the number of component-level types that the outermost component has defined, imported,
@@ -349,16 +400,30 @@ fn component_types(component: &[u8]) -> usize {
     let count = |payload| match payload {
         Payload::ComponentTypeSection(types) => types.count() as usize,
         Payload::ComponentImportSection(imports) => {
-            let types = |import: &wasmparser::ComponentImport<'_>| matches!(import.ty, ComponentTypeRef::Type(_));
-            imports.into_iter().filter_map(Result::ok).filter(types).count()
+            let types = |import: &wasmparser::ComponentImport<'_>| {
+                matches!(import.ty, ComponentTypeRef::Type(_))
+            };
+            imports
+                .into_iter()
+                .filter_map(Result::ok)
+                .filter(types)
+                .count()
         }
         Payload::ComponentExportSection(exports) => {
-            let types = |export: &wasmparser::ComponentExport<'_>| export.kind == ComponentExternalKind::Type;
-            exports.into_iter().filter_map(Result::ok).filter(types).count()
+            let types = |export: &wasmparser::ComponentExport<'_>| {
+                export.kind == ComponentExternalKind::Type
+            };
+            exports
+                .into_iter()
+                .filter_map(Result::ok)
+                .filter(types)
+                .count()
         }
-        Payload::ComponentAliasSection(aliases) => {
-            aliases.into_iter().filter_map(Result::ok).filter(is_type_alias).count()
-        }
+        Payload::ComponentAliasSection(aliases) => aliases
+            .into_iter()
+            .filter_map(Result::ok)
+            .filter(is_type_alias)
+            .count(),
         _ => 0,
     };
     outermost(component).into_iter().map(count).sum()
@@ -408,6 +473,9 @@ mod tests {
     #[test]
     fn new_manifest_replaces_the_previous_one() {
         let once = with_manifest(Guest::echo().component(), &manifest("x"));
-        assert_eq!(with_manifest(with_manifest(once.clone(), &manifest("y")), &manifest("x")), once);
+        assert_eq!(
+            with_manifest(with_manifest(once.clone(), &manifest("y")), &manifest("x")),
+            once
+        );
     }
 }

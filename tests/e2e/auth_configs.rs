@@ -16,31 +16,78 @@ async fn made_read_listed_and_deleted() {
         (&read["name"], &read["auth_scheme"], &read["type"]),
         (&"mine".into(), &"API_KEY".into(), &"custom".into())
     );
-    assert_eq!((&read["status"], &read["no_of_connections"]), (&"ENABLED".into(), &0.into()));
+    assert_eq!(
+        (&read["status"], &read["no_of_connections"]),
+        (&"ENABLED".into(), &0.into())
+    );
     assert_eq!(read["is_service_managed"], false);
-    let list = project.get(&format!("/auth_configs?toolkit_slug={}", given::keyed().await)).await.expect(200);
-    assert_eq!((&list["items"][0]["id"], &list["total_items"]), (&id.into(), &1.into()));
+    let list = project
+        .get(&format!(
+            "/auth_configs?toolkit_slug={}",
+            given::keyed().await
+        ))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&list["items"][0]["id"], &list["total_items"]),
+        (&id.into(), &1.into())
+    );
     project.delete(&path).await.expect(200);
     project.get(&path).await.expect(404).assert_envelope();
     project.delete(&path).await.expect(404);
-    assert_eq!(project.get("/auth_configs").await.expect(200)["items"], json!([]));
+    assert_eq!(
+        project.get("/auth_configs").await.expect(200)["items"],
+        json!([])
+    );
 }
 
 #[tokio::test]
 async fn a_disabled_config_hides_and_starts_no_connections() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project.post("/connected_accounts", &given::account(&id, "amy", &harness::secret())).await.expect(201);
-    project.patch(&format!("/auth_configs/{id}/DISABLED"), &json!({})).await.expect(200);
-    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
-    assert_eq!(project.get("/auth_configs?show_disabled=true").await.expect(200)["items"][0]["status"], "DISABLED");
-    let refused = project.post("/connected_accounts", &given::account(&id, "bob", &harness::secret())).await;
+    project
+        .post(
+            "/connected_accounts",
+            &given::account(&id, "amy", &harness::secret()),
+        )
+        .await
+        .expect(201);
+    project
+        .patch(&format!("/auth_configs/{id}/DISABLED"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        project.get("/auth_configs").await.expect(200)["total_items"],
+        0
+    );
+    assert_eq!(
+        project
+            .get("/auth_configs?show_disabled=true")
+            .await
+            .expect(200)["items"][0]["status"],
+        "DISABLED"
+    );
+    let refused = project
+        .post(
+            "/connected_accounts",
+            &given::account(&id, "bob", &harness::secret()),
+        )
+        .await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
     let accounts = project.get("/connected_accounts").await.expect(200);
     assert_eq!(accounts["items"][0]["auth_config"]["is_disabled"], true);
-    project.patch(&format!("/auth_configs/{id}/ENABLED"), &json!({})).await.expect(200);
-    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 1);
-    project.patch(&format!("/auth_configs/{id}/ASLEEP"), &json!({})).await.expect(400);
+    project
+        .patch(&format!("/auth_configs/{id}/ENABLED"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        project.get("/auth_configs").await.expect(200)["total_items"],
+        1
+    );
+    project
+        .patch(&format!("/auth_configs/{id}/ASLEEP"), &json!({}))
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -56,14 +103,26 @@ async fn unsupported_auth_scheme_is_refused() {
     };
     let slug = given::keyed().await.to_owned();
     let custom = |scheme: &str| json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
-    assert_eq!(create(slug.clone(), Value::Null).await.expect(400)["error"]["code"], 306);
+    assert_eq!(
+        create(slug.clone(), Value::Null).await.expect(400)["error"]["code"],
+        306
+    );
     create(slug.clone(), custom("BASIC")).await.expect(400);
     create(slug.clone(), custom("MAGIC")).await.expect(400);
     create(slug.clone(), custom("DCR_OAUTH")).await.expect(400);
     create(slug.clone(), custom("SAML")).await.expect(400);
-    create("no_such_toolkit".into(), custom("API_KEY")).await.expect(404).assert_envelope();
-    project.post("/auth_configs", &json!({ "toolkit": 7 })).await.expect(400);
-    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
+    create("no_such_toolkit".into(), custom("API_KEY"))
+        .await
+        .expect(404)
+        .assert_envelope();
+    project
+        .post("/auth_configs", &json!({ "toolkit": 7 }))
+        .await
+        .expect(400);
+    assert_eq!(
+        project.get("/auth_configs").await.expect(200)["total_items"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -78,24 +137,42 @@ async fn only_the_oauth_scheme_requires_a_client() {
     manifest["auth"].as_array_mut().unwrap().insert(0, flow);
     host.publish(Guest::fetch().component(), &manifest).await;
     let (project, slug) = (host.new_project().await, &manifest["slug"]);
-    let detail = project.get(&format!("/toolkits/{}", slug.as_str().unwrap())).await.expect(200);
-    let modes: Vec<_> = [0, 1].map(|place| detail["auth_config_details"][place]["mode"].clone()).into();
+    let detail = project
+        .get(&format!("/toolkits/{}", slug.as_str().unwrap()))
+        .await
+        .expect(200);
+    let modes: Vec<_> = [0, 1]
+        .map(|place| detail["auth_config_details"][place]["mode"].clone())
+        .into();
     assert_eq!(modes, ["OAUTH2", "API_KEY"]);
     let create = |scheme: &str| {
         let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
         json!({ "toolkit": { "slug": slug }, "auth_config": config })
     };
-    let refused = project.post("/auth_configs", &create("OAUTH2")).await.expect(400);
+    let refused = project
+        .post("/auth_configs", &create("OAUTH2"))
+        .await
+        .expect(400);
     assert!(refused.text.contains("client_id"), "{refused:?}");
-    project.post("/auth_configs", &create("API_KEY")).await.expect(201);
+    project
+        .post("/auth_configs", &create("API_KEY"))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
 async fn malformed_id_differs_from_unknown_id() {
     let project = Host::shared().await.new_project().await;
-    project.get("/auth_configs/ac_AAAAAAAAAAAA").await.expect(404);
+    project
+        .get("/auth_configs/ac_AAAAAAAAAAAA")
+        .await
+        .expect(404);
     for malformed in ["ac_short", "ca_AAAAAAAAAAAA", "7", "ac_AAAAAAAAAAA%21"] {
-        project.get(&format!("/auth_configs/{malformed}")).await.expect(400).assert_envelope();
+        project
+            .get(&format!("/auth_configs/{malformed}"))
+            .await
+            .expect(400)
+            .assert_envelope();
     }
 }
 
@@ -104,12 +181,24 @@ async fn active_accounts_are_counted() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
     for user in ["amy", "bob"] {
-        project.post("/connected_accounts", &given::account(&id, user, &harness::secret())).await.expect(201);
+        project
+            .post(
+                "/connected_accounts",
+                &given::account(&id, user, &harness::secret()),
+            )
+            .await
+            .expect(201);
     }
     let path = format!("/auth_configs/{id}");
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 2);
-    let first = project.get("/connected_accounts").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
-    project.delete(&format!("/connected_accounts/{first}")).await.expect(200);
+    let first = project.get("/connected_accounts").await.expect(200)["items"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    project
+        .delete(&format!("/connected_accounts/{first}"))
+        .await
+        .expect(200);
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 1);
 }
 
@@ -117,31 +206,67 @@ async fn active_accounts_are_counted() {
 async fn accounts_of_a_deleted_config_cannot_execute() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project.post("/connected_accounts", &given::account(&id, "default", &harness::secret())).await.expect(201);
-    project.delete(&format!("/auth_configs/{id}")).await.expect(200);
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 1);
+    project
+        .post(
+            "/connected_accounts",
+            &given::account(&id, "default", &harness::secret()),
+        )
+        .await
+        .expect(201);
+    project
+        .delete(&format!("/auth_configs/{id}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        1
+    );
     let tool = harness::guest::tool(given::keyed().await);
-    let refused = project.execute(&tool, json!({ "url": "https://api.example.com/echo/orphan" })).await;
+    let refused = project
+        .execute(
+            &tool,
+            json!({ "url": "https://api.example.com/echo/orphan" }),
+        )
+        .await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
 }
 
 #[tokio::test]
 async fn operator_word_is_used_in_every_identifier() {
-    let host = harness::host::Setup::new().with("operator_word", "acme").start().await;
+    let host = harness::host::Setup::new()
+        .with("operator_word", "acme")
+        .start()
+        .await;
     let manifest = harness::guest::manifest_with_key("worded", given::bearer());
-    host.publish(harness::Guest::echo().component(), &manifest).await;
+    host.publish(harness::Guest::echo().component(), &manifest)
+        .await;
     let project = host.as_project();
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let body = json!({ "toolkit": { "slug": "worded" }, "auth_config": config });
     let made = project.post("/auth_configs", &body).await.expect(201);
     assert_eq!(made["auth_config"]["is_acme_managed"], false);
     let managed = json!({ "toolkit": { "slug": "worded" }, "auth_config": { "type": "use_acme_managed_auth" } });
-    assert_eq!(project.post("/auth_configs", &managed).await.expect(400)["error"]["code"], 306);
+    assert_eq!(
+        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
+        306
+    );
     let found = |query: &'static str| {
         let project = project.clone();
-        async move { project.get(&format!("/auth_configs?{query}")).await.expect(200)["total_items"].clone() }
+        async move {
+            project
+                .get(&format!("/auth_configs?{query}"))
+                .await
+                .expect(200)["total_items"]
+                .clone()
+        }
     };
-    assert_eq!((found("is_acme_managed=true").await, found("is_acme_managed=false").await), (0.into(), 1.into()));
+    assert_eq!(
+        (
+            found("is_acme_managed=true").await,
+            found("is_acme_managed=false").await
+        ),
+        (0.into(), 1.into())
+    );
     let toolkit = project.get("/toolkits/worded").await.expect(200);
     assert!(
         toolkit.text.contains("acme_managed_auth_schemes") && !toolkit.text.contains("service_"),

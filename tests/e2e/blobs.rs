@@ -11,15 +11,27 @@ async fn restart_needs_only_the_bucket() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).start().await;
     let tool = given::echo(&host).await;
-    host.as_project().execute(&tool, json!({ "word": "kept" })).await.expect(200);
-    let objects = std::fs::read_dir(service.file("components")).unwrap().count();
+    host.as_project()
+        .execute(&tool, json!({ "word": "kept" }))
+        .await
+        .expect(200);
+    let objects = std::fs::read_dir(service.file("components"))
+        .unwrap()
+        .count();
     assert!(objects > 0, "the component lies in the bucket");
     let (setup, _) = host.terminate().await;
-    assert!(!setup.data().join("store/blobs").exists(), "nothing of it lies in the data directory");
+    assert!(
+        !setup.data().join("store/blobs").exists(),
+        "nothing of it lies in the data directory"
+    );
     // The compiled files are deleted, as on a new machine.
     std::fs::remove_dir_all(setup.data().join("compiled")).unwrap();
     let host = setup.start().await;
-    let answer = host.as_project().execute(&tool, json!({ "word": "found" })).await.expect(200);
+    let answer = host
+        .as_project()
+        .execute(&tool, json!({ "word": "found" }))
+        .await
+        .expect(200);
     assert_eq!(answer["data"]["word"], "found");
     assert!(!host.output().contains(bucket::SECRET_KEY));
 }
@@ -32,26 +44,54 @@ async fn bucket_outage_refuses_publishing_but_not_loaded_tools() {
     service.leave();
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::constant().component(), &manifest);
-    let refused = host.as_org().put(&guest::address(&manifest), bytes.clone()).await.expect(503);
+    let refused = host
+        .as_org()
+        .put(&guest::address(&manifest), bytes.clone())
+        .await
+        .expect(503);
     refused.assert_envelope();
     assert!(!refused.header("retry-after").is_empty());
-    assert!(refused.text.contains("bucket") && !refused.text.contains(&service.endpoint()), "{}", refused.text);
+    assert!(
+        refused.text.contains("bucket") && !refused.text.contains(&service.endpoint()),
+        "{}",
+        refused.text
+    );
     assert!(!host.output().contains(bucket::SECRET_KEY));
-    host.as_project().execute(&tool, json!({})).await.expect(200);
+    host.as_project()
+        .execute(&tool, json!({}))
+        .await
+        .expect(200);
     service.come_back();
-    host.as_org().put(&guest::address(&manifest), bytes).await.expect(201);
+    host.as_org()
+        .put(&guest::address(&manifest), bytes)
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
 async fn wrong_bucket_keys_are_reported_at_start() {
     let service = BucketService::start();
-    let setup = Setup::new().in_bucket(&service).with("s3.secret_access_key", harness::marked!("not-the-secret-"));
+    let setup = Setup::new()
+        .in_bucket(&service)
+        .with("s3.secret_access_key", harness::marked!("not-the-secret-"));
     let doctor = setup.command(&["doctor"]);
-    assert!(doctor.stdout.contains("refuses the credentials"), "{doctor:?}");
+    assert!(
+        doctor.stdout.contains("refuses the credentials"),
+        "{doctor:?}"
+    );
     let refused = setup.try_start().await.unwrap_err();
     assert_eq!(refused.code, Some(1));
-    assert!(refused.output.contains("refuses the credentials"), "{}", refused.output);
+    assert!(
+        refused.output.contains("refuses the credentials"),
+        "{}",
+        refused.output
+    );
     assert!(!refused.output.contains(harness::marked!("not-the-secret-")));
     let doctor = Setup::new().in_bucket(&service).command(&["doctor"]);
-    assert!(doctor.stdout.contains("can be listed, written, read and deleted in"), "{doctor:?}");
+    assert!(
+        doctor
+            .stdout
+            .contains("can be listed, written, read and deleted in"),
+        "{doctor:?}"
+    );
 }

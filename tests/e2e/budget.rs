@@ -7,7 +7,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use harness::{Answer, Client, Guest, Host, client::Body, guest, guest::imports, host::Setup, unique, wait_until};
+use harness::{
+    Answer, Client, Guest, Host, client::Body, guest, guest::imports, host::Setup, unique,
+    wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{
@@ -26,38 +29,122 @@ fn page() -> String {
 /// Test of each row: one in this file, or an existing test elsewhere if the test here would be
 /// slow.
 const ROWS: &[(&str, &str)] = &[
-    ("Request line", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Headers together", "tests/e2e/budget.rs request_head_limits_are_enforced"),
-    ("Headers", "tests/e2e/budget.rs request_head_limits_are_enforced"),
-    ("JSON body of an execution", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("JSON body of a request of one's own", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Bytes that it sends", "tests/e2e/proxy.rs invalid_proxy_body_is_refused"),
-    ("Any other JSON body", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Levels of a JSON body", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Characters of a query parameter", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Entries of a list in the query", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Tool slugs in the query", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Entries of a page", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs replayed_response_size_is_limited"),
-    ("Answers kept of a project in a day", "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept"),
-    ("Arrival of a body", "tests/e2e/budget.rs request_timeouts_are_enforced"),
-    ("Speed of a body, and of reading an answer, over five seconds", "tests/e2e/abuse/edge.rs trickling_body_is_cut"),
-    ("An operation", "tests/e2e/budget.rs request_timeouts_are_enforced"),
-    ("Waiting for a request, or for its head", "tests/e2e/budget.rs request_timeouts_are_enforced"),
-    ("Connections", "tests/e2e/budget.rs connection_limits_are_enforced"),
-    ("Connections from one address", "tests/e2e/budget.rs connection_limits_are_enforced"),
-    ("Requests at once", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
-    ("Requests of a project at once", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
-    ("Bodies of one address that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
-    ("Bodies of one project that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
-    ("Memory of bodies that are on their way", "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory"),
-    ("Waiting for a turn", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
+    (
+        "Request line",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Headers together",
+        "tests/e2e/budget.rs request_head_limits_are_enforced",
+    ),
+    (
+        "Headers",
+        "tests/e2e/budget.rs request_head_limits_are_enforced",
+    ),
+    (
+        "JSON body of an execution",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "JSON body of a request of one's own",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Bytes that it sends",
+        "tests/e2e/proxy.rs invalid_proxy_body_is_refused",
+    ),
+    (
+        "Any other JSON body",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Levels of a JSON body",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Characters of a query parameter",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Entries of a list in the query",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Tool slugs in the query",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Entries of a page",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Characters of an `Idempotency-Key`",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Answer kept for an `Idempotency-Key`",
+        "tests/e2e/budget.rs replayed_response_size_is_limited",
+    ),
+    (
+        "Answers kept of a project in a day",
+        "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept",
+    ),
+    (
+        "Arrival of a body",
+        "tests/e2e/budget.rs request_timeouts_are_enforced",
+    ),
+    (
+        "Speed of a body, and of reading an answer, over five seconds",
+        "tests/e2e/abuse/edge.rs trickling_body_is_cut",
+    ),
+    (
+        "An operation",
+        "tests/e2e/budget.rs request_timeouts_are_enforced",
+    ),
+    (
+        "Waiting for a request, or for its head",
+        "tests/e2e/budget.rs request_timeouts_are_enforced",
+    ),
+    (
+        "Connections",
+        "tests/e2e/budget.rs connection_limits_are_enforced",
+    ),
+    (
+        "Connections from one address",
+        "tests/e2e/budget.rs connection_limits_are_enforced",
+    ),
+    (
+        "Requests at once",
+        "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
+    ),
+    (
+        "Requests of a project at once",
+        "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
+    ),
+    (
+        "Bodies of one address that are on their way",
+        "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place",
+    ),
+    (
+        "Bodies of one project that are on their way",
+        "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place",
+    ),
+    (
+        "Memory of bodies that are on their way",
+        "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory",
+    ),
+    (
+        "Waiting for a turn",
+        "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
+    ),
     (
         "Requests of the organization in ten minutes",
         "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
-    ("Requests of a project in ten minutes", "tests/e2e/limits.rs project_rate_limit_protects_other_projects"),
+    (
+        "Requests of a project in ten minutes",
+        "tests/e2e/limits.rs project_rate_limit_protects_other_projects",
+    ),
     (
         "Requests with one key in ten minutes",
         "tests/e2e/limits.rs each_key_has_its_own_rate_limit",
@@ -70,8 +157,14 @@ const ROWS: &[(&str, &str)] = &[
         "Finishing what runs when the server stops",
         "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping",
     ),
-    ("Runs at once", "tests/e2e/budget.rs concurrent_run_limits_are_enforced"),
-    ("Runs of a project at once", "tests/e2e/budget.rs concurrent_run_limits_are_enforced"),
+    (
+        "Runs at once",
+        "tests/e2e/budget.rs concurrent_run_limits_are_enforced",
+    ),
+    (
+        "Runs of a project at once",
+        "tests/e2e/budget.rs concurrent_run_limits_are_enforced",
+    ),
     (
         "Runs of a project that compute for long",
         "tests/e2e/sandbox.rs busy_project_does_not_slow_other_projects",
@@ -84,57 +177,183 @@ const ROWS: &[(&str, &str)] = &[
         "Runs of a project that wait",
         "tests/e2e/overload.rs excess_runs_wait_or_are_refused",
     ),
-    ("Waiting for a place", "host/sandbox/src/admission.rs tenant_at_its_limit_waits_then_is_refused"),
+    (
+        "Waiting for a place",
+        "host/sandbox/src/admission.rs tenant_at_its_limit_waits_then_is_refused",
+    ),
     (
         "Result in an answer",
         "tests/e2e/large_results.rs large_result_is_a_file_with_expiring_link",
     ),
-    ("Memory of all runs", "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node"),
-    ("Memory", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Processor time", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
-    ("Time", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
-    ("Calls of host functions", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Result", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Lines of log", "tests/e2e/budget.rs log_line_limit_is_enforced"),
-    ("Log", "tests/e2e/sandbox.rs log_flood_is_truncated_with_a_marker"),
-    ("Outgoing requests", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Body of an outgoing request", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Body of an answer", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Bodies of all answers", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
-    ("Until a connection stands", "host/net/tests/client.rs what_does_not_answer_is_named"),
-    ("Until an answer begins", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
-    ("An outgoing request", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
-    ("Files that a run makes", "host/sandbox/src/host/blob.rs files_are_limited_in_number_and_size"),
-    ("Component", "tests/e2e/refused.rs component_just_over_the_limit_is_refused"),
-    ("Functions", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
-    ("Body of a function", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
-    ("Module instances", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
-    ("Memories", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
-    ("Tables", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
-    ("Elements of a table", "host/sandbox/src/limiter.rs tables_are_bounded_one_by_one_and_together"),
+    (
+        "Memory of all runs",
+        "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
+    ),
+    (
+        "Memory",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Processor time",
+        "tests/e2e/sandbox.rs each_hostile_guest_is_contained",
+    ),
+    (
+        "Time",
+        "tests/e2e/sandbox.rs each_hostile_guest_is_contained",
+    ),
+    (
+        "Calls of host functions",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Result",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Lines of log",
+        "tests/e2e/budget.rs log_line_limit_is_enforced",
+    ),
+    (
+        "Log",
+        "tests/e2e/sandbox.rs log_flood_is_truncated_with_a_marker",
+    ),
+    (
+        "Outgoing requests",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Body of an outgoing request",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Body of an answer",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Bodies of all answers",
+        "tests/e2e/budget.rs run_resource_limits_are_enforced",
+    ),
+    (
+        "Until a connection stands",
+        "host/net/tests/client.rs what_does_not_answer_is_named",
+    ),
+    (
+        "Until an answer begins",
+        "host/net/tests/client.rs an_exchange_is_bounded_in_time",
+    ),
+    (
+        "An outgoing request",
+        "host/net/tests/client.rs an_exchange_is_bounded_in_time",
+    ),
+    (
+        "Files that a run makes",
+        "host/sandbox/src/host/blob.rs files_are_limited_in_number_and_size",
+    ),
+    (
+        "Component",
+        "tests/e2e/refused.rs component_just_over_the_limit_is_refused",
+    ),
+    (
+        "Functions",
+        "tests/e2e/refused.rs compile_bombs_cost_the_server_little",
+    ),
+    (
+        "Body of a function",
+        "tests/e2e/refused.rs compile_bombs_cost_the_server_little",
+    ),
+    (
+        "Module instances",
+        "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly",
+    ),
+    (
+        "Memories",
+        "tests/e2e/sandbox.rs each_hostile_guest_is_contained",
+    ),
+    (
+        "Tables",
+        "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly",
+    ),
+    (
+        "Elements of a table",
+        "host/sandbox/src/limiter.rs tables_are_bounded_one_by_one_and_together",
+    ),
     (
         "Processor time for compiling",
         "tests/e2e/refused.rs compile_limits_stop_expensive_components",
     ),
-    ("Time for compiling", "tests/e2e/refused.rs compile_limits_stop_expensive_components"),
-    ("Memory for compiling", "tests/e2e/refused.rs compile_limits_stop_expensive_components"),
-    ("Manifest", "toolkit-sdk/manifest/src/problems/tests.rs a_manifest_is_at_most_eight_mebibytes"),
-    ("Tools", "toolkit-sdk/manifest/src/problems/tests.rs slugs_are_unique_and_counted"),
-    ("Description", "tests/e2e/budget.rs manifest_limits_are_enforced"),
+    (
+        "Time for compiling",
+        "tests/e2e/refused.rs compile_limits_stop_expensive_components",
+    ),
+    (
+        "Memory for compiling",
+        "tests/e2e/refused.rs compile_limits_stop_expensive_components",
+    ),
+    (
+        "Manifest",
+        "toolkit-sdk/manifest/src/problems/tests.rs a_manifest_is_at_most_eight_mebibytes",
+    ),
+    (
+        "Tools",
+        "toolkit-sdk/manifest/src/problems/tests.rs slugs_are_unique_and_counted",
+    ),
+    (
+        "Description",
+        "tests/e2e/budget.rs manifest_limits_are_enforced",
+    ),
     ("Schema", "tests/e2e/budget.rs manifest_limits_are_enforced"),
-    ("Levels of a schema", "tests/e2e/budget.rs manifest_limits_are_enforced"),
-    ("A file", "tests/e2e/files.rs file_size_limit_covers_a_whole_call"),
-    ("Files that links send or receive at once", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
-    ("Of them, files of one project", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
-    ("Arrival of a file, or its departure", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
-    ("Files of a call together", "tests/e2e/budget.rs call_file_limits_are_enforced"),
-    ("Files of a call", "tests/e2e/budget.rs call_file_limits_are_enforced"),
-    ("Characters of a file's name", "tests/e2e/budget.rs request_limits_are_enforced"),
-    ("Files of a project together", "tests/e2e/abuse/quotas.rs files_past_a_projects_quota_are_refused"),
-    ("Arguments or result in a record", "tests/e2e/log_lists.rs oversized_payloads_are_omitted_from_records"),
-    ("Log of a project in a day", "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload"),
-    ("Records that wait to be written", "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes"),
-    ("Cassette", "tests/e2e/cassettes.rs cassette_is_sealed_bounded_and_respects_log_setting"),
+    (
+        "Levels of a schema",
+        "tests/e2e/budget.rs manifest_limits_are_enforced",
+    ),
+    (
+        "A file",
+        "tests/e2e/files.rs file_size_limit_covers_a_whole_call",
+    ),
+    (
+        "Files that links send or receive at once",
+        "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
+    ),
+    (
+        "Of them, files of one project",
+        "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
+    ),
+    (
+        "Arrival of a file, or its departure",
+        "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
+    ),
+    (
+        "Files of a call together",
+        "tests/e2e/budget.rs call_file_limits_are_enforced",
+    ),
+    (
+        "Files of a call",
+        "tests/e2e/budget.rs call_file_limits_are_enforced",
+    ),
+    (
+        "Characters of a file's name",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
+    (
+        "Files of a project together",
+        "tests/e2e/abuse/quotas.rs files_past_a_projects_quota_are_refused",
+    ),
+    (
+        "Arguments or result in a record",
+        "tests/e2e/log_lists.rs oversized_payloads_are_omitted_from_records",
+    ),
+    (
+        "Log of a project in a day",
+        "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload",
+    ),
+    (
+        "Records that wait to be written",
+        "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes",
+    ),
+    (
+        "Cassette",
+        "tests/e2e/cassettes.rs cassette_is_sealed_bounded_and_respects_log_setting",
+    ),
     (
         "An account waits for its user",
         "tests/e2e/oauth.rs late_callback_connects_an_expired_account",
@@ -143,7 +362,10 @@ const ROWS: &[(&str, &str)] = &[
         "A user's time at an application",
         "tests/e2e/callbacks.rs expired_state_is_rejected",
     ),
-    ("Users in a list of a shared account", "tests/e2e/budget.rs request_limits_are_enforced"),
+    (
+        "Users in a list of a shared account",
+        "tests/e2e/budget.rs request_limits_are_enforced",
+    ),
     (
         "Renewing a token",
         "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more",
@@ -152,11 +374,26 @@ const ROWS: &[(&str, &str)] = &[
         "A call's wait for a token",
         "tests/e2e/renewals.rs slow_refresh_returns_retry_after",
     ),
-    ("Characters of a sentence", "tests/e2e/budget.rs prompt_limits_are_enforced"),
-    ("Making arguments", "tests/e2e/budget.rs prompt_limits_are_enforced"),
-    ("Tokens of a model's answer", "tests/e2e/budget.rs prompt_limits_are_enforced"),
-    ("Sentences at once", "tests/e2e/budget.rs prompt_limits_are_enforced"),
-    ("Sentences of a project at once", "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
+    (
+        "Characters of a sentence",
+        "tests/e2e/budget.rs prompt_limits_are_enforced",
+    ),
+    (
+        "Making arguments",
+        "tests/e2e/budget.rs prompt_limits_are_enforced",
+    ),
+    (
+        "Tokens of a model's answer",
+        "tests/e2e/budget.rs prompt_limits_are_enforced",
+    ),
+    (
+        "Sentences at once",
+        "tests/e2e/budget.rs prompt_limits_are_enforced",
+    ),
+    (
+        "Sentences of a project at once",
+        "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model",
+    ),
 ];
 
 /// Settings in groups of limits that do not limit requests of clients.
@@ -184,22 +421,39 @@ const WORK: &str = "## Work and memory";
 /// Returns the first cells of the page's rows, without those of [`WORK`].
 fn listed(page: &str) -> Vec<&str> {
     let (page, _) = page.split_once(WORK).unwrap();
-    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
-    rows.filter_map(|line| line.split(" | ").next()?.strip_prefix("| ")).collect()
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
+    rows.filter_map(|line| line.split(" | ").next()?.strip_prefix("| "))
+        .collect()
 }
 
 #[test]
 fn documented_limits_and_tests_match() {
     let driven: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
-    assert_eq!(listed(&page()), driven, "a row of the page, in its order, has a row here");
-    assert_eq!(driven.iter().collect::<BTreeSet<_>>().len(), driven.len(), "a name stands once");
+    assert_eq!(
+        listed(&page()),
+        driven,
+        "a row of the page, in its order, has a row here"
+    );
+    assert_eq!(
+        driven.iter().collect::<BTreeSet<_>>().len(),
+        driven.len(),
+        "a name stands once"
+    );
     let page = page();
     let (_, work) = page.split_once(WORK).unwrap();
-    let bounds = work.lines().filter_map(|line| Some((line, line.strip_suffix("` |")?.rsplit_once("| `")?.1)));
+    let bounds = work
+        .lines()
+        .filter_map(|line| Some((line, line.strip_suffix("` |")?.rsplit_once("| `")?.1)));
     for (row, test) in ROWS.iter().copied().chain(bounds) {
         let (file, name) = test.split_once(' ').unwrap();
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)).unwrap();
-        assert!(text.contains(&format!("fn {name}()")), "{row}: there is no test `{name}` in {file}");
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file))
+            .unwrap();
+        assert!(
+            text.contains(&format!("fn {name}()")),
+            "{row}: there is no test `{name}` in {file}"
+        );
     }
 }
 
@@ -212,9 +466,20 @@ async fn limits_page_matches_the_server() {
         "the limits have changed: `toolhost limits > docs/limits.md`, and drive what is new here"
     );
     let help = setup.command(&["serve", "--help"]).succeeded();
-    let settings = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    let groups = ["limits.", "sandbox.", "logs.", "files.", "connections.", "llm."];
-    let ours: Vec<_> = settings.filter(|key| groups.iter().any(|group| key.starts_with(group))).collect();
+    let settings = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let groups = [
+        "limits.",
+        "sandbox.",
+        "logs.",
+        "files.",
+        "connections.",
+        "llm.",
+    ];
+    let ours: Vec<_> = settings
+        .filter(|key| groups.iter().any(|group| key.starts_with(group)))
+        .collect();
     assert!(ours.len() > 30, "{ours:?}");
     for key in ours.into_iter().filter(|key| !NO_LIMITS.contains(key)) {
         assert!(page.contains(&format!("| `{key}` |")), "`{key}` has no row");
@@ -240,7 +505,12 @@ struct Case {
 }
 
 fn get(path: String) -> Ask {
-    Ask { method: Method::GET, path, body: Body::None, key: None }
+    Ask {
+        method: Method::GET,
+        path,
+        body: Body::None,
+        key: None,
+    }
 }
 
 fn post(path: &str, body: String) -> Ask {
@@ -294,16 +564,28 @@ fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
 }
 
 async fn send(client: &Client, ask: Ask) -> Answer {
-    let headers: Vec<_> = ask.key.iter().map(|key| ("idempotency-key", key.as_str())).collect();
+    let headers: Vec<_> = ask
+        .key
+        .iter()
+        .map(|key| ("idempotency-key", key.as_str()))
+        .collect();
     client.send(ask.method, &ask.path, ask.body, &headers).await
 }
 
 #[track_caller]
 pub(crate) fn assert_refused(row: &str, answer: &Answer, status: u16, slug: &str) {
-    assert_eq!((answer.status, &answer["error"]["slug"]), (status, &slug.into()), "{row}: {answer:#?}");
+    assert_eq!(
+        (answer.status, &answer["error"]["slug"]),
+        (status, &slug.into()),
+        "{row}: {answer:#?}"
+    );
     answer.assert_envelope();
     let retried = matches!(status, 429 | 503);
-    assert_eq!(retried, !answer.header("retry-after").is_empty(), "{row}: {answer:#?}");
+    assert_eq!(
+        retried,
+        !answer.header("retry-after").is_empty(),
+        "{row}: {answer:#?}"
+    );
 }
 
 #[tokio::test]
@@ -311,11 +593,21 @@ async fn request_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let slug = tool.trim_end_matches("_RUN").to_lowercase();
-    for Case { row, most, passes, refused: (status, slug), ask } in
-        cases(&slug, tool, given::auth_config(&project).await)
+    for Case {
+        row,
+        most,
+        passes,
+        refused: (status, slug),
+        ask,
+    } in cases(&slug, tool, given::auth_config(&project).await)
     {
         let at = send(&project, ask(most)).await;
-        assert_eq!(at.status, passes, "{row}: {}", &at.text[..at.text.len().min(500)]);
+        assert_eq!(
+            at.status,
+            passes,
+            "{row}: {}",
+            &at.text[..at.text.len().min(500)]
+        );
         assert_refused(row, &send(&project, ask(most + 1)).await, status, slug);
     }
 }
@@ -323,23 +615,44 @@ async fn request_limits_are_enforced() {
 /// Builds a request with `headers` headers of `bytes` bytes in total. The server counts names,
 /// values and four bytes per header.
 fn head(key: &str, headers: usize, bytes: usize) -> Vec<u8> {
-    let own = [("host", "localhost"), ("connection", "close"), ("x-api-key", key)];
-    let mut lines: Vec<_> = own.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let own = [
+        ("host", "localhost"),
+        ("connection", "close"),
+        ("x-api-key", key),
+    ];
+    let mut lines: Vec<_> = own
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     lines.extend((lines.len()..headers - 1).map(|number| format!("x-{number:03}: x\r\n")));
     let used: usize = lines.iter().map(String::len).sum();
-    lines.push(format!("x-fill: {}\r\n", "x".repeat(bytes - used - "x-fill: \r\n".len())));
+    lines.push(format!(
+        "x-fill: {}\r\n",
+        "x".repeat(bytes - used - "x-fill: \r\n".len())
+    ));
     format!("GET /api/v3/toolkits HTTP/1.1\r\n{}\r\n", lines.concat()).into_bytes()
 }
 
 #[tokio::test]
 async fn request_head_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
-    for (headers, bytes, passes) in
-        [(5, 16 << 10, true), (5, (16 << 10) + 1, false), (100, 4 << 10, true), (101, 4 << 10, false)]
-    {
+    for (headers, bytes, passes) in [
+        (5, 16 << 10, true),
+        (5, (16 << 10) + 1, false),
+        (100, 4 << 10, true),
+        (101, 4 << 10, false),
+    ] {
         let answer = project.raw(&head(project.key(), headers, bytes)).await;
-        let expected = if passes { "HTTP/1.1 200" } else { "HTTP/1.1 431" };
-        assert!(answer.starts_with(expected), "{headers} headers, {bytes} bytes: {}", &answer[..answer.len().min(300)]);
+        let expected = if passes {
+            "HTTP/1.1 200"
+        } else {
+            "HTTP/1.1 431"
+        };
+        assert!(
+            answer.starts_with(expected),
+            "{headers} headers, {bytes} bytes: {}",
+            &answer[..answer.len().min(300)]
+        );
         assert_eq!(answer.contains("HTTP_HeadersTooLarge"), bytes > 16 << 10);
     }
 }
@@ -349,8 +662,11 @@ async fn replayed_response_size_is_limited() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     let ask = async |key: &str, filler: usize| {
-        let body = Body::Json(json!({ "version": "latest", "arguments": { "a": "x".repeat(filler) } }));
-        project.send(Method::POST, &path, body, &[("idempotency-key", key)]).await
+        let body =
+            Body::Json(json!({ "version": "latest", "arguments": { "a": "x".repeat(filler) } }));
+        project
+            .send(Method::POST, &path, body, &[("idempotency-key", key)])
+            .await
     };
     let (first, second, third) = (unique(8), unique(8), unique(8));
     let rest = ask(&first, 0).await.expect(200).text.len();
@@ -358,15 +674,24 @@ async fn replayed_response_size_is_limited() {
     let answer = ask(&second, most).await.expect(200);
     assert_eq!(answer.text.len(), 1 << 20);
     let again = ask(&second, most).await.expect(200);
-    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &answer.text));
+    assert_eq!(
+        (again.header("idempotency-replayed"), &again.text),
+        ("true", &answer.text)
+    );
     ask(&third, most + 1).await.expect(200);
     let gone = ask(&third, most + 1).await;
-    assert_eq!((gone.status, &gone["error"]["slug"]), (409, &"Idempotency_AnswerGone".into()), "{gone:#?}");
+    assert_eq!(
+        (gone.status, &gone["error"]["slug"]),
+        (409, &"Idempotency_AnswerGone".into()),
+        "{gone:#?}"
+    );
 }
 
 /// Opens a connection and sends a request whose body remains incomplete.
 pub(crate) async fn unfinished(host: &Host, key: &str, path: &str) -> TcpStream {
-    let mut socket = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
+    let mut socket = TcpStream::connect(host.url.trim_start_matches("http://"))
+        .await
+        .unwrap();
     let request = format!(
         "POST /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
          content-length: 1000\r\n\r\n{{"
@@ -380,29 +705,51 @@ pub(crate) async fn to_the_end(mut socket: TcpStream) -> String {
     let mut answer = Vec::new();
     let read = socket.read_to_end(&mut answer);
     // Closing a connection with unread bytes resets it. The response has arrived nevertheless.
-    tokio::time::timeout(harness::PATIENCE, read).await.expect("the server closes the connection").ok();
+    tokio::time::timeout(harness::PATIENCE, read)
+        .await
+        .expect("the server closes the connection")
+        .ok();
     String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test]
 async fn request_timeouts_are_enforced() {
-    let host =
-        Setup::new().with("limits.body_s", "2").with("limits.deadline_s", "1").with("limits.idle_s", "2").start().await;
+    let host = Setup::new()
+        .with("limits.body_s", "2")
+        .with("limits.deadline_s", "1")
+        .with("limits.idle_s", "2")
+        .start()
+        .await;
     let project = host.as_project();
     project.get("/auth/session/info").await.expect(200);
     // A run has only the deadlines of its body and of the sandbox.
     let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
     let operation = unfinished(&host, project.key(), "/auth_configs").await;
-    let mut head = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
-    head.write_all(b"GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ").await.unwrap();
-    let silent = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
+    let mut head = TcpStream::connect(host.url.trim_start_matches("http://"))
+        .await
+        .unwrap();
+    head.write_all(b"GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ")
+        .await
+        .unwrap();
+    let silent = TcpStream::connect(host.url.trim_start_matches("http://"))
+        .await
+        .unwrap();
     let ends = futures::future::join_all([body, operation, head, silent].map(to_the_end)).await;
     let [body, operation, head, silent] = <[String; 4]>::try_from(ends).unwrap();
-    assert!(body.starts_with("HTTP/1.1 408") && body.contains("HTTP_RequestTimeout"), "{body}");
-    assert!(operation.starts_with("HTTP/1.1 503") && operation.contains("Server_DeadlineExceeded"), "{operation}");
+    assert!(
+        body.starts_with("HTTP/1.1 408") && body.contains("HTTP_RequestTimeout"),
+        "{body}"
+    );
+    assert!(
+        operation.starts_with("HTTP/1.1 503") && operation.contains("Server_DeadlineExceeded"),
+        "{operation}"
+    );
     assert!(operation.contains("retry-after: 1"), "{operation}");
     for none in [head, silent] {
-        assert!(none.is_empty() || none.starts_with("HTTP/1.1 408"), "{none}");
+        assert!(
+            none.is_empty() || none.starts_with("HTTP/1.1 408"),
+            "{none}"
+        );
     }
 }
 
@@ -410,24 +757,39 @@ async fn request_timeouts_are_enforced() {
 pub(crate) async fn from(host: &Host, last: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
-    socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap()
+    socket
+        .connect(host.url.trim_start_matches("http://").parse().unwrap())
+        .await
+        .unwrap()
 }
 
 /// Returns true if a connection is served. The connection stays open.
 async fn is_served(socket: &mut TcpStream) -> bool {
     let mut answer = [0; 12];
-    let sent = socket.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let sent = socket
+        .write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
     sent.is_ok() && socket.read_exact(&mut answer).await.is_ok() && answer == *b"HTTP/1.1 200"
 }
 
 #[tokio::test]
 async fn connection_limits_are_enforced() {
-    let host = Setup::new().with("limits.connections", "3").with("limits.connections_per_address", "2").start().await;
+    let host = Setup::new()
+        .with("limits.connections", "3")
+        .with("limits.connections_per_address", "2")
+        .start()
+        .await;
     let (mut first, mut second) = (from(&host, 2).await, from(&host, 2).await);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
-    assert!(!is_served(&mut from(&host, 2).await).await, "a third one is closed");
+    assert!(
+        !is_served(&mut from(&host, 2).await).await,
+        "a third one is closed"
+    );
     let mut of_another = from(&host, 3).await;
-    assert!(is_served(&mut of_another).await, "another address has its own");
+    assert!(
+        is_served(&mut of_another).await,
+        "another address has its own"
+    );
     let mut waiting = from(&host, 4).await;
     let served = is_served(&mut waiting);
     tokio::pin!(served);
@@ -448,7 +810,11 @@ async fn concurrent_request_limits_are_enforced() {
         .with("limits.in_flight_wait_ms", "1")
         .start()
         .await;
-    let (one, other, third) = (host.new_project().await, host.new_project().await, host.as_project());
+    let (one, other, third) = (
+        host.new_project().await,
+        host.new_project().await,
+        host.as_project(),
+    );
     let sleeps = sleeper(&host, 250_000).await;
     let mut held = JoinSet::new();
     let mut hold = |project: &Client| {
@@ -459,23 +825,43 @@ async fn concurrent_request_limits_are_enforced() {
     one.get("/auth/session/info").await.expect(200);
     hold(&one);
     wait_until("the project has two requests under way", || is_busy(&one)).await;
-    assert_refused("of a project", &one.get("/auth/session/info").await, 429, "Server_ProjectBusy");
+    assert_refused(
+        "of a project",
+        &one.get("/auth/session/info").await,
+        429,
+        "Server_ProjectBusy",
+    );
     for _ in 0..2 {
         hold(&other);
     }
     wait_until("the other one, too", || is_busy(&other)).await;
     third.get("/auth/session/info").await.expect(200);
     hold(&third);
-    wait_until("five are under way", async || third.get("/auth/session/info").await.status == 503).await;
-    assert_refused("of all", &third.get("/auth/session/info").await, 503, "Server_Busy");
+    wait_until("five are under way", async || {
+        third.get("/auth/session/info").await.status == 503
+    })
+    .await;
+    assert_refused(
+        "of all",
+        &third.get("/auth/session/info").await,
+        503,
+        "Server_Busy",
+    );
     drop(held);
-    wait_until("the places are free again", async || one.get("/auth/session/info").await.status == 200).await;
+    wait_until("the places are free again", async || {
+        one.get("/auth/session/info").await.status == 200
+    })
+    .await;
 }
 
 /// Publishes a tool that sleeps for `millis` milliseconds.
 pub(crate) async fn sleeper(host: &Host, millis: u32) -> String {
     let execute = format!("(call $sleep (i32.const {millis})) {ANSWER}");
-    let guest = Guest { imports: imports::SLEEP, execute: &execute, ..Guest::default() };
+    let guest = Guest {
+        imports: imports::SLEEP,
+        execute: &execute,
+        ..Guest::default()
+    };
     let mut manifest = guest::manifest(&given::slug());
     manifest["limits"] = json!({ "wall_ms": 300_000 });
     host.publish(guest.component(), &manifest).await;
@@ -503,7 +889,11 @@ async fn concurrent_run_limits_are_enforced() {
         .await;
     let echo = given::echo(&host).await;
     let sleeps = sleeper(&host, 250_000).await;
-    let projects = [host.new_project().await, host.new_project().await, host.new_project().await];
+    let projects = [
+        host.new_project().await,
+        host.new_project().await,
+        host.new_project().await,
+    ];
     let run = |project: &Client| {
         let (project, echo) = (project.clone(), echo.clone());
         async move { project.execute(&echo, json!({})).await }
@@ -511,8 +901,16 @@ async fn concurrent_run_limits_are_enforced() {
     let one = sleeping(&projects[0], &sleeps);
     let other = sleeping(&projects[1], &sleeps);
     let asked = async {
-        wait_until("one project runs its one", async || run(&projects[0]).await.status == 429).await;
-        assert_refused("of a project", &run(&projects[0]).await, 429, "Server_ProjectBusy");
+        wait_until("one project runs its one", async || {
+            run(&projects[0]).await.status == 429
+        })
+        .await;
+        assert_refused(
+            "of a project",
+            &run(&projects[0]).await,
+            429,
+            "Server_ProjectBusy",
+        );
     };
     tokio::pin!(one);
     tokio::select! {
@@ -525,7 +923,10 @@ async fn concurrent_run_limits_are_enforced() {
         ran = run(&projects[2]) => drop(ran.data()),
     }
     let asked = async {
-        wait_until("both places are taken", async || run(&projects[2]).await.status == 503).await;
+        wait_until("both places are taken", async || {
+            run(&projects[2]).await.status == 503
+        })
+        .await;
         assert_refused("of all", &run(&projects[2]).await, 503, "Server_Busy");
     };
     tokio::select! {
@@ -538,7 +939,8 @@ async fn concurrent_run_limits_are_enforced() {
 /// WebAssembly text shared by the guests of these tests.
 const READ: &str = "(local.set $i (call $number (local.get $args) (local.get $args_len)))";
 const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
-const AGAIN: &str = "(local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $again (local.get $i))";
+const AGAIN: &str =
+    "(local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $again (local.get $i))";
 
 /// A tool that consumes a resource to the extent given by the number in its arguments.
 struct Greedy {
@@ -549,16 +951,30 @@ impl Greedy {
     /// Publishes the tool. `execute` finds the number in `$i`; `items` adds definitions that it
     /// needs.
     async fn new(imports: &str, items: &str, execute: &str) -> Self {
-        let (items, execute) = (format!("{}{items}", guest::NUMBER), format!("{READ} {execute}"));
-        Self::of(&Guest { imports, items: &items, execute: &execute, ..Guest::default() }).await
+        let (items, execute) = (
+            format!("{}{items}", guest::NUMBER),
+            format!("{READ} {execute}"),
+        );
+        Self::of(&Guest {
+            imports,
+            items: &items,
+            execute: &execute,
+            ..Guest::default()
+        })
+        .await
     }
 
     async fn of(guest: &Guest<'_>) -> Self {
         let mut manifest = guest::manifest(&given::slug());
         manifest["egress"] = json!([{ "host": "api.example.com" }]);
         manifest["limits"] = json!({ "cpu_ms": 30_000 });
-        Host::shared().await.publish(guest.component(), &manifest).await;
-        Self { tool: guest::tool(manifest["slug"].as_str().unwrap()) }
+        Host::shared()
+            .await
+            .publish(guest.component(), &manifest)
+            .await;
+        Self {
+            tool: guest::tool(manifest["slug"].as_str().unwrap()),
+        }
     }
 
     async fn run(&self, project: &Client, number: usize) -> Answer {
@@ -615,22 +1031,74 @@ async fn run_resource_limits_are_enforced() {
     let requests = sender("https://api.example.com/echo/budget", false).await;
     let body = sender("https://api.example.com/status/budget/200", true).await;
     // The provider adds 13 bytes to the requested size.
-    let answers = sender(&format!("https://api.example.com/big/budget/{}", (8 << 20) - 13), false).await;
-    let answer = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 13), false).await;
-    let larger = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 12), false).await;
+    let answers = sender(
+        &format!("https://api.example.com/big/budget/{}", (8 << 20) - 13),
+        false,
+    )
+    .await;
+    let answer = sender(
+        &format!("https://api.example.com/big/budget/{}", (10 << 20) - 13),
+        false,
+    )
+    .await;
+    let larger = sender(
+        &format!("https://api.example.com/big/budget/{}", (10 << 20) - 12),
+        false,
+    )
+    .await;
     for (row, at, over, kind) in [
-        ("Memory", (&memory, 1024), (&memory, 1025), "tool_memory_limit"),
-        ("Calls of host functions", (&calls, 10_000), (&calls, 10_001), "tool_host_call_limit"),
-        ("Result", (&result, RESULT), (&result, RESULT + 1), "tool_output_too_large"),
-        ("Outgoing requests", (&requests, 50), (&requests, 51), "limit"),
-        ("Body of an outgoing request", (&body, 4 << 20), (&body, (4 << 20) + 1), "too_large"),
+        (
+            "Memory",
+            (&memory, 1024),
+            (&memory, 1025),
+            "tool_memory_limit",
+        ),
+        (
+            "Calls of host functions",
+            (&calls, 10_000),
+            (&calls, 10_001),
+            "tool_host_call_limit",
+        ),
+        (
+            "Result",
+            (&result, RESULT),
+            (&result, RESULT + 1),
+            "tool_output_too_large",
+        ),
+        (
+            "Outgoing requests",
+            (&requests, 50),
+            (&requests, 51),
+            "limit",
+        ),
+        (
+            "Body of an outgoing request",
+            (&body, 4 << 20),
+            (&body, (4 << 20) + 1),
+            "too_large",
+        ),
         ("Body of an answer", (&answer, 1), (&larger, 1), "too_large"),
-        ("Bodies of all answers", (&answers, 4), (&answers, 5), "limit"),
+        (
+            "Bodies of all answers",
+            (&answers, 4),
+            (&answers, 5),
+            "limit",
+        ),
     ] {
         let ran = at.0.run(&project, at.1).await.expect(200);
-        assert_eq!(ran["successful"], true, "{row}: {}", &ran.text[..ran.text.len().min(500)]);
+        assert_eq!(
+            ran["successful"],
+            true,
+            "{row}: {}",
+            &ran.text[..ran.text.len().min(500)]
+        );
         let ran = over.0.run(&project, over.1).await.expect(200);
-        assert_eq!(ran.failure(), kind, "{row}: {}", &ran.text[..ran.text.len().min(500)]);
+        assert_eq!(
+            ran.failure(),
+            kind,
+            "{row}: {}",
+            &ran.text[..ran.text.len().min(500)]
+        );
     }
 }
 
@@ -640,14 +1108,27 @@ const RESULT: usize = 16 << 20;
 #[tokio::test]
 async fn log_line_limit_is_enforced() {
     let project = Host::shared().await.new_project().await;
-    let write = format!("(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {AGAIN}) {ANSWER}");
+    let write = format!(
+        "(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {AGAIN}) {ANSWER}"
+    );
     let writes = Greedy::new(imports::LOG, &data(2048, "x"), &write).await;
-    for (lines, kept, last) in [(1_000, 1_000, "x"), (1_001, 1_001, "dropped"), (2_000, 1_001, "dropped")] {
+    for (lines, kept, last) in [
+        (1_000, 1_000, "x"),
+        (1_001, 1_001, "dropped"),
+        (2_000, 1_001, "dropped"),
+    ] {
         let ran = writes.run(&project, lines).await.expect(200);
         let detail = format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap());
-        let log = project.get(&detail).await.expect(200)["data"]["log"].as_array().unwrap().clone();
+        let log = project.get(&detail).await.expect(200)["data"]["log"]
+            .as_array()
+            .unwrap()
+            .clone();
         assert_eq!(log.len(), kept);
-        assert!(log[kept - 1]["message"].as_str().unwrap().contains(last), "{}", log[kept - 1]);
+        assert!(
+            log[kept - 1]["message"].as_str().unwrap().contains(last),
+            "{}",
+            log[kept - 1]
+        );
     }
 }
 
@@ -670,12 +1151,29 @@ async fn manifest_limits_are_enforced() {
     let publish = async |change: (&str, Value)| {
         let mut manifest = guest::manifest(&given::slug());
         manifest["tools"][0][change.0] = change.1;
-        host.as_org().put(&guest::address(&manifest), guest::with_manifest(component.clone(), &manifest)).await
+        host.as_org()
+            .put(
+                &guest::address(&manifest),
+                guest::with_manifest(component.clone(), &manifest),
+            )
+            .await
     };
     for (row, at, over) in [
-        ("Description", ("description", json!("x".repeat(4096))), ("description", json!("x".repeat(4097)))),
-        ("Schema", ("input", schema(64 << 10)), ("input", schema((64 << 10) + 1))),
-        ("Levels of a schema", ("input", nested(16)), ("input", nested(17))),
+        (
+            "Description",
+            ("description", json!("x".repeat(4096))),
+            ("description", json!("x".repeat(4097))),
+        ),
+        (
+            "Schema",
+            ("input", schema(64 << 10)),
+            ("input", schema((64 << 10) + 1)),
+        ),
+        (
+            "Levels of a schema",
+            ("input", nested(16)),
+            ("input", nested(17)),
+        ),
     ] {
         let made = publish(at).await;
         assert_eq!(made.status, 201, "{row}: {made:#?}");
@@ -696,13 +1194,31 @@ async fn call_file_limits_are_enforced() {
     let tool = guest::tool(&slug);
     let run = async |keys: Vec<String>| {
         let named = |key: &String| json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
-        project.execute(&tool, json!({ "files": keys.iter().map(named).collect::<Vec<_>>() })).await
+        project
+            .execute(
+                &tool,
+                json!({ "files": keys.iter().map(named).collect::<Vec<_>>() }),
+            )
+            .await
     };
     // The number of files is checked before the files are looked up.
-    let keys = |count: usize| (0..count).map(|number| format!("file_{number:012}")).collect::<Vec<_>>();
+    let keys = |count: usize| {
+        (0..count)
+            .map(|number| format!("file_{number:012}"))
+            .collect::<Vec<_>>()
+    };
     let at = run(keys(32)).await;
-    assert_eq!((at.status, &at["error"]["slug"]), (404, &"File_NotFound".into()), "{at:#?}");
-    assert_refused("Files of a call", &run(keys(33)).await, 400, "ActionExecute_ArgumentsInvalid");
+    assert_eq!(
+        (at.status, &at["error"]["slug"]),
+        (404, &"File_NotFound".into()),
+        "{at:#?}"
+    );
+    assert_refused(
+        "Files of a call",
+        &run(keys(33)).await,
+        400,
+        "ActionExecute_ArgumentsInvalid",
+    );
 
     let upload = async |bytes: Vec<u8>| {
         use md5::{Digest, Md5};
@@ -710,23 +1226,37 @@ async fn call_file_limits_are_enforced() {
         let body = json!({
             "toolkit_slug": slug, "tool_slug": tool, "filename": "n", "mimetype": "text/plain", "md5": digest,
         });
-        let asked = project.post("/files/upload/request", &body).await.expect(200);
+        let asked = project
+            .post("/files/upload/request", &body)
+            .await
+            .expect(200);
         let url = asked["new_presigned_url"].as_str().unwrap().to_owned();
-        assert_eq!(project.exchange(Method::PUT, &url, &[], bytes).await.status, 200);
+        assert_eq!(
+            project.exchange(Method::PUT, &url, &[], bytes).await.status,
+            200
+        );
         asked["key"].as_str().unwrap().to_owned()
     };
     let half = upload(vec![1; 512 << 10]).await;
     let other_half = upload(vec![2; 512 << 10]).await;
     let more = upload(vec![3; (512 << 10) + 1]).await;
     run(vec![half.clone(), other_half]).await.data();
-    assert_refused("Files of a call together", &run(vec![half, more]).await, 400, "ActionExecute_ArgumentsInvalid");
+    assert_refused(
+        "Files of a call together",
+        &run(vec![half, more]).await,
+        400,
+        "ActionExecute_ArgumentsInvalid",
+    );
 }
 
 #[tokio::test]
 async fn prompt_limits_are_enforced() {
     let tag = unique(8);
     let host = Setup::new()
-        .with("llm.base_url", format!("{}/hang/{tag}", Host::application().origin))
+        .with(
+            "llm.base_url",
+            format!("{}/hang/{tag}", Host::application().origin),
+        )
         .with("llm.model", "small-one")
         .with("llm.timeout_s", "1")
         .with("llm.max_tokens", "77")
@@ -737,16 +1267,29 @@ async fn prompt_limits_are_enforced() {
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let say = |characters: usize| {
         let (project, path) = (project.clone(), path.clone());
-        async move { project.post(&path, &json!({ "text": "é".repeat(characters) })).await }
+        async move {
+            project
+                .post(&path, &json!({ "text": "é".repeat(characters) }))
+                .await
+        }
     };
-    assert_refused("Characters of a sentence", &say(16_385).await, 400, "Request_Invalid");
+    assert_refused(
+        "Characters of a sentence",
+        &say(16_385).await,
+        400,
+        "Request_Invalid",
+    );
     let late = say(16_384).await;
     assert_refused("Making arguments", &late, 502, "ActionExecute_ModelFailed");
     let asked: Value = serde_json::from_slice(&Host::application().seen(&tag)[0].body).unwrap();
     assert_eq!(asked["max_tokens"], 77);
     let at_once = futures::future::join_all((0..3).map(|_| say(3))).await;
     let statuses: Vec<_> = at_once.iter().map(|answer| answer.status).collect();
-    assert_eq!(statuses.iter().filter(|status| **status == 502).count(), 1, "{statuses:?}");
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 502).count(),
+        1,
+        "{statuses:?}"
+    );
     for busy in at_once.iter().filter(|answer| answer.status != 502) {
         assert_refused("Sentences at once", busy, 503, "Server_Busy");
     }

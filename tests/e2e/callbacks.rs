@@ -57,8 +57,22 @@ struct Bent {
     sent: usize,
 }
 
-fn bent(case: &'static str, query: &'static str, lands: Lands, becomes: &'static str, sent: usize) -> Bent {
-    Bent { case, opens: |url, _| url.to_owned(), meanwhile: Nothing, query, lands, becomes, sent }
+fn bent(
+    case: &'static str,
+    query: &'static str,
+    lands: Lands,
+    becomes: &'static str,
+    sent: usize,
+) -> Bent {
+    Bent {
+        case,
+        opens: |url, _| url.to_owned(),
+        meanwhile: Nothing,
+        query,
+        lands,
+        becomes,
+        sent,
+    }
 }
 
 impl Bent {
@@ -74,23 +88,33 @@ impl Bent {
 /// Returns the number of requests to the token endpoints of these providers.
 fn sent(all: &[&Oauth]) -> usize {
     let of = |oauth: &Oauth| {
-        Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with("/token")).count()
+        Host::application()
+            .seen(&oauth.tag)
+            .iter()
+            .filter(|seen| seen.path.ends_with("/token"))
+            .count()
     };
     all.iter().map(|oauth| of(oauth)).sum()
 }
 
 fn parameter(url: &str, name: &str) -> String {
     let url = Url::parse(url).unwrap();
-    url.query_pairs().find(|(own, _)| own == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    url.query_pairs()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 /// Returns the address with its parameters replaced or removed by `change`.
 fn with(url: &str, change: impl Fn(&str, String) -> Option<String>) -> String {
     let old = Url::parse(url).unwrap();
-    let pairs =
-        old.query_pairs().filter_map(|(name, value)| Some((change(&name, value.into_owned())?, name.into_owned())));
+    let pairs = old
+        .query_pairs()
+        .filter_map(|(name, value)| Some((change(&name, value.into_owned())?, name.into_owned())));
     let mut new = old.clone();
-    new.query_pairs_mut().clear().extend_pairs(pairs.map(|(value, name)| (name, value)));
+    new.query_pairs_mut()
+        .clear()
+        .extend_pairs(pairs.map(|(value, name)| (name, value)));
     new.into()
 }
 
@@ -107,56 +131,185 @@ async fn manipulated_authorization_never_leaks_the_code() {
             "ACTIVE",
             1,
         ),
-        bent("a spent code", "code=SPENT&state=STATE&iss=ISS", With("token_exchange_failed"), "FAILED", 1),
-        bent("a spent state", "code=CODE&state=OLD&iss=ISS", Nowhere, "INITIATED", 0),
-        bent("a link's token as state", "code=CODE&state=LINK&iss=ISS", Nowhere, "INITIATED", 0),
-        bent("no issuer of one that names itself", "code=CODE&state=STATE", With("issuer_mismatch"), "FAILED", 0),
-        bent("the issuer with a slash", "code=CODE&state=STATE&iss=ISS/", With("issuer_mismatch"), "FAILED", 0),
+        bent(
+            "a spent code",
+            "code=SPENT&state=STATE&iss=ISS",
+            With("token_exchange_failed"),
+            "FAILED",
+            1,
+        ),
+        bent(
+            "a spent state",
+            "code=CODE&state=OLD&iss=ISS",
+            Nowhere,
+            "INITIATED",
+            0,
+        ),
+        bent(
+            "a link's token as state",
+            "code=CODE&state=LINK&iss=ISS",
+            Nowhere,
+            "INITIATED",
+            0,
+        ),
+        bent(
+            "no issuer of one that names itself",
+            "code=CODE&state=STATE",
+            With("issuer_mismatch"),
+            "FAILED",
+            0,
+        ),
+        bent(
+            "the issuer with a slash",
+            "code=CODE&state=STATE&iss=ISS/",
+            With("issuer_mismatch"),
+            "FAILED",
+            0,
+        ),
         // The auth config leads to an attacker's provider, which redirects the browser to an honest
         // one.
-        bent("a mix-up", "code=CODE&state=STATE&iss=CAME", With("issuer_mismatch"), "FAILED", 0)
-            .opening(|url, other| format!("{}/authorize?{}", other.issuer.url(), url.split_once('?').unwrap().1)),
-        bent("the challenge taken out", as_it_came, With("token_exchange_failed"), "FAILED", 1)
-            .opening(|url, _| with(url, |name, value| (!name.starts_with("code_challenge")).then_some(value))),
-        bent("the challenge of another", as_it_came, With("token_exchange_failed"), "FAILED", 1).opening(|url, _| {
-            with(url, |name, value| Some(if name == "code_challenge" { "A".repeat(43) } else { value }))
+        bent(
+            "a mix-up",
+            "code=CODE&state=STATE&iss=CAME",
+            With("issuer_mismatch"),
+            "FAILED",
+            0,
+        )
+        .opening(|url, other| {
+            format!(
+                "{}/authorize?{}",
+                other.issuer.url(),
+                url.split_once('?').unwrap().1
+            )
         }),
-        bent("a code for another address", as_it_came, With("token_exchange_failed"), "FAILED", 1)
-            .opening(|url, _| with(url, |name, value| Some(if name == "redirect_uri" { EVIL.into() } else { value }))),
-        bent("the config is gone", as_it_came, With("auth_config_gone"), "FAILED", 0).meanwhile(ConfigDeleted),
+        bent(
+            "the challenge taken out",
+            as_it_came,
+            With("token_exchange_failed"),
+            "FAILED",
+            1,
+        )
+        .opening(|url, _| {
+            with(url, |name, value| {
+                (!name.starts_with("code_challenge")).then_some(value)
+            })
+        }),
+        bent(
+            "the challenge of another",
+            as_it_came,
+            With("token_exchange_failed"),
+            "FAILED",
+            1,
+        )
+        .opening(|url, _| {
+            with(url, |name, value| {
+                Some(if name == "code_challenge" {
+                    "A".repeat(43)
+                } else {
+                    value
+                })
+            })
+        }),
+        bent(
+            "a code for another address",
+            as_it_came,
+            With("token_exchange_failed"),
+            "FAILED",
+            1,
+        )
+        .opening(|url, _| {
+            with(url, |name, value| {
+                Some(if name == "redirect_uri" {
+                    EVIL.into()
+                } else {
+                    value
+                })
+            })
+        }),
+        bent(
+            "the config is gone",
+            as_it_came,
+            With("auth_config_gone"),
+            "FAILED",
+            0,
+        )
+        .meanwhile(ConfigDeleted),
         bent("the account is gone", as_it_came, Nowhere, "", 0).meanwhile(AccountDeleted),
         bent("the project is gone", as_it_came, Nowhere, "", 0).meanwhile(ProjectDeleted),
         bent("a newer way was begun", as_it_came, Nowhere, "INITIATED", 0).meanwhile(BegunAgain),
     ];
-    for Bent { case, opens, meanwhile, query, lands, becomes, sent: expected } in cases {
+    for Bent {
+        case,
+        opens,
+        meanwhile,
+        query,
+        lands,
+        becomes,
+        sent: expected,
+    } in cases
+    {
         let project = host.new_project().await;
-        let own = Oauth::of(host, &project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
-        let other = Oauth::of(host, &project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
+        let own = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+            issuer.discovered("OAUTH2")
+        })
+        .await;
+        let other = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+            issuer.discovered("OAUTH2")
+        })
+        .await;
         for oauth in [&own, &other] {
-            oauth.issuer.set(|settings| (settings.names_issuer, settings.pkce) = (true, false));
+            oauth
+                .issuer
+                .set(|settings| (settings.names_issuer, settings.pkce) = (true, false));
         }
         // A completed connection attempt, and a link that was not opened.
         let done = own.begin(&project, "https://app.example/").await;
-        let done = own.issuer.visit(done["redirect_url"].as_str().unwrap()).await;
+        let done = own
+            .issuer
+            .visit(done["redirect_url"].as_str().unwrap())
+            .await;
         assert_eq!(open(&project, &done).await.status, 302, "{case}");
         let (_, page) = link(&project, &own.config, json!({})).await;
 
         let made = own.begin(&project, "https://app.example/done").await;
-        let (id, away) = (made["id"].as_str().unwrap(), made["redirect_url"].as_str().unwrap());
+        let (id, away) = (
+            made["id"].as_str().unwrap(),
+            made["redirect_url"].as_str().unwrap(),
+        );
         let bent = opens(away, &other);
-        let visited = if bent.starts_with(&other.issuer.url()) { &other } else { &own };
+        let visited = if bent.starts_with(&other.issuer.url()) {
+            &other
+        } else {
+            &own
+        };
         let back = visited.issuer.visit(&bent).await;
         match meanwhile {
             Nothing => {}
-            ConfigDeleted => drop(project.delete(&format!("/auth_configs/{}", own.config)).await.expect(200)),
-            AccountDeleted => drop(project.delete(&format!("/connected_accounts/{id}")).await.expect(200)),
-            BegunAgain => {
-                drop(project.post(&format!("/connected_accounts/{id}/refresh"), &json!({})).await.expect(200))
-            }
+            ConfigDeleted => drop(
+                project
+                    .delete(&format!("/auth_configs/{}", own.config))
+                    .await
+                    .expect(200),
+            ),
+            AccountDeleted => drop(
+                project
+                    .delete(&format!("/connected_accounts/{id}"))
+                    .await
+                    .expect(200),
+            ),
+            BegunAgain => drop(
+                project
+                    .post(&format!("/connected_accounts/{id}/refresh"), &json!({}))
+                    .await
+                    .expect(200),
+            ),
             ProjectDeleted => {
                 let info = project.get("/auth/session/info").await.expect(200);
                 let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
-                host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
+                host.as_org()
+                    .delete(&format!("/org/owner/project/{id}"))
+                    .await
+                    .expect(200);
             }
         }
         let before = sent(&[&own, &other]);
@@ -169,15 +322,31 @@ async fn manipulated_authorization_never_leaks_the_code() {
             ("ISS", own.issuer.url()),
             ("CAME", parameter(&back, "iss")),
         ];
-        let query = filled.iter().fold(query.to_owned(), |query, (name, value)| query.replace(name, value));
-        let landed = open(&project, &format!("{}/api/v3/toolkits/auth/callback?{query}", host.url)).await;
+        let query = filled
+            .iter()
+            .fold(query.to_owned(), |query, (name, value)| {
+                query.replace(name, value)
+            });
+        let landed = open(
+            &project,
+            &format!("{}/api/v3/toolkits/auth/callback?{query}", host.url),
+        )
+        .await;
         let expected_at = match lands {
             Nowhere => String::new(),
-            With(error) => format!("https://app.example/done?status=failed&connected_account_id={id}&error={error}"),
-            Connected => format!("https://app.example/done?status=success&connected_account_id={id}"),
+            With(error) => format!(
+                "https://app.example/done?status=failed&connected_account_id={id}&error={error}"
+            ),
+            Connected => {
+                format!("https://app.example/done?status=success&connected_account_id={id}")
+            }
         };
         let expected_status = if expected_at.is_empty() { 400 } else { 302 };
-        assert_eq!((landed.status, landed.header("location")), (expected_status, &*expected_at), "{case}");
+        assert_eq!(
+            (landed.status, landed.header("location")),
+            (expected_status, &*expected_at),
+            "{case}"
+        );
         let came = (status(&project, id).await, sent(&[&own, &other]) - before);
         assert_eq!(came, (becomes.to_owned(), expected), "{case}");
     }
@@ -185,19 +354,31 @@ async fn manipulated_authorization_never_leaks_the_code() {
 
 #[tokio::test]
 async fn expired_state_is_rejected() {
-    let host =
-        given::with_application().with("connections.away_s", "1").with("connections.pending_s", "1").start().await;
+    let host = given::with_application()
+        .with("connections.away_s", "1")
+        .with("connections.pending_s", "1")
+        .start()
+        .await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     // A later attempt does not expire earlier.
     let later = oauth.begin(&project, "https://app.example/done").await;
     let later = later["id"].as_str().unwrap();
-    wait_until("a later one is over", || async { status(&project, later).await == "EXPIRED" }).await;
+    wait_until("a later one is over", || async {
+        status(&project, later).await == "EXPIRED"
+    })
+    .await;
     let landed = open(&project, &back).await;
     assert_eq!((landed.status, landed.header("location")), (400, ""));
-    assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "EXPIRED");
+    assert_eq!(
+        status(&project, made["id"].as_str().unwrap()).await,
+        "EXPIRED"
+    );
     assert_eq!(sent(&[&oauth]), 0);
 }
 
@@ -211,7 +392,10 @@ async fn link_of_a_deleted_project_is_rejected() {
     let token = form_token(&browser.open(&url).await);
     let info = project.get("/auth/session/info").await.expect(200);
     let id = info["project"]["nano_id"].as_str().unwrap();
-    host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
+    host.as_org()
+        .delete(&format!("/org/owner/project/{id}"))
+        .await
+        .expect(200);
     assert_eq!(browser.open(&url).await.status, 400);
     let away = browser.send(&url, &[("form-token", &token)]).await;
     assert_eq!((away.status, away.header("location")), (400, ""));
@@ -221,8 +405,13 @@ async fn link_of_a_deleted_project_is_rejected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let bucket = BucketService::start();
-    let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
-    let one = setup.with_application(&fake_app::HOSTS, Host::application()).start().await;
+    let setup = Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .in_bucket(&bucket);
+    let one = setup
+        .with_application(&fake_app::HOSTS, Host::application())
+        .start()
+        .await;
     let (two, three) = tokio::join!(one.setup().another().start(), one.setup().another().start());
     let project = one.as_project();
     let oauth = Oauth::new(&one, &project).await;
@@ -232,16 +421,27 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
         let known = || async { host.with_key(project.key()).get(&path).await.status == 200 };
         wait_until("the toolkit is seen", known).await;
     }
-    let made = oauth.begin(&project, &format!("https://app.example/{}", unique(4))).await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let made = oauth
+        .begin(&project, &format!("https://app.example/{}", unique(4)))
+        .await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let place = back.strip_prefix(&one.url).unwrap();
     let all = (0..9).map(|number| {
-        let (host, url) = (hosts[number % 3], format!("{}{place}", hosts[number % 3].url));
+        let (host, url) = (
+            hosts[number % 3],
+            format!("{}{place}", hosts[number % 3].url),
+        );
         async move { open(&host.anonymous(), &url).await.status }
     });
     let mut statuses = join_all(all).await;
     statuses.sort_unstable();
     assert_eq!(statuses, [302, 400, 400, 400, 400, 400, 400, 400, 400]);
     assert_eq!(sent(&[&oauth]), 1);
-    assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "ACTIVE");
+    assert_eq!(
+        status(&project, made["id"].as_str().unwrap()).await,
+        "ACTIVE"
+    );
 }

@@ -15,10 +15,25 @@ const YEAR_MS: u64 = 365 * 24 * 3600 * 1000;
 fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
     let file = author.path(&format!("{}.json", unique(4)));
     let rewrite = format!("https://api.example.com={}", Host::application().origin);
-    let mut command = author.command(&["record", ABI, "--json", "--user", "amy", "--rewrite", &rewrite, "-o"]);
-    let output = command.arg(&file).args(what).env("TOOLKIT_API_KEY", SECRET).output().unwrap();
+    let mut command = author.command(&[
+        "record",
+        ABI,
+        "--json",
+        "--user",
+        "amy",
+        "--rewrite",
+        &rewrite,
+        "-o",
+    ]);
+    let output = command
+        .arg(&file)
+        .args(what)
+        .env("TOOLKIT_API_KEY", SECRET)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    let ran = serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{what:?}: {cause}: {said}"));
+    let ran = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|cause| panic!("{what:?}: {cause}: {said}"));
     (file, ran)
 }
 
@@ -27,7 +42,10 @@ fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
 fn replay(author: &Author, component: &str, file: &std::path::Path) -> (bool, Value) {
     let output = author.toolkit(&["replay", component, file.to_str().unwrap(), "--json"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    (output.status.success(), serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}")))
+    (
+        output.status.success(),
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}")),
+    )
 }
 
 fn read(file: &std::path::Path) -> Value {
@@ -44,37 +62,90 @@ async fn recorded_calls_replay_without_sending_requests() {
             "fetch".to_owned(),
             json!({ "url": url("echo"), "method": "POST", "body": { "a": [1, 2.50] } }).to_string(),
         ],
-        vec!["fetch".to_owned(), json!({ "url": url("leak"), "headers": { "x-own": "yes" } }).to_string()],
-        vec!["fetch".to_owned(), json!({ "url": url("echo"), "into_file": true, "anonymous": true }).to_string()],
-        vec!["fetch".to_owned(), json!({ "url": "https://elsewhere.example.org/" }).to_string()],
+        vec![
+            "fetch".to_owned(),
+            json!({ "url": url("leak"), "headers": { "x-own": "yes" } }).to_string(),
+        ],
+        vec![
+            "fetch".to_owned(),
+            json!({ "url": url("echo"), "into_file": true, "anonymous": true }).to_string(),
+        ],
+        vec![
+            "fetch".to_owned(),
+            json!({ "url": "https://elsewhere.example.org/" }).to_string(),
+        ],
         vec![
             "fetch_all".to_owned(),
             json!({ "urls": [url("echo"), url("limited"), url("bomb"), "http://no"] }).to_string(),
         ],
-        vec!["upload".to_owned(), json!({ "url": url("echo"), "text": "héllo" }).to_string()],
+        vec![
+            "upload".to_owned(),
+            json!({ "url": url("echo"), "text": "héllo" }).to_string(),
+        ],
         vec!["wait".to_owned(), json!({ "milliseconds": 30 }).to_string()],
-        vec!["take_random".to_owned(), json!({ "length": 1000 }).to_string()],
-        vec!["remember".to_owned(), json!({ "message": "once" }).to_string()],
-        vec!["keep".to_owned(), json!({ "message": "thrice" }).to_string()],
+        vec![
+            "take_random".to_owned(),
+            json!({ "length": 1000 }).to_string(),
+        ],
+        vec![
+            "remember".to_owned(),
+            json!({ "message": "once" }).to_string(),
+        ],
+        vec![
+            "keep".to_owned(),
+            json!({ "message": "thrice" }).to_string(),
+        ],
         vec!["tell_context".to_owned(), "{}".to_owned()],
-        vec!["fail".to_owned(), json!({ "kind": "conflict", "message": "no" }).to_string()],
-        vec!["break_down".to_owned(), json!({ "message": "oh" }).to_string()],
-        ["--trigger", "new_number", "--config", r#"{"up_to":9}"#, "--cursor", "5"].map(str::to_owned).into(),
-        ["--trigger", "number_arrived", "--config", r#"{"up_to":9}"#, "--request", r#"{"body":7}"#]
-            .map(str::to_owned)
-            .into(),
+        vec![
+            "fail".to_owned(),
+            json!({ "kind": "conflict", "message": "no" }).to_string(),
+        ],
+        vec![
+            "break_down".to_owned(),
+            json!({ "message": "oh" }).to_string(),
+        ],
+        [
+            "--trigger",
+            "new_number",
+            "--config",
+            r#"{"up_to":9}"#,
+            "--cursor",
+            "5",
+        ]
+        .map(str::to_owned)
+        .into(),
+        [
+            "--trigger",
+            "number_arrived",
+            "--config",
+            r#"{"up_to":9}"#,
+            "--request",
+            r#"{"body":7}"#,
+        ]
+        .map(str::to_owned)
+        .into(),
     ];
     for call in calls {
-        let (file, ran) = record(&author, &call.iter().map(String::as_str).collect::<Vec<_>>());
+        let (file, ran) = record(
+            &author,
+            &call.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
         let text = fs::read_to_string(&file).unwrap();
-        assert!(!text.contains(SECRET), "the cassette holds the credential: {text}");
+        assert!(
+            !text.contains(SECRET),
+            "the cassette holds the credential: {text}"
+        );
         let sent = Host::application().seen(&tag).len();
         let (same, again) = replay(&author, ABI, &file);
         assert!(same, "{call:?}: {again:#}");
         for part in ["data", "error", "files"] {
             assert_eq!(again[part], ran[part], "{call:?}");
         }
-        assert_eq!(Host::application().seen(&tag).len(), sent, "{call:?} sent something");
+        assert_eq!(
+            Host::application().seen(&tag).len(),
+            sent,
+            "{call:?} sent something"
+        );
     }
 }
 
@@ -89,7 +160,9 @@ async fn time_and_randomness_come_from_the_cassette() {
             import["now"] = (now - YEAR_MS).into();
         }
     }
-    let data = cassette["ended"]["answer"]["data"]["json"].as_object_mut().unwrap();
+    let data = cassette["ended"]["answer"]["data"]["json"]
+        .as_object_mut()
+        .unwrap();
     data["now"] = (ran["data"]["now"].as_u64().unwrap() - YEAR_MS).into();
     fs::write(&file, cassette.to_string()).unwrap();
     let (same, again) = replay(&author, ABI, &file);
@@ -114,7 +187,13 @@ async fn first_differing_request_is_shown() {
     cassette["imports"] = json!([]);
     fs::write(&file, cassette.to_string()).unwrap();
     let (_, again) = replay(&author, ABI, &file);
-    assert!(again["differs"].as_str().unwrap().contains("one more than were recorded"), "{again:#}");
+    assert!(
+        again["differs"]
+            .as_str()
+            .unwrap()
+            .contains("one more than were recorded"),
+        "{again:#}"
+    );
 }
 
 #[tokio::test]
@@ -125,7 +204,10 @@ async fn differing_result_is_shown() {
     fs::write(&file, text.replace("thrice, twice", "never, twice")).unwrap();
     let (same, again) = replay(&author, ABI, &file);
     let how = again["differs"].as_str().unwrap();
-    assert!(!same && how.contains("never, twice") && how.contains("thrice, twice"), "{again:#}");
+    assert!(
+        !same && how.contains("never, twice") && how.contains("thrice, twice"),
+        "{again:#}"
+    );
 }
 
 #[tokio::test]
@@ -143,12 +225,21 @@ async fn unplayable_cassette_is_refused_with_a_reason() {
         ("<html>".to_owned(), "not a cassette"),
         (with("cassette", 2.into()), "version 2"),
         (with("more", 1.into()), "unknown field `more`"),
-        (with("call", json!({ "execute": { "tool": "ABI_NOTHING", "arguments": "" } })), "ABI_NOTHING"),
+        (
+            with(
+                "call",
+                json!({ "execute": { "tool": "ABI_NOTHING", "arguments": "" } }),
+            ),
+            "ABI_NOTHING",
+        ),
     ] {
         fs::write(&file, text).unwrap();
         let output = author.toolkit(&["replay", ABI, file.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(why), "{why} is not in {said}");
+        assert!(
+            !output.status.success() && said.contains(why),
+            "{why} is not in {said}"
+        );
     }
 }
 
@@ -156,64 +247,149 @@ async fn unplayable_cassette_is_refused_with_a_reason() {
 fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(), String> {
     let mut command = Command::new(harness::host::beside("toolhost"));
     command
-        .args(["logs", "export", log, "--url", &host.url, "--api-key", key, "-o"])
+        .args([
+            "logs",
+            "export",
+            log,
+            "--url",
+            &host.url,
+            "--api-key",
+            key,
+            "-o",
+        ])
         .arg(file)
         .current_dir(host.data());
     let output = command.env_clear().output().unwrap();
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }
 
 #[tokio::test]
 async fn exported_failure_replays_on_the_authors_machine() {
     let author = Author::new();
-    let host =
-        Setup::new().with("logs.cassettes", "failed").with_application(&["api.example.com"], Host::application());
+    let host = Setup::new()
+        .with("logs.cassettes", "failed")
+        .with_application(&["api.example.com"], Host::application());
     let host = host.start().await;
-    host.as_org().put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap()).await.expect(201);
+    host.as_org()
+        .put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap())
+        .await
+        .expect(201);
     let project = host.as_project();
-    project.connect("abi", "API_KEY", "default", json!({ "api_key": SECRET })).await;
+    project
+        .connect("abi", "API_KEY", "default", json!({ "api_key": SECRET }))
+        .await;
     let tag = unique(8);
-    let failed = project.execute("ABI_FETCH", json!({ "url": format!("https://api.example.com/bomb/{tag}") })).await;
+    let failed = project
+        .execute(
+            "ABI_FETCH",
+            json!({ "url": format!("https://api.example.com/bomb/{tag}") }),
+        )
+        .await;
     assert_eq!(failed.failure(), "upstream_error", "{failed:#?}");
 
     let file = author.path("failed.json");
-    export(&host, project.key(), failed["log_id"].as_str().unwrap(), &file).unwrap();
+    export(
+        &host,
+        project.key(),
+        failed["log_id"].as_str().unwrap(),
+        &file,
+    )
+    .unwrap();
     let (same, again) = replay(&author, ABI, &file);
     assert!(same, "{again:#}");
-    let error =
-        format!("{}: {}", again["error"]["kind"].as_str().unwrap(), again["error"]["message"].as_str().unwrap());
+    let error = format!(
+        "{}: {}",
+        again["error"]["kind"].as_str().unwrap(),
+        again["error"]["message"].as_str().unwrap()
+    );
     assert_eq!(failed["error"], error);
     assert_eq!(Host::application().seen(&tag).len(), 1);
 
-    let worked = project.execute("ABI_KEEP", json!({ "message": "x" })).await.expect(200);
-    let why = export(&host, project.key(), worked["log_id"].as_str().unwrap(), &file).unwrap_err();
-    assert!(why.contains("there is no cassette") && why.contains("logs.cassettes"), "{why}");
+    let worked = project
+        .execute("ABI_KEEP", json!({ "message": "x" }))
+        .await
+        .expect(200);
+    let why = export(
+        &host,
+        project.key(),
+        worked["log_id"].as_str().unwrap(),
+        &file,
+    )
+    .unwrap_err();
+    assert!(
+        why.contains("there is no cassette") && why.contains("logs.cassettes"),
+        "{why}"
+    );
     let other = host.new_project().await;
-    let why = export(&host, other.key(), failed["log_id"].as_str().unwrap(), &file).unwrap_err();
+    let why = export(
+        &host,
+        other.key(),
+        failed["log_id"].as_str().unwrap(),
+        &file,
+    )
+    .unwrap_err();
     assert!(why.contains("not found"), "of another project: {why}");
 }
 
 #[tokio::test]
 async fn cassette_is_sealed_bounded_and_respects_log_setting() {
-    let host = Setup::new().with("logs.cassettes", "all").with("logs.cassette_kib", "64");
-    let host = host.with_application(&["api.example.com"], Host::application()).start().await;
-    host.as_org().put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap()).await.expect(201);
+    let host = Setup::new()
+        .with("logs.cassettes", "all")
+        .with("logs.cassette_kib", "64");
+    let host = host
+        .with_application(&["api.example.com"], Host::application())
+        .start()
+        .await;
+    host.as_org()
+        .put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap())
+        .await
+        .expect(201);
     let body = json!({ "name": unique(8), "should_create_api_key": true, "config": { "log_visibility_setting": "dont_store_data" } });
-    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
-    let (stores, quiet) = (host.as_project(), host.with_key(made["api_key"].as_str().unwrap()));
+    let made = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
+    let (stores, quiet) = (
+        host.as_project(),
+        host.with_key(made["api_key"].as_str().unwrap()),
+    );
     let cassette = async |project: &harness::Client, path: &str| {
-        project.connect("abi", "API_KEY", "default", json!({ "api_key": SECRET })).await;
+        project
+            .connect("abi", "API_KEY", "default", json!({ "api_key": SECRET }))
+            .await;
         let arguments = json!({ "url": format!("https://api.example.com/{path}") });
         let ran = project.execute("ABI_FETCH", arguments).await.expect(200);
-        project.get(&format!("/logs/tool_execution/{}/cassette", ran["log_id"].as_str().unwrap())).await
+        project
+            .get(&format!(
+                "/logs/tool_execution/{}/cassette",
+                ran["log_id"].as_str().unwrap()
+            ))
+            .await
     };
     let tag = unique(8);
     let kept = cassette(&stores, &format!("leak/{tag}")).await.expect(200);
-    assert!(kept.text.contains(&tag) && kept.text.contains("redacted") && !kept.text.contains(SECRET), "{}", kept.text);
-    cassette(&stores, "big/large/100000").await.expect(404).assert_envelope();
-    cassette(&quiet, "echo/quiet").await.expect(404).assert_envelope();
+    assert!(
+        kept.text.contains(&tag) && kept.text.contains("redacted") && !kept.text.contains(SECRET),
+        "{}",
+        kept.text
+    );
+    cassette(&stores, "big/large/100000")
+        .await
+        .expect(404)
+        .assert_envelope();
+    cassette(&quiet, "echo/quiet")
+        .await
+        .expect(404)
+        .assert_envelope();
     let data = host.data();
     let (_folder, status) = host.terminate().await;
     assert!(status.success());
-    harness::Hunt::for_mark_and(&[tag.into_bytes()]).within_folder(&data, &[]).unwrap();
+    harness::Hunt::for_mark_and(&[tag.into_bytes()])
+        .within_folder(&data, &[])
+        .unwrap();
 }

@@ -65,33 +65,52 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
     let pick = |dice: &mut Dice, all: &[&'static str]| all[dice.below(all.len() as u64) as usize];
     match dice.below(5) {
         0 => {
-            let wanted = [0; 2].map(|_| toolkits[dice.below(toolkits.len() as u64) as usize].clone());
-            (format!("toolkit_slug={}", wanted.join(",")), Box::new(move |tool| wanted.contains(&tool.toolkit)))
+            let wanted =
+                [0; 2].map(|_| toolkits[dice.below(toolkits.len() as u64) as usize].clone());
+            (
+                format!("toolkit_slug={}", wanted.join(",")),
+                Box::new(move |tool| wanted.contains(&tool.toolkit)),
+            )
         }
         1 => {
             let wanted = [pick(dice, &TAGS), pick(dice, &["readOnlyHint", "none"])];
-            let lets =
-                move |tool: &Tool| tool.tags.contains(&wanted[0]) || (wanted[1] == "readOnlyHint" && tool.read_only);
+            let lets = move |tool: &Tool| {
+                tool.tags.contains(&wanted[0]) || (wanted[1] == "readOnlyHint" && tool.read_only)
+            };
             (format!("tags={}", wanted.join("&tags=")), Box::new(lets))
         }
         2 => {
             let wanted = dice.below(2) == 0;
-            (format!("important={wanted}"), Box::new(move |tool| tool.tags.contains(&"important") == wanted))
+            (
+                format!("important={wanted}"),
+                Box::new(move |tool| tool.tags.contains(&"important") == wanted),
+            )
         }
         3 => {
             let wanted = [pick(dice, &SCOPES), pick(dice, &SCOPES)];
             let lets = move |tool: &Tool| wanted.iter().any(|scope| tool.scopes.contains(scope));
-            (format!("scopes[]={}&scopes[]={}", wanted[0], wanted[1]), Box::new(lets))
+            (
+                format!("scopes[]={}&scopes[]={}", wanted[0], wanted[1]),
+                Box::new(lets),
+            )
         }
         _ => {
             let word = pick(dice, &WORDS);
-            (format!("search={}", word.to_uppercase()), Box::new(move |tool| tool.text.contains(word)))
+            (
+                format!("search={}", word.to_uppercase()),
+                Box::new(move |tool| tool.text.contains(word)),
+            )
         }
     }
 }
 
 fn slugs(page: &Answer) -> Vec<String> {
-    page["items"].as_array().unwrap().iter().map(|item| item["slug"].as_str().unwrap().to_owned()).collect()
+    page["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["slug"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns the slugs of all pages, beginning with the given first page.
@@ -100,9 +119,19 @@ async fn rest(client: &Client, path: &str, first: &Answer) -> Vec<String> {
     let (mut next, mut number) = (first["next_cursor"].clone(), 1);
     let total = &first["total_items"];
     while let Some(cursor) = next.as_str() {
-        let page = client.get(&format!("{path}&cursor={}", harness::fake_app::percent(cursor))).await.expect(200);
+        let page = client
+            .get(&format!(
+                "{path}&cursor={}",
+                harness::fake_app::percent(cursor)
+            ))
+            .await
+            .expect(200);
         number += 1;
-        assert_eq!((&page["total_items"], &page["current_page"]), (total, &number.into()), "{path}: {page:#?}");
+        assert_eq!(
+            (&page["total_items"], &page["current_page"]),
+            (total, &number.into()),
+            "{path}: {page:#?}"
+        );
         all.extend(slugs(&page));
         next = page["next_cursor"].clone();
     }
@@ -120,14 +149,22 @@ async fn tool_lists_match_a_plain_filter() {
     let toolkits: Vec<_> = toolkits.into_iter().collect();
     let project = host.as_project();
     for _ in 0..60 {
-        let conditions: Vec<_> = (0..dice.below(4)).map(|_| condition(&mut dice, &toolkits)).collect();
+        let conditions: Vec<_> = (0..dice.below(4))
+            .map(|_| condition(&mut dice, &toolkits))
+            .collect();
         // A repeated parameter adds values or takes the last one, depending on the parameter. Each
         // parameter is therefore used once.
-        let names: BTreeSet<_> = conditions.iter().map(|(text, _)| text[..4].to_owned()).collect();
+        let names: BTreeSet<_> = conditions
+            .iter()
+            .map(|(text, _)| text[..4].to_owned())
+            .collect();
         if names.len() < conditions.len() {
             continue;
         }
-        let expected: Vec<_> = tools.iter().filter(|tool| conditions.iter().all(|(_, lets)| lets(tool))).collect();
+        let expected: Vec<_> = tools
+            .iter()
+            .filter(|tool| conditions.iter().all(|(_, lets)| lets(tool)))
+            .collect();
         let expected: Vec<_> = expected.into_iter().map(|tool| tool.slug.clone()).collect();
         let query: Vec<_> = conditions.iter().map(|(text, _)| text.as_str()).collect();
         let path = format!("/tools?limit={}&{}", 1 + dice.below(6), query.join("&"));
@@ -145,39 +182,80 @@ async fn toolkit_lists_match_a_plain_filter() {
     for _ in 0..7 {
         let mut manifest = guest::manifest(&given::slug());
         manifest["categories"] = json!(some(&mut dice, &["mail-boxes", "files"]));
-        manifest["name"] = json!(format!("{}{}", ["b", "A", "c"][dice.below(3) as usize], dice.below(1_000)));
+        manifest["name"] = json!(format!(
+            "{}{}",
+            ["b", "A", "c"][dice.below(3) as usize],
+            dice.below(1_000)
+        ));
         manifest["description"] = json!(WORDS[dice.below(5) as usize]);
         host.publish(Guest::echo().component(), &manifest).await;
         let gone = dice.below(3) == 0;
         if gone {
-            host.as_org().delete(&guest::address(&manifest)).await.expect(200);
+            host.as_org()
+                .delete(&guest::address(&manifest))
+                .await
+                .expect(200);
         }
         toolkits.insert(0, (manifest, gone));
     }
     let text = |manifest: &Value, field: &str| manifest[field].as_str().unwrap().to_owned();
     for _ in 0..40 {
-        let category = ["", "mail-boxes", "MAIL-boxes", "Mail boxes", "files", "shoes"][dice.below(6) as usize];
-        let (search, gone) = (if dice.below(2) == 0 { "" } else { WORDS[dice.below(5) as usize] }, dice.below(2) == 0);
+        let category = [
+            "",
+            "mail-boxes",
+            "MAIL-boxes",
+            "Mail boxes",
+            "files",
+            "shoes",
+        ][dice.below(6) as usize];
+        let (search, gone) = (
+            if dice.below(2) == 0 {
+                ""
+            } else {
+                WORDS[dice.below(5) as usize]
+            },
+            dice.below(2) == 0,
+        );
         let by_name = dice.below(2) == 0;
         let fits = |(manifest, is_gone): &&(Value, bool)| {
             let folded = category.to_lowercase().replace(' ', "-");
-            (category.is_empty() || manifest["categories"].as_array().unwrap().contains(&json!(folded)))
+            (category.is_empty()
+                || manifest["categories"]
+                    .as_array()
+                    .unwrap()
+                    .contains(&json!(folded)))
                 && (search.is_empty() || text(manifest, "description") == search)
                 && (gone || !is_gone)
         };
         let mut expected: Vec<_> = toolkits.iter().filter(fits).collect();
         if by_name {
-            expected.sort_by_key(|(manifest, _)| (text(manifest, "name").to_lowercase(), text(manifest, "slug")));
+            expected.sort_by_key(|(manifest, _)| {
+                (
+                    text(manifest, "name").to_lowercase(),
+                    text(manifest, "slug"),
+                )
+            });
         }
-        let expected: Vec<_> = expected.into_iter().map(|(manifest, _)| text(manifest, "slug")).collect();
-        let order = if by_name { "&sort_by=alphabetically" } else { "" };
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(manifest, _)| text(manifest, "slug"))
+            .collect();
+        let order = if by_name {
+            "&sort_by=alphabetically"
+        } else {
+            ""
+        };
         let path = format!(
             "/toolkits?limit={}&category={}&search={search}&include_deprecated={gone}{order}",
             1 + dice.below(4),
             category.replace(' ', "%20")
         );
         let first = host.as_project().get(&path).await.expect(200);
-        assert_eq!(rest(&host.as_project(), &path, &first).await, expected, "{path}");
+        assert_eq!(
+            rest(&host.as_project(), &path, &first).await,
+            expected,
+            "{path}"
+        );
     }
 }
 
@@ -188,18 +266,35 @@ async fn publishing_between_pages_skips_and_repeats_nothing() {
     let tools = published(&host, &mut Dice::new(seed), 4).await;
     let expected: Vec<_> = tools.iter().map(|tool| tool.slug.clone()).collect();
     let project = host.as_project();
-    let first = project.clone().newer().get("/tools?limit=1").await.expect(200);
-    let toolkits = project.get("/toolkits?limit=1&sort_by=alphabetically").await.expect(200);
-    let before = project.get("/toolkits?limit=100&sort_by=alphabetically").await.expect(200);
+    let first = project
+        .clone()
+        .newer()
+        .get("/tools?limit=1")
+        .await
+        .expect(200);
+    let toolkits = project
+        .get("/toolkits?limit=1&sort_by=alphabetically")
+        .await
+        .expect(200);
+    let before = project
+        .get("/toolkits?limit=100&sort_by=alphabetically")
+        .await
+        .expect(200);
     published(&host, &mut Dice::new(seed + 1), 1).await;
     let mut newer = guest::manifest(&tools[0].toolkit);
     newer["version"] = json!("20260202_00");
     host.publish(Guest::constant().component(), &newer).await;
-    assert_eq!(rest(&project.clone().newer(), "/tools?limit=1", &first).await, expected);
+    assert_eq!(
+        rest(&project.clone().newer(), "/tools?limit=1", &first).await,
+        expected
+    );
     let path = "/toolkits?limit=1&sort_by=alphabetically";
     assert_eq!(rest(&project, path, &toolkits).await, slugs(&before));
     let now = slugs(&project.newer().get("/tools?limit=100").await.expect(200));
-    assert!(now.contains(&guest::tool(&tools[0].toolkit)), "the next list has what is new: {now:?}");
+    assert!(
+        now.contains(&guest::tool(&tools[0].toolkit)),
+        "the next list has what is new: {now:?}"
+    );
 }
 
 #[tokio::test]
@@ -208,21 +303,38 @@ async fn insertion_between_pages_skips_and_repeats_nothing() {
     let config = given::auth_config(&project).await;
     let made = async |user: &str| {
         given::auth_config(&project).await;
-        project.post("/connected_accounts", &given::account(&config, user, &harness::secret())).await.expect(201);
+        project
+            .post(
+                "/connected_accounts",
+                &given::account(&config, user, &harness::secret()),
+            )
+            .await
+            .expect(201);
     };
     for user in ["a", "b", "c", "d"] {
         made(user).await;
     }
     for path in ["/auth_configs?limit=2", "/connected_accounts?limit=2"] {
         let ids = |page: &Answer| -> Vec<String> {
-            page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["id"].as_str().unwrap().to_owned())
+                .collect()
         };
         let expected = ids(&project.get(&path.replace("=2", "=100")).await.expect(200));
         let mut page = project.get(path).await.expect(200);
         let mut told = ids(&page);
         while let Some(cursor) = page["next_cursor"].as_str() {
             made("later").await;
-            page = project.get(&format!("{path}&cursor={}", harness::fake_app::percent(cursor))).await.expect(200);
+            page = project
+                .get(&format!(
+                    "{path}&cursor={}",
+                    harness::fake_app::percent(cursor)
+                ))
+                .await
+                .expect(200);
             assert_eq!(page["total_items"], json!(expected.len()), "{path}");
             told.extend(ids(&page));
         }
@@ -245,9 +357,22 @@ async fn search_ranks_slug_over_name_over_description() {
     ]);
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.new_project().await;
-    let found = slugs(&project.get(&format!("/tools?query={word}%20POST")).await.expect(200));
+    let found = slugs(
+        &project
+            .get(&format!("/tools?query={word}%20POST"))
+            .await
+            .expect(200),
+    );
     assert_eq!(found, [named(&word), named("B"), named("A")]);
-    assert!(slugs(&project.get(&format!("/tools?query={word}%20absent")).await.expect(200)).is_empty());
+    assert!(
+        slugs(
+            &project
+                .get(&format!("/tools?query={word}%20absent"))
+                .await
+                .expect(200)
+        )
+        .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -257,18 +382,36 @@ async fn invalid_cursor_is_refused() {
     given::keyed().await;
     let first = project.get("/toolkits?limit=1").await.expect(200);
     let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
-    let (one, other) = (format!("/toolkits?cursor={cursor}"), format!("/toolkits?limit=50&cursor={cursor}"));
-    let (one, other) = (project.get(&one).await.expect(200), project.get(&other).await.expect(200));
-    assert_eq!((one["items"].as_array().unwrap().len(), &one["current_page"]), (1, &2.into()));
+    let (one, other) = (
+        format!("/toolkits?cursor={cursor}"),
+        format!("/toolkits?limit=50&cursor={cursor}"),
+    );
+    let (one, other) = (
+        project.get(&one).await.expect(200),
+        project.get(&other).await.expect(200),
+    );
+    assert_eq!(
+        (one["items"].as_array().unwrap().len(), &one["current_page"]),
+        (1, &2.into())
+    );
     assert_eq!(slugs(&one), slugs(&other), "the cursor's own limit counts");
     // A cursor of page and limit is one that clients may write themselves.
     let plain = project.get("/toolkits?cursor=MS0x").await.expect(200);
     assert_eq!(plain["items"].as_array().unwrap().len(), 1);
     for wrong in ["x", "MS0xLXg", "MS0xLW5vdGhpbmc%3D", "MC0x", "%20"] {
         let answer = project.get(&format!("/toolkits?cursor={wrong}")).await;
-        assert!(wrong == "%20" || answer.status == 400, "{wrong}: {answer:#?}");
+        assert!(
+            wrong == "%20" || answer.status == 400,
+            "{wrong}: {answer:#?}"
+        );
     }
-    project.post("/logs/tool_execution", &json!({ "cursor": "MS0xLW5vdGhpbmc=" })).await.expect(400);
+    project
+        .post(
+            "/logs/tool_execution",
+            &json!({ "cursor": "MS0xLW5vdGhpbmc=" }),
+        )
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -284,13 +427,22 @@ async fn usage_order_of_toolkits_survives_a_restart() {
             project.execute(tool, json!({})).await.expect(200);
         }
     }
-    let order: Vec<_> = [1, 0, 2].map(|place| tools[place].trim_end_matches("_RUN").to_lowercase()).into();
-    assert_eq!(slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)), order);
+    let order: Vec<_> = [1, 0, 2]
+        .map(|place| tools[place].trim_end_matches("_RUN").to_lowercase())
+        .into();
+    assert_eq!(
+        slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)),
+        order
+    );
     let (setup, _) = host.terminate().await;
     let host = setup.start().await;
     let project = host.as_project();
-    assert_eq!(slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)), order);
-    let several = json!({ "toolkits": [order[2], order[0], "no_such_toolkit"], "sort_by": "usage" });
+    assert_eq!(
+        slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)),
+        order
+    );
+    let several =
+        json!({ "toolkits": [order[2], order[0], "no_such_toolkit"], "sort_by": "usage" });
     let several = project.post("/toolkits/multi", &several).await.expect(200);
     assert_eq!(slugs(&several), [order[0].clone(), order[2].clone()]);
 }
@@ -308,19 +460,58 @@ async fn named_toolkits_are_listed_even_if_deprecated() {
         let project = project.clone();
         async move { slugs(&project.post("/toolkits/multi", &body).await.expect(200)) }
     };
-    assert_eq!(named(json!({ "toolkits": [slug.to_uppercase()] })).await, [slug.as_str()]);
-    assert_eq!(named(json!({ "category": category })).await, [slug.as_str()]);
-    assert!(named(json!({ "toolkits": [slug], "managed_by": "project" })).await.is_empty());
+    assert_eq!(
+        named(json!({ "toolkits": [slug.to_uppercase()] })).await,
+        [slug.as_str()]
+    );
+    assert_eq!(
+        named(json!({ "category": category })).await,
+        [slug.as_str()]
+    );
+    assert!(
+        named(json!({ "toolkits": [slug], "managed_by": "project" }))
+            .await
+            .is_empty()
+    );
     let by_name = category.replacen("kind-", "Kind%20", 1);
-    assert_eq!(slugs(&project.get(&format!("/toolkits?category={by_name}")).await.expect(200)), [slug.as_str()]);
-    host.as_org().delete(&guest::address(&manifest)).await.expect(200);
+    assert_eq!(
+        slugs(
+            &project
+                .get(&format!("/toolkits?category={by_name}"))
+                .await
+                .expect(200)
+        ),
+        [slug.as_str()]
+    );
+    host.as_org()
+        .delete(&guest::address(&manifest))
+        .await
+        .expect(200);
     assert!(named(json!({ "category": category })).await.is_empty());
     assert_eq!(named(json!({ "toolkits": [slug] })).await, [slug.as_str()]);
-    assert!(slugs(&project.get(&format!("/toolkits?search={slug}")).await.expect(200)).is_empty());
-    let all = project.get(&format!("/toolkits?search={slug}&include_deprecated=true")).await.expect(200);
+    assert!(
+        slugs(
+            &project
+                .get(&format!("/toolkits?search={slug}"))
+                .await
+                .expect(200)
+        )
+        .is_empty()
+    );
+    let all = project
+        .get(&format!("/toolkits?search={slug}&include_deprecated=true"))
+        .await
+        .expect(200);
     assert_eq!(slugs(&all), [slug]);
-    project.post("/toolkits/multi", &json!({ "sort_by": "colour" })).await.expect(400).assert_envelope();
-    project.post("/toolkits/multi", &json!({ "managed_by": "nobody" })).await.expect(400);
+    project
+        .post("/toolkits/multi", &json!({ "sort_by": "colour" }))
+        .await
+        .expect(400)
+        .assert_envelope();
+    project
+        .post("/toolkits/multi", &json!({ "managed_by": "nobody" }))
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -336,28 +527,53 @@ async fn version_selector_applies_globally_or_per_toolkit() {
         }
     }
     let versions = |query: String| {
-        let (project, path) = (project.clone(), format!("/tools?toolkit_slug={}&{query}", slugs.join(",")));
+        let (project, path) = (
+            project.clone(),
+            format!("/tools?toolkit_slug={}&{query}", slugs.join(",")),
+        );
         async move {
             let page = project.get(&path).await.expect(200);
-            let versions =
-                page["items"].as_array().unwrap().iter().map(|item| item["version"].as_str().unwrap().to_owned());
+            let versions = page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["version"].as_str().unwrap().to_owned());
             versions.collect::<Vec<_>>()
         }
     };
     let (old, new) = ("20260101_00".to_owned(), "20260202_00".to_owned());
     assert_eq!(versions(String::new()).await, [new.clone(), new.clone()]);
-    assert_eq!(versions("toolkit_versions=20260101_00".into()).await, [old.clone(), old.clone()]);
-    assert_eq!(versions("toolkit_versions=00000000_00".into()).await, [old.clone(), old.clone()]);
+    assert_eq!(
+        versions("toolkit_versions=20260101_00".into()).await,
+        [old.clone(), old.clone()]
+    );
+    assert_eq!(
+        versions("toolkit_versions=00000000_00".into()).await,
+        [old.clone(), old.clone()]
+    );
     // The second toolkit was published last and is listed first.
-    assert_eq!(versions(format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1])).await, [old.clone(), new.clone()]);
-    assert!(versions("toolkit_versions=20300101_00".into()).await.is_empty());
+    assert_eq!(
+        versions(format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1])).await,
+        [old.clone(), new.clone()]
+    );
+    assert!(
+        versions("toolkit_versions=20300101_00".into())
+            .await
+            .is_empty()
+    );
     let path = format!("/tools/{}", guest::tool(&slugs[0]));
     let one = |query: &str| {
         let (project, path) = (project.clone(), format!("{path}?{query}"));
         async move { project.get(&path).await.expect(200)["version"].clone() }
     };
-    assert_eq!(one("toolkit_versions=20260101_00&version=latest").await, new);
-    assert_eq!(one(&format!("toolkit_versions[{}]=20260101_00", slugs[0])).await, old);
+    assert_eq!(
+        one("toolkit_versions=20260101_00&version=latest").await,
+        new
+    );
+    assert_eq!(
+        one(&format!("toolkit_versions[{}]=20260101_00", slugs[0])).await,
+        old
+    );
 }
 
 #[tokio::test]
@@ -379,45 +595,115 @@ async fn tool_scopes_are_listed_and_recommended() {
     let mut second = manifest["tools"][0].clone();
     second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
     second["scopes"] = json!([]);
-    manifest["tools"].as_array_mut().unwrap().push(second.clone());
+    manifest["tools"]
+        .as_array_mut()
+        .unwrap()
+        .push(second.clone());
     host.publish(Guest::echo().component(), &manifest).await;
 
     let both = json!([guest::tool(&slug), second["slug"]]);
-    let needed =
-        project.post("/tools/scopes/required", &json!({ "tools": both, "version": "latest" })).await.expect(200);
+    let needed = project
+        .post(
+            "/tools/scopes/required",
+            &json!({ "tools": both, "version": "latest" }),
+        )
+        .await
+        .expect(200);
     assert_eq!(needed["scopes_required"], json!(["read", "write"]));
     let each = &needed["per_tool_requirements"];
-    assert_eq!(each[0], json!({ "tool": guest::tool(&slug), "scope_requirements": { "all_of": ["write", "read"] } }));
-    assert_eq!(each[1], json!({ "tool": second["slug"], "scope_requirements": null }));
-    let unknown = project.post("/tools/scopes/required", &json!({ "tools": ["NO_SUCH_TOOL"] })).await.expect(400);
-    assert!(unknown.problems()[0].contains("NO_SUCH_TOOL"), "{unknown:?}");
-    project.post("/tools/scopes/required", &json!({ "tools": [] })).await.expect(400);
+    assert_eq!(
+        each[0],
+        json!({ "tool": guest::tool(&slug), "scope_requirements": { "all_of": ["write", "read"] } })
+    );
+    assert_eq!(
+        each[1],
+        json!({ "tool": second["slug"], "scope_requirements": null })
+    );
+    let unknown = project
+        .post(
+            "/tools/scopes/required",
+            &json!({ "tools": ["NO_SUCH_TOOL"] }),
+        )
+        .await
+        .expect(400);
+    assert!(
+        unknown.problems()[0].contains("NO_SUCH_TOOL"),
+        "{unknown:?}"
+    );
+    project
+        .post("/tools/scopes/required", &json!({ "tools": [] }))
+        .await
+        .expect(400);
 
-    let context = project.get(&format!("/toolkits/{slug}/scopes/grant_context")).await.expect(200);
-    assert_eq!((&context["auth_scheme"], &context["toolkit_version"]), (&"OAUTH2".into(), &"20260101_00".into()));
-    assert_eq!((&context["grant_context_dimensions"], &context["default_grant_context"]), (&json!([]), &json!({})));
-    project.get(&format!("/toolkits/{slug}/scopes/grant_context?auth_scheme=API_KEY")).await.expect(400);
-    project.get("/toolkits/no_such_toolkit/scopes/grant_context").await.expect(404);
+    let context = project
+        .get(&format!("/toolkits/{slug}/scopes/grant_context"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&context["auth_scheme"], &context["toolkit_version"]),
+        (&"OAUTH2".into(), &"20260101_00".into())
+    );
+    assert_eq!(
+        (
+            &context["grant_context_dimensions"],
+            &context["default_grant_context"]
+        ),
+        (&json!([]), &json!({}))
+    );
+    project
+        .get(&format!(
+            "/toolkits/{slug}/scopes/grant_context?auth_scheme=API_KEY"
+        ))
+        .await
+        .expect(400);
+    project
+        .get("/toolkits/no_such_toolkit/scopes/grant_context")
+        .await
+        .expect(404);
 
     let recommend = |body: Value| {
-        let (project, path) = (project.clone(), format!("/toolkits/{slug}/scopes/recommended"));
+        let (project, path) = (
+            project.clone(),
+            format!("/toolkits/{slug}/scopes/recommended"),
+        );
         async move { project.post(&path, &body).await.expect(200)["scopes"].clone() }
     };
     let scopes = recommend(json!({ "tools": [guest::tool(&slug)] })).await;
-    assert_eq!(scopes["least_privilege"], json!(["offline", "read", "write"]));
-    assert_eq!((&scopes["fewest"], &scopes["conditional"]), (&scopes["least_privilege"], &json!([])));
+    assert_eq!(
+        scopes["least_privilege"],
+        json!(["offline", "read", "write"])
+    );
+    assert_eq!(
+        (&scopes["fewest"], &scopes["conditional"]),
+        (&scopes["least_privilege"], &json!([]))
+    );
     let some = json!({ "tools": [guest::tool(&slug)], "include": ["extra"], "exclude": ["write"] });
-    assert_eq!(recommend(some).await["fewest"], json!(["extra", "offline", "read"]));
+    assert_eq!(
+        recommend(some).await["fewest"],
+        json!(["extra", "offline", "read"])
+    );
     let some = json!({ "tools": [second["slug"]], "include": ["extra"], "available_scopes": ["offline", "read"] });
     assert_eq!(recommend(some).await["fewest"], json!(["offline"]));
     let path = format!("/toolkits/{slug}/scopes/recommended");
-    project.post(&path, &json!({ "tools": ["NO_SUCH_TOOL"] })).await.expect(400).assert_envelope();
+    project
+        .post(&path, &json!({ "tools": ["NO_SUCH_TOOL"] }))
+        .await
+        .expect(400)
+        .assert_envelope();
 
     let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
     let scheme = &detail["auth_config_details"][0];
     assert_eq!(scheme["required_scopes"], json!(["offline"]));
-    let required = scheme["fields"]["auth_config_creation"]["required"].as_array().unwrap();
-    let names: Vec<_> = required.iter().map(|field| field["name"].as_str().unwrap()).collect();
+    let required = scheme["fields"]["auth_config_creation"]["required"]
+        .as_array()
+        .unwrap();
+    let names: Vec<_> = required
+        .iter()
+        .map(|field| field["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["client_id", "client_secret"]);
-    assert_eq!(scheme["deprecated_auth_provider_details"]["token_url"], "https://api.example.com/token");
+    assert_eq!(
+        scheme["deprecated_auth_provider_details"]["token_url"],
+        "https://api.example.com/token"
+    );
 }

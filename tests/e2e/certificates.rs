@@ -1,7 +1,9 @@
 //! Providers that recognize accounts by client certificate: each connection presents the
 //! certificate of its account and no other.
 
-use harness::{Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup};
+use harness::{
+    Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup,
+};
 use serde_json::{Value, json};
 
 use crate::{given, schemes};
@@ -11,7 +13,9 @@ use crate::{given, schemes};
 async fn start() -> (Host, Guarded) {
     let application = Guarded::start().await;
     let rewrite = format!("https://api.example.com={}", application.origin);
-    let host = Setup::new().with("net.rewrite", rewrite).with_variable("SSL_CERT_FILE", application.authority());
+    let host = Setup::new()
+        .with("net.rewrite", rewrite)
+        .with_variable("SSL_CERT_FILE", application.authority());
     (host.start().await, application)
 }
 
@@ -34,7 +38,9 @@ fn values(own: &Certificate) -> Value {
 async fn whoami(project: &Client, slug: &str, user: &str) -> Answer {
     let arguments = json!({ "url": "https://api.example.com/me" });
     let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
-    project.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await
+    project
+        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
+        .await
 }
 
 #[tokio::test]
@@ -42,28 +48,50 @@ async fn concurrent_calls_present_their_own_certificate() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
-    let (amy, bob) = (application.certificate("amy"), application.certificate("bob"));
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme()),
+    )
+    .await;
+    let (amy, bob) = (
+        application.certificate("amy"),
+        application.certificate("bob"),
+    );
     project.connect(&slug, "API_KEY", "amy", values(&amy)).await;
     // A single-line form field replaces line breaks with spaces.
     let flat = |text: &str| text.replace('\n', " ");
     let pasted = json!({ "certificate": flat(&bob.certificate), "private_key": flat(&bob.key) });
     let id = project.connect(&slug, "API_KEY", "bob", pasted).await;
     let calls = (0..8).map(|number| {
-        let (user, own) = if number % 2 == 0 { ("amy", &amy) } else { ("bob", &bob) };
+        let (user, own) = if number % 2 == 0 {
+            ("amy", &amy)
+        } else {
+            ("bob", &bob)
+        };
         let (project, slug) = (&project, &slug);
-        async move { (whoami(project, slug, user).await.data()["certificate"].clone(), own.fingerprint.clone()) }
+        async move {
+            (
+                whoami(project, slug, user).await.data()["certificate"].clone(),
+                own.fingerprint.clone(),
+            )
+        }
     });
     for (shown, own) in futures::future::join_all(calls).await {
         assert_eq!(shown, own);
     }
     let body = json!({ "connected_account_id": id, "endpoint": "/proxied", "method": "GET" });
-    let passed = project.post("/tools/execute/proxy", &body).await.expect(200);
+    let passed = project
+        .post("/tools/execute/proxy", &body)
+        .await
+        .expect(200);
     assert_eq!(
         (&passed["data"]["certificate"], &passed["data"]["path"]),
         (&bob.fingerprint.into(), &"/proxied".into())
     );
-    let shown = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    let shown = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
     assert!(!shown.text.contains("PRIVATE KEY"), "{shown:?}");
 }
 
@@ -72,34 +100,70 @@ async fn missing_or_unreadable_certificate_is_refused() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
+    project
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let refused = whoami(&project, &slug, "default").await.expect(200);
-    assert!(["tls", "connect", "protocol"].contains(&refused.failure()), "{refused:?}");
+    assert!(
+        ["tls", "connect", "protocol"].contains(&refused.failure()),
+        "{refused:?}"
+    );
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
-    let (own, other) = (application.certificate("own"), application.certificate("other"));
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme()),
+    )
+    .await;
+    let (own, other) = (
+        application.certificate("own"),
+        application.certificate("other"),
+    );
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let config =
+        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
     let half = &own.key[..own.key.len() / 2];
-    let state =
-        |key: &str| json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
+    let state = |key: &str| json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
     let connection = |key: &str| json!({ "auth_config": { "id": config }, "connection": { "state": state(key) } });
-    let made = project.post("/connected_accounts", &connection(&own.key)).await.expect(201);
+    let made = project
+        .post("/connected_accounts", &connection(&own.key))
+        .await
+        .expect(201);
     let id = made["id"].as_str().unwrap();
-    for (key, why) in [(half, "PEM"), (&other.certificate, "PEM"), (&other.key, "belong together")] {
+    for (key, why) in [
+        (half, "PEM"),
+        (&other.certificate, "PEM"),
+        (&other.key, "belong together"),
+    ] {
         let path = format!("/connected_accounts/{id}");
         let made = project.post("/connected_accounts", &connection(key)).await;
-        let patched = project.patch(&path, &json!({ "connection": { "state": state(key) } })).await;
+        let patched = project
+            .patch(&path, &json!({ "connection": { "state": state(key) } }))
+            .await;
         for refused in [made, patched] {
             let refused = refused.expect(400);
             let said = refused.problems().concat();
-            assert!(said.starts_with("certificate: ") && said.contains(why), "{refused:?}");
+            assert!(
+                said.starts_with("certificate: ") && said.contains(why),
+                "{refused:?}"
+            );
             assert!(!refused.text.contains("BEGIN"), "{refused:?}");
         }
     }
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 2);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        2
+    );
     assert_eq!(
         whoami(&project, &slug, "default").await.data()["certificate"],
         own.fingerprint,
@@ -110,21 +174,51 @@ async fn missing_or_unreadable_certificate_is_refused() {
 #[tokio::test]
 async fn revoked_or_deleted_certificate_is_erased() {
     let (host, application) = start().await;
-    let (project, slug, own) = (host.as_project(), given::slug(), application.certificate("own"));
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
-    let id = project.connect(&slug, "API_KEY", "default", values(&own)).await;
+    let (project, slug, own) = (
+        host.as_project(),
+        given::slug(),
+        application.certificate("own"),
+    );
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme()),
+    )
+    .await;
+    let id = project
+        .connect(&slug, "API_KEY", "default", values(&own))
+        .await;
     let call = async || whoami(&project, &slug, "default").await;
     assert_eq!(call().await.data()["certificate"], own.fingerprint);
-    project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    project
+        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+        .await
+        .expect(200);
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
     call().await.expect(404);
-    let id = project.connect(&slug, "API_KEY", "default", values(&own)).await;
+    let id = project
+        .connect(&slug, "API_KEY", "default", values(&own))
+        .await;
     assert_eq!(call().await.data()["certificate"], own.fingerprint);
-    project.delete(&format!("/connected_accounts/{id}?revoke_on_delete=true")).await.expect(200);
-    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+    project
+        .delete(&format!("/connected_accounts/{id}?revoke_on_delete=true"))
+        .await
+        .expect(200);
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(404);
     call().await.expect(404);
-    let cells = ["at once", "shown by its connections", "not needed", "erased", "erased"];
+    let cells = [
+        "at once",
+        "shown by its connections",
+        "not needed",
+        "erased",
+        "erased",
+    ];
     assert_eq!(schemes::table()[schemes::CERTIFICATE], cells);
 }
 
@@ -132,15 +226,22 @@ async fn revoked_or_deleted_certificate_is_erased() {
 async fn certificate_is_presented_through_a_proxy() {
     let application = Guarded::start().await;
     let tunnel = Tunnel::to(&application.origin);
-    let setup = Setup::new().with_variable("SSL_CERT_FILE", application.authority()).with("net.allow", "127.0.0.0/8");
+    let setup = Setup::new()
+        .with_variable("SSL_CERT_FILE", application.authority())
+        .with("net.allow", "127.0.0.0/8");
     let host = setup.start().await;
     let (project, slug) = (host.as_project(), given::slug());
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme()),
+    )
+    .await;
     let config = json!({
         "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": { "proxy_url": tunnel.address },
     });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let config =
+        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
     let own = ["amy", "bob"].map(|user| (user, application.certificate(user)));
     for (user, own) in &own {
         let state = json!({ "authScheme": "API_KEY", "val": values(own) });
@@ -148,11 +249,24 @@ async fn certificate_is_presented_through_a_proxy() {
         project.post("/connected_accounts", &body).await.expect(201);
     }
     for (user, own) in own.iter().chain(&own) {
-        assert_eq!(whoami(&project, &slug, user).await.data()["certificate"], own.fingerprint, "{user}");
+        assert_eq!(
+            whoami(&project, &slug, user).await.data()["certificate"],
+            own.fingerprint,
+            "{user}"
+        );
     }
     let asked = tunnel.asked();
-    assert_eq!(asked.len(), 2, "each account has a tunnel of its own: {asked:?}");
-    assert!(asked.iter().all(|head| head.starts_with("CONNECT api.example.com:443 ")), "{asked:?}");
+    assert_eq!(
+        asked.len(),
+        2,
+        "each account has a tunnel of its own: {asked:?}"
+    );
+    assert!(
+        asked
+            .iter()
+            .all(|head| head.starts_with("CONNECT api.example.com:443 ")),
+        "{asked:?}"
+    );
 }
 
 #[tokio::test]
@@ -162,17 +276,26 @@ async fn the_token_endpoint_sees_the_certificate_too() {
     let slug = given::slug();
     let mut scheme = scheme();
     scheme["mode"] = "S2S_OAUTH2".into();
-    scheme["request"] = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
-    scheme["fields"].as_array_mut().unwrap().push(json!({ "name": "seen", "title": "Seen", "hidden": true }));
+    scheme["request"] =
+        json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+    scheme["fields"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "name": "seen", "title": "Seen", "hidden": true }));
     scheme["oauth2"] = json!({
         "token_url": "https://api.example.com/token", "response": { "keep": { "seen": { "path": "certificate" } } },
     });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let own = application.certificate("robot");
     let credentials = json!({ "client_id": "robot" });
     let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let config =
+        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
     let state = json!({ "authScheme": "S2S_OAUTH2", "val": values(&own) });
     let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
     let made = project.post("/connected_accounts", &body).await.expect(201);

@@ -9,7 +9,8 @@ use crate::given;
 fn version(slug: &str, version: &str) -> Value {
     let mut manifest = guest::manifest(slug);
     manifest["version"] = json!(version);
-    manifest["tools"][0]["input"] = json!({ "type": "object", "properties": { "said": { "type": "string" } } });
+    manifest["tools"][0]["input"] =
+        json!({ "type": "object", "properties": { "said": { "type": "string" } } });
     manifest
 }
 
@@ -27,14 +28,21 @@ fn bytes(manifest: &Value) -> Vec<u8> {
 }
 
 async fn put(host: &Host, manifest: &Value, query: &str) -> Answer {
-    host.as_org().put(&format!("{}{query}", guest::address(manifest)), bytes(manifest)).await
+    host.as_org()
+        .put(
+            &format!("{}{query}", guest::address(manifest)),
+            bytes(manifest),
+        )
+        .await
 }
 
 #[tokio::test]
 async fn breaking_same_day_correction_needs_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "").await.expect(201);
+    put(host, &version(&slug, "20260101_00"), "")
+        .await
+        .expect(201);
     let mut more = version(&slug, "20260101_01");
     more["tools"][0]["input"]["properties"]["loud"] = json!({ "type": "boolean" });
     put(host, &more, "").await.expect(201);
@@ -46,12 +54,24 @@ async fn breaking_same_day_correction_needs_confirmation() {
     let place = format!("tools.{}.input", guest::tool(&slug));
     for line in ["said: is gone", "loud: is gone", "text: is newly required"] {
         let line = format!("{place}.{line} (breaks callers)");
-        assert!(refused.problems().contains(&line), "{line} is not in {:?}", refused.problems());
+        assert!(
+            refused.problems().contains(&line),
+            "{line} is not in {:?}",
+            refused.problems()
+        );
     }
     put(host, &next, "?breaking=false").await.expect(422);
     put(host, &next, "?breaking=perhaps").await.expect(400);
-    let detail = host.new_project().await.get(&format!("/toolkits/{slug}")).await.expect(200);
-    assert_eq!(detail["meta"]["version"], "20260101_01", "nothing was published");
+    let detail = host
+        .new_project()
+        .await
+        .get(&format!("/toolkits/{slug}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        detail["meta"]["version"], "20260101_01",
+        "nothing was published"
+    );
 
     put(host, &next, "?breaking=true").await.expect(201);
     put(host, &next, "").await.expect(200);
@@ -61,11 +81,22 @@ async fn breaking_same_day_correction_needs_confirmation() {
 async fn new_day_may_contain_breaking_changes() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "").await.expect(201);
-    put(host, &breaking(&slug, "20260102_00"), "").await.expect(201);
-    put(host, &version(&slug, "20260102_01"), "").await.expect(422);
-    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260102_00")).await.expect(200);
-    put(host, &version(&slug, "20260102_01"), "").await.expect(201);
+    put(host, &version(&slug, "20260101_00"), "")
+        .await
+        .expect(201);
+    put(host, &breaking(&slug, "20260102_00"), "")
+        .await
+        .expect(201);
+    put(host, &version(&slug, "20260102_01"), "")
+        .await
+        .expect(422);
+    host.as_org()
+        .delete(&format!("/toolkits/{slug}/versions/20260102_00"))
+        .await
+        .expect(200);
+    put(host, &version(&slug, "20260102_01"), "")
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
@@ -74,24 +105,38 @@ async fn changelog_lists_changes_between_versions() {
     let project = host.new_project().await;
     let slug = given::slug();
     for day in 1..=11 {
-        put(host, &version(&slug, &format!("202601{day:02}_00")), "").await.expect(201);
+        put(host, &version(&slug, &format!("202601{day:02}_00")), "")
+            .await
+            .expect(201);
     }
     let of = |answer: Answer| {
         let items = answer["items"].as_array().unwrap();
-        items.iter().find(|item| item["slug"] == *slug).expect("every toolkit is listed").clone()
+        items
+            .iter()
+            .find(|item| item["slug"] == *slug)
+            .expect("every toolkit is listed")
+            .clone()
     };
     let before = of(project.get("/toolkits/changelog").await.expect(200));
     assert_eq!(before["name"], *slug);
     assert_eq!(before["display_name"], *slug);
     let versions = before["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 10, "the newest ten");
-    assert_eq!(versions[0], json!({ "version": "20260111_00", "changelog": "nothing but the code" }));
+    assert_eq!(
+        versions[0],
+        json!({ "version": "20260111_00", "changelog": "nothing but the code" })
+    );
 
-    put(host, &breaking(&slug, "20260112_00"), "").await.expect(201);
+    put(host, &breaking(&slug, "20260112_00"), "")
+        .await
+        .expect(201);
     let after = of(project.get("/toolkits/changelog").await.expect(200));
     assert_eq!(after["versions"][0]["version"], "20260112_00");
     let text = after["versions"][0]["changelog"].as_str().unwrap();
-    let line = format!("- tools.{}.input.said: is gone (breaks callers)", guest::tool(&slug));
+    let line = format!(
+        "- tools.{}.input.said: is gone (breaks callers)",
+        guest::tool(&slug)
+    );
     assert!(text.lines().any(|own| own == line), "{text}");
     assert_eq!(after["versions"][1], before["versions"][0]);
 }
@@ -100,19 +145,36 @@ async fn changelog_lists_changes_between_versions() {
 async fn author_command_shows_changes_and_publishes_on_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "").await.expect(201);
+    put(host, &version(&slug, "20260101_00"), "")
+        .await
+        .expect(201);
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("new.wasm"), bytes(&breaking(&slug, "20260101_01"))).unwrap();
+    std::fs::write(
+        folder.path().join("new.wasm"),
+        bytes(&breaking(&slug, "20260101_01")),
+    )
+    .unwrap();
     let key = host.as_org().key().to_owned();
-    let variables = [("TOOLHOST_URL", host.url.as_str()), ("TOOLHOST_ORG_API_KEY", key.as_str())];
+    let variables = [
+        ("TOOLHOST_URL", host.url.as_str()),
+        ("TOOLHOST_ORG_API_KEY", key.as_str()),
+    ];
     let run = |arguments: &[&str]| toolkit(folder.path(), &variables, arguments);
 
     let shown = run(&["diff", &format!("{slug}@latest"), "new.wasm"]);
     assert_eq!(shown.code, Some(1), "{shown:#?}");
-    assert!(shown.stdout.contains("input.said: is gone (breaks callers)"), "{shown:#?}");
+    assert!(
+        shown
+            .stdout
+            .contains("input.said: is gone (breaks callers)"),
+        "{shown:#?}"
+    );
     let shown = run(&["diff", &format!("{slug}@20260101_00"), "new.wasm", "--json"]);
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
-    assert_eq!((&shown["breaking"], &shown["old"]["version"]), (&json!(true), &json!("20260101_00")));
+    assert_eq!(
+        (&shown["breaking"], &shown["old"]["version"]),
+        (&json!(true), &json!("20260101_00"))
+    );
     assert_eq!(shown["changes"][0]["breaks"], json!(["callers"]));
     let same = run(&["diff", "new.wasm", "new.wasm"]).succeeded();
     assert!(same.contains("no difference"), "{same}");
@@ -120,6 +182,9 @@ async fn author_command_shows_changes_and_publishes_on_confirmation() {
     assert!(unknown.contains("not found"), "{unknown}");
 
     let refused = run(&["publish", "new.wasm"]).failed();
-    assert!(refused.contains("is gone (breaks callers)") && refused.contains("--breaking"), "{refused}");
+    assert!(
+        refused.contains("is gone (breaks callers)") && refused.contains("--breaking"),
+        "{refused}"
+    );
     run(&["publish", "new.wasm", "--breaking"]).succeeded();
 }

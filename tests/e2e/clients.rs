@@ -2,7 +2,9 @@
 //! metadata document.
 
 use futures::future::join_all;
-use harness::{Answer, BucketService, Client, Host, Postgres, fake_app::Seen, host::Setup, wait_until};
+use harness::{
+    Answer, BucketService, Client, Host, Postgres, fake_app::Seen, host::Setup, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -11,61 +13,109 @@ use crate::given::{self, Oauth, status};
 /// Creates a toolkit whose provider supports client registration, and an auth config without a
 /// client.
 async fn registering(host: &Host, project: &Client) -> Oauth {
-    Oauth::of(host, project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await
+    Oauth::of(host, project, json!({}), |issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await
 }
 
 /// Returns the requests posted to a path of the provider.
 fn posted(oauth: &Oauth, place: &str) -> Vec<Seen> {
     let seen = Host::application().seen(&oauth.tag);
-    seen.into_iter().filter(|seen| seen.method == "POST" && seen.path.ends_with(place)).collect()
+    seen.into_iter()
+        .filter(|seen| seen.method == "POST" && seen.path.ends_with(place))
+        .collect()
 }
 
 fn client_of(made: &Answer) -> String {
     let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
-    url.query_pairs().find(|(name, _)| name == "client_id").unwrap().1.into_owned()
+    url.query_pairs()
+        .find(|(name, _)| name == "client_id")
+        .unwrap()
+        .1
+        .into_owned()
 }
 
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    project.patch("/org/project/config", &json!({ "display_name": "Acme" })).await.expect(200);
+    project
+        .patch("/org/project/config", &json!({ "display_name": "Acme" }))
+        .await
+        .expect(200);
     let oauth = registering(host, &project).await;
-    let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await.expect(200);
-    assert_eq!(detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"], json!([]));
+    let detail = project
+        .get(&format!("/toolkits/{}", oauth.slug))
+        .await
+        .expect(200);
+    assert_eq!(
+        detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"],
+        json!([])
+    );
     let made = join_all((0..8).map(|_| oauth.begin(&project, "https://app.example/done"))).await;
     let clients: std::collections::BTreeSet<_> = made.iter().map(client_of).collect();
-    assert_eq!((clients.len(), oauth.issuer.granted("registration")), (1, 1));
+    assert_eq!(
+        (clients.len(), oauth.issuer.granted("registration")),
+        (1, 1)
+    );
     let sent: Value = serde_json::from_slice(&posted(&oauth, "/register")[0].body).unwrap();
     let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
-    assert_eq!((&sent["client_name"], &sent["redirect_uris"]), (&"Acme".into(), &json!([back])));
+    assert_eq!(
+        (&sent["client_name"], &sent["redirect_uris"]),
+        (&"Acme".into(), &json!([back]))
+    );
     let id = oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((oauth.issuer.granted("refresh_token"), oauth.issuer.granted("registration")), (1, 1));
-    let again = project.post(&format!("/connected_accounts/{id}/refresh"), &json!({})).await.expect(200);
+    assert_eq!(
+        (
+            oauth.issuer.granted("refresh_token"),
+            oauth.issuer.granted("registration")
+        ),
+        (1, 1)
+    );
+    let again = project
+        .post(&format!("/connected_accounts/{id}/refresh"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(clients, [client_of(&again)].into());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_servers_on_one_database_register_one_client() {
     let bucket = BucketService::start();
-    let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
+    let setup = Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .in_bucket(&bucket);
     let setup = setup.with_application(&harness::fake_app::HOSTS, Host::application());
     let one = setup.start().await;
     let two = one.setup().another().start().await;
     let project = one.as_project();
     // Both servers use one redirect address, so that a callback may arrive at either.
     let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
-    let oauth = Oauth::of(&one, &project, credentials, |issuer| issuer.discovered("DCR_OAUTH")).await;
+    let oauth = Oauth::of(&one, &project, credentials, |issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await;
     let other = two.with_key(project.key());
-    wait_until("the toolkit is seen", || async { other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200 })
-        .await;
-    let begun =
-        (0..8).map(|number| oauth.begin(if number % 2 == 0 { &project } else { &other }, "https://app.example/"));
-    let clients: std::collections::BTreeSet<_> = join_all(begun).await.iter().map(client_of).collect();
-    assert_eq!((clients.len(), oauth.issuer.granted("registration")), (1, 1));
+    wait_until("the toolkit is seen", || async {
+        other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200
+    })
+    .await;
+    let begun = (0..8).map(|number| {
+        oauth.begin(
+            if number % 2 == 0 { &project } else { &other },
+            "https://app.example/",
+        )
+    });
+    let clients: std::collections::BTreeSet<_> =
+        join_all(begun).await.iter().map(client_of).collect();
+    assert_eq!(
+        (clients.len(), oauth.issuer.granted("registration")),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -77,7 +127,11 @@ async fn forgotten_client_is_registered_again() {
     oauth.issuer.forget_clients();
     oauth.issuer.expire();
     oauth.execute(&project).await;
-    assert_eq!(status(&project, &id).await, "EXPIRED", "nobody can mend a client that the server made");
+    assert_eq!(
+        status(&project, &id).await,
+        "EXPIRED",
+        "nobody can mend a client that the server made"
+    );
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     assert_eq!(oauth.issuer.granted("registration"), 2);
@@ -92,17 +146,39 @@ async fn expiring_client_is_replaced_for_new_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = registering(host, &project).await;
-    oauth.issuer.set(|settings| settings.client_secret = Some(1));
+    oauth
+        .issuer
+        .set(|settings| settings.client_secret = Some(1));
     let id = oauth.connect(&project).await;
-    oauth.issuer.set(|settings| settings.client_secret = Some(0));
+    oauth
+        .issuer
+        .set(|settings| settings.client_secret = Some(0));
     let first = oauth.begin(&project, "https://app.example/done").await;
     let second = oauth.begin(&project, "https://app.example/done").await;
-    assert_eq!((client_of(&first), oauth.issuer.granted("registration")), (client_of(&second), 2));
+    assert_eq!(
+        (client_of(&first), oauth.issuer.granted("registration")),
+        (client_of(&second), 2)
+    );
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((status(&project, &id).await, oauth.issuer.granted("refresh_token")), ("ACTIVE".into(), 1));
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-    assert!(read["state"]["val"]["client_secret"].as_str().unwrap().ends_with("..."), "{read:?}");
+    assert_eq!(
+        (
+            status(&project, &id).await,
+            oauth.issuer.granted("refresh_token")
+        ),
+        ("ACTIVE".into(), 1)
+    );
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
+    assert!(
+        read["state"]["val"]["client_secret"]
+            .as_str()
+            .unwrap()
+            .ends_with("..."),
+        "{read:?}"
+    );
 }
 
 #[tokio::test]
@@ -122,34 +198,73 @@ async fn failed_client_registration_creates_no_account() {
         let refused = project.post("/connected_accounts", &body).await.expect(400);
         assert!(refused.text.contains("404"), "{refused:?}");
     }
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
 }
 
 #[tokio::test]
 async fn client_id_url_serves_the_client_metadata() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let oauth = Oauth::of(host, &project, json!({}), |issuer| issuer.discovered("CIMD_OAUTH")).await;
+    let oauth = Oauth::of(host, &project, json!({}), |issuer| {
+        issuer.discovered("CIMD_OAUTH")
+    })
+    .await;
     let id = oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((status(&project, &id).await, oauth.issuer.granted("refresh_token")), ("ACTIVE".into(), 1));
+    assert_eq!(
+        (
+            status(&project, &id).await,
+            oauth.issuer.granted("refresh_token")
+        ),
+        ("ACTIVE".into(), 1)
+    );
     let address = client_of(&oauth.begin(&project, "https://app.example/done").await);
-    assert_eq!(address, format!("{}/oauth/clients/{}", host.url, oauth.config));
-    let read = || async { host.anonymous().exchange(Method::GET, &address, &[], Vec::new()).await };
+    assert_eq!(
+        address,
+        format!("{}/oauth/clients/{}", host.url, oauth.config)
+    );
+    let read = || async {
+        host.anonymous()
+            .exchange(Method::GET, &address, &[], Vec::new())
+            .await
+    };
     let document: Value = serde_json::from_slice(&read().await.bytes).unwrap();
     let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
     assert_eq!(
-        (&document["client_id"], &document["redirect_uris"], &document["scope"]),
+        (
+            &document["client_id"],
+            &document["redirect_uris"],
+            &document["scope"]
+        ),
         (&address.as_str().into(), &json!([back]), &"read".into())
     );
     assert_eq!(document["token_endpoint_auth_method"], "none");
     let keyed = given::auth_config(&project).await;
     let other = address.replace(&oauth.config, &keyed);
-    assert_eq!(host.anonymous().exchange(Method::GET, &other, &[], Vec::new()).await.status, 404);
-    project.patch(&format!("/auth_configs/{}/DISABLED", oauth.config), &json!({})).await.expect(200);
-    assert_eq!(read().await.status, 404, "a disabled config connects nobody");
+    assert_eq!(
+        host.anonymous()
+            .exchange(Method::GET, &other, &[], Vec::new())
+            .await
+            .status,
+        404
+    );
+    project
+        .patch(
+            &format!("/auth_configs/{}/DISABLED", oauth.config),
+            &json!({}),
+        )
+        .await
+        .expect(200);
+    assert_eq!(
+        read().await.status,
+        404,
+        "a disabled config connects nobody"
+    );
 }
 
 #[tokio::test]
@@ -169,16 +284,32 @@ async fn resource_metadata_names_the_issuer() {
     for (more, error) in [
         ("", "issuer_mismatch"),
         ("&error=access_denied", "issuer_mismatch"),
-        ("&error=access_denied&iss=https%3A%2F%2Fevil.example", "issuer_mismatch"),
+        (
+            "&error=access_denied&iss=https%3A%2F%2Fevil.example",
+            "issuer_mismatch",
+        ),
         ("&error=access_denied&iss=ISS", "access_denied"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = oauth
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let (unsigned, issuer) = back.split_once("&iss=").unwrap();
         let answered = format!("{unsigned}{}", more.replace("ISS", issuer));
-        let landed = project.exchange(Method::GET, &answered, &[], Vec::new()).await;
-        assert!(landed.header("location").ends_with(&format!("&error={error}")), "{more}: {landed:?}");
-        assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "FAILED");
+        let landed = project
+            .exchange(Method::GET, &answered, &[], Vec::new())
+            .await;
+        assert!(
+            landed
+                .header("location")
+                .ends_with(&format!("&error={error}")),
+            "{more}: {landed:?}"
+        );
+        assert_eq!(
+            status(&project, made["id"].as_str().unwrap()).await,
+            "FAILED"
+        );
     }
     assert_eq!(posted(&oauth, "/token").len(), exchanges, "a code was sent");
 }

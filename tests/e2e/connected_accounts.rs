@@ -11,14 +11,26 @@ const KEY: &str = harness::marked!("sk-live-");
 async fn connected_at_once_and_masked_everywhere() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project.post("/connected_accounts", &given::account(&config, "amy", KEY)).await.expect(201);
+    let made = project
+        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .await
+        .expect(201);
     let id = made["id"].as_str().unwrap();
     assert!(id.starts_with("ca_") && id.len() == 15, "{id}");
-    assert_eq!((&made["status"], &made["redirect_url"]), (&"ACTIVE".into(), &Value::Null));
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    assert_eq!(
+        (&made["status"], &made["redirect_url"]),
+        (&"ACTIVE".into(), &Value::Null)
+    );
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
     assert_eq!(read["state"]["val"]["api_key"], "sk-l...");
     assert_eq!(read["data"]["api_key"], "sk-l...");
-    assert_eq!((&read["toolkit"]["slug"], &read["user_id"]), (&given::keyed().await.into(), &"amy".into()));
+    assert_eq!(
+        (&read["toolkit"]["slug"], &read["user_id"]),
+        (&given::keyed().await.into(), &"amy".into())
+    );
     let list = project.get("/connected_accounts").await.expect(200);
     for answer in [&made, &read, &list] {
         assert!(!answer.text.contains(KEY), "{}", answer.text);
@@ -30,30 +42,61 @@ async fn short_secrets_are_masked_whole() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project.post("/connected_accounts", &given::account(&config, "amy", "abc")).await.expect(201);
+    let made = project
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", "abc"),
+        )
+        .await
+        .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
-    assert_eq!(project.get(&path).await.expect(200)["state"]["val"]["api_key"], "REDACTED");
+    assert_eq!(
+        project.get(&path).await.expect(200)["state"]["val"]["api_key"],
+        "REDACTED"
+    );
 
     let body = json!({
         "name": harness::unique(8), "should_create_api_key": true,
         "config": { "mask_secret_keys_in_connected_account": false },
     });
-    let open = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
-    let open = host.with_key(open["api_key"].as_str().unwrap()).may_show_secrets("masking is off");
+    let open = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
+    let open = host
+        .with_key(open["api_key"].as_str().unwrap())
+        .may_show_secrets("masking is off");
     let config = given::auth_config(&open).await;
-    let made = open.post("/connected_accounts", &given::account(&config, "amy", KEY)).await.expect(201);
+    let made = open
+        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .await
+        .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
-    assert_eq!(open.get(&path).await.expect(200)["state"]["val"]["api_key"], KEY);
+    assert_eq!(
+        open.get(&path).await.expect(200)["state"]["val"]["api_key"],
+        KEY
+    );
 }
 
 #[tokio::test]
 async fn old_spellings_are_understood() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let body = json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": KEY } } });
+    let body =
+        json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": KEY } } });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let read = project.get(&format!("/connected_accounts/{}", made["id"].as_str().unwrap())).await.expect(200);
-    assert_eq!((&read["user_id"], &read["status"]), (&"default".into(), &"ACTIVE".into()));
+    let read = project
+        .get(&format!(
+            "/connected_accounts/{}",
+            made["id"].as_str().unwrap()
+        ))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&read["user_id"], &read["status"]),
+        (&"default".into(), &"ACTIVE".into())
+    );
     assert_eq!(made["redirect_uri"], made["redirect_url"]);
 }
 
@@ -66,10 +109,22 @@ async fn missing_fields_are_named_and_nothing_is_made() {
     let refused = project.post("/connected_accounts", &body).await.expect(400);
     refused.assert_envelope();
     assert_eq!(refused["error"]["code"], 612);
-    assert!(refused.problems().iter().any(|line| line.contains("api_key")), "{refused:?}");
+    assert!(
+        refused
+            .problems()
+            .iter()
+            .any(|line| line.contains("api_key")),
+        "{refused:?}"
+    );
     let unknown = given::account("ac_AAAAAAAAAAAA", "amy", KEY);
-    project.post("/connected_accounts", &unknown).await.expect(404);
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    project
+        .post("/connected_accounts", &unknown)
+        .await
+        .expect(404);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -78,30 +133,65 @@ async fn the_list_filters_and_sorts() {
     let config = given::auth_config(&project).await;
     let mut ids = Vec::new();
     for user in ["amy", "bob", "cleo"] {
-        let made = project.post("/connected_accounts", &given::account(&config, user, KEY)).await.expect(201);
+        let made = project
+            .post("/connected_accounts", &given::account(&config, user, KEY))
+            .await
+            .expect(201);
         ids.push(made["id"].as_str().unwrap().to_owned());
     }
-    project.patch(&format!("/connected_accounts/{}/status", ids[2]), &json!({ "enabled": false })).await.expect(200);
+    project
+        .patch(
+            &format!("/connected_accounts/{}/status", ids[2]),
+            &json!({ "enabled": false }),
+        )
+        .await
+        .expect(200);
     let users = |query: String| {
         let project = project.clone();
         async move {
-            let page = project.get(&format!("/connected_accounts?{query}")).await.expect(200);
-            let users =
-                page["items"].as_array().unwrap().iter().map(|item| item["user_id"].as_str().unwrap().to_owned());
+            let page = project
+                .get(&format!("/connected_accounts?{query}"))
+                .await
+                .expect(200);
+            let users = page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["user_id"].as_str().unwrap().to_owned());
             let users: Vec<_> = users.collect();
             assert_eq!(page["total_items"], users.len());
             users
         }
     };
     assert_eq!(users(String::new()).await, ["cleo", "bob", "amy"]);
-    assert_eq!(users("order_direction=asc".into()).await, ["amy", "bob", "cleo"]);
+    assert_eq!(
+        users("order_direction=asc".into()).await,
+        ["amy", "bob", "cleo"]
+    );
     assert_eq!(users("user_ids=amy,cleo".into()).await, ["cleo", "amy"]);
-    assert_eq!(users("user_ids[]=amy&user_ids[]=bob".into()).await, ["bob", "amy"]);
+    assert_eq!(
+        users("user_ids[]=amy&user_ids[]=bob".into()).await,
+        ["bob", "amy"]
+    );
     assert_eq!(users("statuses=ACTIVE".into()).await, ["bob", "amy"]);
     assert_eq!(users("statuses=INACTIVE".into()).await, ["cleo"]);
-    assert_eq!(users(format!("connected_account_ids={}", ids[1])).await, ["bob"]);
-    assert_eq!(users(format!("auth_config_ids={config}&user_ids=bob&statuses=ACTIVE")).await, ["bob"]);
-    assert_eq!(users(format!("toolkit_slugs={}", given::keyed().await)).await.len(), 3);
+    assert_eq!(
+        users(format!("connected_account_ids={}", ids[1])).await,
+        ["bob"]
+    );
+    assert_eq!(
+        users(format!(
+            "auth_config_ids={config}&user_ids=bob&statuses=ACTIVE"
+        ))
+        .await,
+        ["bob"]
+    );
+    assert_eq!(
+        users(format!("toolkit_slugs={}", given::keyed().await))
+            .await
+            .len(),
+        3
+    );
     assert!(users("toolkit_slugs=other".into()).await.is_empty());
 }
 
@@ -109,19 +199,34 @@ async fn the_list_filters_and_sorts() {
 async fn switched_off_on_and_deleted() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project.post("/connected_accounts", &given::account(&config, "amy", KEY)).await.expect(201);
+    let made = project
+        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .await
+        .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     for (enabled, status) in [(false, "INACTIVE"), (true, "ACTIVE")] {
-        let changed = project.patch(&format!("{path}/status"), &json!({ "enabled": enabled })).await.expect(200);
+        let changed = project
+            .patch(&format!("{path}/status"), &json!({ "enabled": enabled }))
+            .await
+            .expect(200);
         assert_eq!(changed["success"], true);
         let read = project.get(&path).await.expect(200);
-        assert_eq!((&read["status"], &read["is_disabled"]), (&status.into(), &(!enabled).into()));
+        assert_eq!(
+            (&read["status"], &read["is_disabled"]),
+            (&status.into(), &(!enabled).into())
+        );
     }
-    project.patch(&format!("{path}/status"), &json!({ "enabled": "yes" })).await.expect(400);
+    project
+        .patch(&format!("{path}/status"), &json!({ "enabled": "yes" }))
+        .await
+        .expect(400);
     assert_eq!(project.delete(&path).await.expect(200)["success"], true);
     project.get(&path).await.expect(404).assert_envelope();
     project.delete(&path).await.expect(404);
-    project.patch(&format!("{path}/status"), &json!({ "enabled": true })).await.expect(404);
+    project
+        .patch(&format!("{path}/status"), &json!({ "enabled": true }))
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -131,11 +236,19 @@ async fn newest_active_account_is_used() {
     let slug = given::keyed().await;
     let tag = harness::unique(8);
     for key in [harness::marked!("first-"), harness::marked!("second-")] {
-        project.connect(slug, "API_KEY", "default", json!({ "api_key": key })).await;
+        project
+            .connect(slug, "API_KEY", "default", json!({ "api_key": key }))
+            .await;
     }
     let url = format!("https://api.example.com/echo/{tag}");
-    project.execute(&guest::tool(slug), json!({ "url": url })).await.data();
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), harness::marked!("Bearer second-"));
+    project
+        .execute(&guest::tool(slug), json!({ "url": url }))
+        .await
+        .data();
+    assert_eq!(
+        Host::application().seen(&tag)[0].header("authorization"),
+        harness::marked!("Bearer second-")
+    );
 }
 
 #[tokio::test]
@@ -163,15 +276,21 @@ async fn bearer_and_basic_accounts_reach_the_provider() {
         let slug = given::slug();
         let mut manifest = guest::manifest(&slug);
         manifest["egress"] = json!([{ "host": "api.example.com" }]);
-        manifest["auth"] = json!([{ "mode": mode, "name": mode, "fields": fields, "request": [placement] }]);
+        manifest["auth"] =
+            json!([{ "mode": mode, "name": mode, "fields": fields, "request": [placement] }]);
         host.publish(Guest::fetch().component(), &manifest).await;
         project.connect(&slug, mode, "default", values).await;
         let tag = harness::unique(8);
         let url = format!("https://api.example.com/echo/{tag}");
-        let answer = project.execute(&guest::tool(&slug), json!({ "url": url })).await;
+        let answer = project
+            .execute(&guest::tool(&slug), json!({ "url": url }))
+            .await;
         assert!(!answer.text.contains(expected), "{}", answer.text);
         answer.data();
-        assert_eq!(Host::application().seen(&tag)[0].header("authorization"), expected);
+        assert_eq!(
+            Host::application().seen(&tag)[0].header("authorization"),
+            expected
+        );
     }
 }
 

@@ -12,19 +12,25 @@ async fn user_scopes_are_in_the_authorization_request() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let mut credentials = Issuer::credentials();
-    (credentials["scopes"], credentials["user_scopes"]) = ("bot".into(), "search:read, chat".into());
+    (credentials["scopes"], credentials["user_scopes"]) =
+        ("bot".into(), "search:read, chat".into());
     let oauth = Oauth::of(host, &project, credentials, Issuer::scheme).await;
     let asked = || async {
         let made = oauth.begin(&project, "https://app.example/done").await;
         let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
         ["scope", "user_scope"].map(|name| {
             let found = url.query_pairs().find(|(own, _)| own == name);
-            found.map(|(_, value)| value.into_owned()).unwrap_or_default()
+            found
+                .map(|(_, value)| value.into_owned())
+                .unwrap_or_default()
         })
     };
     assert_eq!(asked().await, ["bot", "search:read chat"]);
     let cleared = json!({ "type": "custom", "user_scopes": null });
-    project.patch(&format!("/auth_configs/{}", oauth.config), &cleared).await.expect(200);
+    project
+        .patch(&format!("/auth_configs/{}", oauth.config), &cleared)
+        .await
+        .expect(200);
     assert_eq!(asked().await, ["bot", ""]);
 }
 
@@ -38,14 +44,25 @@ async fn code_parameter_name_follows_the_scheme() {
         scheme
     })
     .await;
-    for (name, outcome, becomes) in
-        [("auth_code", "?status=success", "ACTIVE"), ("code", "&error=invalid_response", "FAILED")]
-    {
+    for (name, outcome, becomes) in [
+        ("auth_code", "?status=success", "ACTIVE"),
+        ("code", "&error=invalid_response", "FAILED"),
+    ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = oauth
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let landed = open(&project, &back.replacen("?code=", &format!("?{name}="), 1)).await;
-        assert!(landed.header("location").contains(outcome), "{name}: {landed:?}");
-        assert_eq!(status(&project, made["id"].as_str().unwrap()).await, becomes, "{name}");
+        assert!(
+            landed.header("location").contains(outcome),
+            "{name}: {landed:?}"
+        );
+        assert_eq!(
+            status(&project, made["id"].as_str().unwrap()).await,
+            becomes,
+            "{name}"
+        );
     }
     assert_eq!(oauth.issuer.granted("authorization_code"), 1);
 }
@@ -56,7 +73,10 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),
@@ -64,7 +84,10 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     }
     oauth.issuer.hold(false);
     let id = made["id"].as_str().unwrap();
-    wait_until("the account is connected", || async { status(&project, id).await == "ACTIVE" }).await;
+    wait_until("the account is connected", || async {
+        status(&project, id).await == "ACTIVE"
+    })
+    .await;
     oauth.execute(&project).await.data();
 }
 
@@ -74,30 +97,57 @@ async fn missing_expires_in_clears_the_old_expiry() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let id = oauth.connect(&project).await;
-    let read = || async { project.get(&format!("/connected_accounts/{id}")).await.expect(200)["state"]["val"].clone() };
+    let read = || async {
+        project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200)["state"]["val"]
+            .clone()
+    };
     assert_eq!(read().await["expires_in"], 3_600);
     oauth.issuer.expire();
     oauth.issuer.fault(Fault::NoExpiry, 1);
     oauth.execute(&project).await.data();
-    assert_eq!((read().await.get("expires_in"), oauth.issuer.granted("refresh_token")), (None, 1));
+    assert_eq!(
+        (
+            read().await.get("expires_in"),
+            oauth.issuer.granted("refresh_token")
+        ),
+        (None, 1)
+    );
 }
 
 #[tokio::test]
 async fn deleting_auth_config_can_revoke_tokens() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
+    let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+        issuer.discovered("OAUTH2")
+    })
+    .await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(oauth.connect(&project).await);
         oauth.execute(&project).await.data();
     }
-    let waiting = oauth.begin(&project, "https://app.example/done").await["id"].as_str().unwrap().to_owned();
+    let waiting = oauth.begin(&project, "https://app.example/done").await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let tokens = oauth.tokens_used();
-    assert!(tokens.len() == 3 && tokens.iter().all(|token| oauth.issuer.knows(token)), "{tokens:?}");
+    assert!(
+        tokens.len() == 3 && tokens.iter().all(|token| oauth.issuer.knows(token)),
+        "{tokens:?}"
+    );
     let path = format!("/auth_configs/{}", oauth.config);
-    project.delete(&format!("{path}?revoke_on_delete=true")).await.expect(200);
-    assert!(tokens.iter().all(|token| !oauth.issuer.knows(token)), "the application was not told");
+    project
+        .delete(&format!("{path}?revoke_on_delete=true"))
+        .await
+        .expect(200);
+    assert!(
+        tokens.iter().all(|token| !oauth.issuer.knows(token)),
+        "the application was not told"
+    );
     for id in &ids {
         assert_eq!(status(&project, id).await, "REVOKED");
     }
@@ -108,9 +158,17 @@ async fn deleting_auth_config_can_revoke_tokens() {
 /// Opens the link page and returns its form token and the browser's cookie.
 async fn page(project: &Client, url: &str) -> (String, String) {
     let page = open(project, url).await;
-    let cookie = page.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+    let cookie = page
+        .header("set-cookie")
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let text = String::from_utf8_lossy(&page.bytes).into_owned();
-    let token = text.split_once("name=\"form-token\" value=\"").expect("the form has its token").1;
+    let token = text
+        .split_once("name=\"form-token\" value=\"")
+        .expect("the form has its token")
+        .1;
     (token.split_once('"').unwrap().0.to_owned(), cookie)
 }
 
@@ -125,30 +183,53 @@ async fn link_page_stores_only_verified_keys() {
     let place = |path: &str| format!("https://api.example.com{path}");
     for (verify, key, told) in [
         (oauth.me(), "no-such-token", "the application answered 401"),
-        (place("/status/page/503"), "good", "the application answered 503"),
+        (
+            place("/status/page/503"),
+            "good",
+            "the application answered 503",
+        ),
         (oauth.me(), "good", ""),
     ] {
         let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
         manifest["auth"][0]["verify"] = json!({ "method": "GET", "url": verify });
         host.publish(Guest::fetch().component(), &manifest).await;
-        let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+        let config =
+            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
         let config = json!({ "toolkit": { "slug": manifest["slug"] }, "auth_config": config });
-        let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].clone();
+        let config =
+            project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].clone();
         let link = json!({ "auth_config_id": config, "user_id": "amy", "callback_url": "https://app.example/done" });
-        let link = project.post("/connected_accounts/link", &link).await.expect(201);
-        let (id, url) = (link["connected_account_id"].as_str().unwrap(), link["redirect_url"].as_str().unwrap());
+        let link = project
+            .post("/connected_accounts/link", &link)
+            .await
+            .expect(201);
+        let (id, url) = (
+            link["connected_account_id"].as_str().unwrap(),
+            link["redirect_url"].as_str().unwrap(),
+        );
         let (token, cookie) = page(&project, url).await;
         let key = if key == "good" { &good } else { key };
-        let headers = [("cookie", &*cookie), ("content-type", "application/x-www-form-urlencoded")];
+        let headers = [
+            ("cookie", &*cookie),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ];
         let form = format!("form-token={token}&api_key={key}").into_bytes();
         let sent = project.exchange(Method::POST, url, &headers, form).await;
         let text = String::from_utf8_lossy(&sent.bytes).into_owned();
         if told.is_empty() {
-            assert!(sent.status == 303 && sent.header("location").contains("?status=success"), "{sent:?}");
+            assert!(
+                sent.status == 303 && sent.header("location").contains("?status=success"),
+                "{sent:?}"
+            );
             assert_eq!(status(&project, id).await, "ACTIVE");
         } else {
             assert_eq!(sent.status, 422, "{text}");
-            assert!(text.contains(told) && text.contains("https://app.example/done") && !text.contains(key), "{text}");
+            assert!(
+                text.contains(told)
+                    && text.contains("https://app.example/done")
+                    && !text.contains(key),
+                "{text}"
+            );
             assert_eq!(status(&project, id).await, "INITIALIZING");
         }
     }
@@ -159,22 +240,40 @@ async fn oauth_app_from_settings_is_applied_at_start() {
     let slug = given::slug();
     let name = |key: &str| format!("TOOLHOST_OAUTH_APPS__{}__{key}", slug.to_uppercase());
     let setup = given::with_application().with_variable(&name("CLIENT_ID"), "007");
-    let host = setup.with_variable(&name("CLIENT_SECRET"), harness::issuer::CLIENT_SECRET).start().await;
+    let host = setup
+        .with_variable(&name("CLIENT_SECRET"), harness::issuer::CLIENT_SECRET)
+        .start()
+        .await;
     let kept = |host: &Host| {
         let org = host.as_org();
         async move { org.get("/org/oauth_apps").await.expect(200)["items"][0]["client_id"].clone() }
     };
     assert_eq!(kept(&host).await, "007", "its toolkit may come later");
     let (setup, _) = host.terminate().await;
-    let host = setup.with_variable(&name("CLIENT_ID"), harness::issuer::CLIENT_ID).start().await;
+    let host = setup
+        .with_variable(&name("CLIENT_ID"), harness::issuer::CLIENT_ID)
+        .start()
+        .await;
     assert_eq!(kept(&host).await, harness::issuer::CLIENT_ID);
     let tag = harness::unique(8);
     let issuer = Host::application().issuer(&tag);
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, issuer.scheme())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, issuer.scheme()),
+    )
+    .await;
     let project = host.as_project();
-    let managed = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug } })).await.expect(201);
+    let managed = project
+        .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))
+        .await
+        .expect(201);
     let config = managed["auth_config"]["id"].as_str().unwrap().to_owned();
-    let oauth = Oauth { tag, slug, config, issuer };
+    let oauth = Oauth {
+        tag,
+        slug,
+        config,
+        issuer,
+    };
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     assert!(!host.output().contains(harness::issuer::CLIENT_SECRET));

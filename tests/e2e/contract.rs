@@ -35,21 +35,43 @@ async fn the_committed_description_is_the_servers_own() {
 #[test]
 fn routes_and_description_list_the_same_operations() {
     let source = include_str!("../../host/server/src/routes.rs");
-    let table = source.split_once("fn table()").expect("the table of routes").1;
-    let table: String = table.split_once("\n}").expect("the table ends").0.split_whitespace().collect();
+    let table = source
+        .split_once("fn table()")
+        .expect("the table of routes")
+        .1;
+    let table: String = table
+        .split_once("\n}")
+        .expect("the table ends")
+        .0
+        .split_whitespace()
+        .collect();
     let mut served = BTreeMap::new();
     for row in table.split("(\"/").skip(1) {
         let (path, handlers) = row.split_once('"').expect("a path ends");
-        let (_, handlers) = handlers.split_once("routes!(").expect("a row names its handlers in `routes!`");
+        let (_, handlers) = handlers
+            .split_once("routes!(")
+            .expect("a row names its handlers in `routes!`");
         let handlers = handlers.split_once(')').expect("the handlers end").0;
-        served.insert(format!("/{path}"), handlers.split(',').filter(|handler| !handler.is_empty()).count());
+        served.insert(
+            format!("/{path}"),
+            handlers
+                .split(',')
+                .filter(|handler| !handler.is_empty())
+                .count(),
+        );
     }
     let mut described = BTreeMap::new();
     for operation in OPERATIONS.iter() {
         *described.entry(operation.path.clone()).or_insert(0) += 1;
     }
-    assert!(served.len() >= 20, "the table was not understood: {served:?}");
-    assert_eq!(served, described, "the table, then docs/openapi.json: `toolhost openapi > docs/openapi.json`");
+    assert!(
+        served.len() >= 20,
+        "the table was not understood: {served:?}"
+    );
+    assert_eq!(
+        served, described,
+        "the table, then docs/openapi.json: `toolhost openapi > docs/openapi.json`"
+    );
 }
 
 #[test]
@@ -60,15 +82,40 @@ fn every_operation_is_described_whole() {
             "{} {}: a handler tells of itself in its doc comment and in `#[utoipa::path]`; see its neighbours",
             operation.method, operation.path
         );
-        assert!(operation.described["summary"].as_str().is_some_and(|text| text.len() > 5), "no summary. {help}");
-        assert!(names.insert(operation.id()), "another operation is called {}. {help}", operation.id());
-        for status in operation.statuses().filter(|status| *status < 300 && *status != 204) {
+        assert!(
+            operation.described["summary"]
+                .as_str()
+                .is_some_and(|text| text.len() > 5),
+            "no summary. {help}"
+        );
+        assert!(
+            names.insert(operation.id()),
+            "another operation is called {}. {help}",
+            operation.id()
+        );
+        for status in operation
+            .statuses()
+            .filter(|status| *status < 300 && *status != 204)
+        {
             let schema = operation.answer_schema(status);
-            assert!(schema["type"].is_string(), "no schema of the answer with {status}. {help}");
+            assert!(
+                schema["type"].is_string(),
+                "no schema of the answer with {status}. {help}"
+            );
         }
-        assert!(operation.statuses().any(|status| status < 400), "no answer that succeeds. {help}");
-        for parameter in ["query", "header"].into_iter().flat_map(|place| operation.parameters(place)) {
-            assert!(parameter["description"].is_string(), "{} is not described. {help}", parameter["name"]);
+        assert!(
+            operation.statuses().any(|status| status < 400),
+            "no answer that succeeds. {help}"
+        );
+        for parameter in ["query", "header"]
+            .into_iter()
+            .flat_map(|place| operation.parameters(place))
+        {
+            assert!(
+                parameter["description"].is_string(),
+                "{} is not described. {help}",
+                parameter["name"]
+            );
         }
     }
 }
@@ -77,7 +124,10 @@ fn every_operation_is_described_whole() {
 fn every_reference_in_the_description_leads_somewhere() {
     fn walk(value: &Value) {
         if let Some(place) = value["$ref"].as_str() {
-            assert!(WHOLE.pointer(place.trim_start_matches('#')).is_some(), "{place} leads nowhere");
+            assert!(
+                WHOLE.pointer(place.trim_start_matches('#')).is_some(),
+                "{place} leads nowhere"
+            );
         }
         match value {
             Value::Object(members) => members.values().for_each(walk),
@@ -93,10 +143,19 @@ async fn requests_made_of_the_schemas_get_described_answers() {
     let host = Host::shared().await;
     let mut seen = Seen::default();
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.id() != "org_create")
+    {
         let right = clients.right(operation);
         for all in [false, true] {
-            let answer = send(right, operation, &operation.addressed(), operation.body(all)).await;
+            let answer = send(
+                right,
+                operation,
+                &operation.addressed(),
+                operation.body(all),
+            )
+            .await;
             seen.check(operation, &answer);
         }
     }
@@ -105,17 +164,28 @@ async fn requests_made_of_the_schemas_get_described_answers() {
 #[tokio::test]
 async fn every_described_response_occurs_as_described() {
     let mut seen = Seen::default();
-    let host = Setup::new().with("logs.cassettes", "all").with("limits.rate", "0").start().await;
+    let host = Setup::new()
+        .with("logs.cassettes", "all")
+        .with("limits.rate", "0")
+        .start()
+        .await;
     successes(&host, &mut seen).await;
     particular_refusals(&host, &mut seen).await;
     common_refusals(&host, &mut seen).await;
     with_a_model(&mut seen).await;
     with_an_application(&mut seen).await;
     with_an_authorization_server(&mut seen).await;
-    let few = Setup::new().with("limits.rate", "1").with("limits.failed_auth", "1").start().await;
+    let few = Setup::new()
+        .with("limits.rate", "1")
+        .with("limits.failed_auth", "1")
+        .start()
+        .await;
     too_many(&few, &mut seen).await;
     for operation in OPERATIONS.iter() {
-        for status in operation.statuses().filter(|status| !ELSEWHERE.contains(status)) {
+        for status in operation
+            .statuses()
+            .filter(|status| !ELSEWHERE.contains(status))
+        {
             assert!(
                 seen.0.contains(&(operation.id().to_owned(), status)),
                 "{} is described to answer {status} and was not made to: add a call to tests/e2e/contract.rs",
@@ -131,8 +201,18 @@ struct Seen(BTreeSet<(String, u16)>);
 
 impl Seen {
     /// Sends a request to an operation by its id and checks the response against the description.
-    async fn call(&mut self, client: &Client, id: &str, values: &[(&str, &str)], body: Value) -> Answer {
-        let body = if body.is_null() { Body::None } else { Body::Json(body) };
+    async fn call(
+        &mut self,
+        client: &Client,
+        id: &str,
+        values: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
+        let body = if body.is_null() {
+            Body::None
+        } else {
+            Body::Json(body)
+        };
         self.call_with(client, id, values, "", body, &[]).await
     }
 
@@ -148,7 +228,14 @@ impl Seen {
         let operation = OPERATIONS.iter().find(|operation| operation.id() == id);
         let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));
         let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-        let answer = client.send(method, &format!("{}{query}", operation.filled(values)), body, headers).await;
+        let answer = client
+            .send(
+                method,
+                &format!("{}{query}", operation.filled(values)),
+                body,
+                headers,
+            )
+            .await;
         self.check(operation, &answer);
         answer
     }
@@ -156,25 +243,47 @@ impl Seen {
     /// Asserts that the status is described and that the body matches its schema.
     fn check(&mut self, operation: &Operation, answer: &Answer) {
         let named = format!("{} {}", operation.method, operation.path);
-        assert!(operation.statuses().any(|status| status == answer.status), "{named} does not tell of {answer:#?}");
+        assert!(
+            operation.statuses().any(|status| status == answer.status),
+            "{named} does not tell of {answer:#?}"
+        );
         // A redirect has no body to check.
-        let schema = if answer.status == 302 { json!(true) } else { operation.answer_schema(answer.status) };
+        let schema = if answer.status == 302 {
+            json!(true)
+        } else {
+            operation.answer_schema(answer.status)
+        };
         let validator = jsonschema::validator_for(&schema).unwrap();
         let problems: Vec<_> = validator
             .iter_errors(&answer.json)
             .map(|problem| format!("{}: {problem}", problem.instance_path()))
             .collect();
-        assert!(problems.is_empty(), "{named} with {}: {problems:#?}\n{}", answer.status, answer.text);
+        assert!(
+            problems.is_empty(),
+            "{named} with {}: {problems:#?}\n{}",
+            answer.status,
+            answer.text
+        );
         self.0.insert((operation.id().to_owned(), answer.status));
     }
 }
 
 async fn send(client: &Client, operation: &Operation, path: &str, body: Body) -> Answer {
-    client.send(Method::from_bytes(operation.method.as_bytes()).unwrap(), path, body, &[]).await
+    client
+        .send(
+            Method::from_bytes(operation.method.as_bytes()).unwrap(),
+            path,
+            body,
+            &[],
+        )
+        .await
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+        .to_owned()
 }
 
 /// Calls each operation successfully once.
@@ -185,102 +294,294 @@ async fn successes(host: &Host, seen: &mut Seen) {
     let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
     let made = seen.call(&org, "org_create", no, body).await.expect(200);
     let id = [("nano_id", &*text(&made["id"]))];
-    seen.call(&org, "org_list", no, none.clone()).await.expect(200);
-    seen.call(&org, "org_read", &id, none.clone()).await.expect(200);
-    let added = seen.call(&org, "org_create_key", &id, json!({ "name": "another" })).await.expect(201);
+    seen.call(&org, "org_list", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&org, "org_read", &id, none.clone())
+        .await
+        .expect(200);
+    let added = seen
+        .call(&org, "org_create_key", &id, json!({ "name": "another" }))
+        .await
+        .expect(201);
     let key = [id[0], ("key_id", &*text(&added["id"]))];
-    seen.call(&org, "org_list_keys", &id, none.clone()).await.expect(200);
-    seen.call(&org, "org_remove_key", &key, none.clone()).await.expect(200);
+    seen.call(&org, "org_list_keys", &id, none.clone())
+        .await
+        .expect(200);
+    seen.call(&org, "org_remove_key", &key, none.clone())
+        .await
+        .expect(200);
     let found = json!({ "api_keys": [made["api_key"]] });
-    seen.call(&host.anonymous(), "api_key_revocation_revoke", no, found).await.expect(200);
-    seen.call(&org, "org_regenerate_key", &id, none.clone()).await.expect(200);
-    seen.call(&org, "org_remove", &id, none.clone()).await.expect(200);
-    seen.call(&project, "auth_info", no, none.clone()).await.expect(200);
-    seen.call(&project, "org_read_config", no, none.clone()).await.expect(200);
-    seen.call(&project, "org_update_config", no, json!({ "display_name": "Contract" })).await.expect(200);
+    seen.call(&host.anonymous(), "api_key_revocation_revoke", no, found)
+        .await
+        .expect(200);
+    seen.call(&org, "org_regenerate_key", &id, none.clone())
+        .await
+        .expect(200);
+    seen.call(&org, "org_remove", &id, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "auth_info", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "org_read_config", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(
+        &project,
+        "org_update_config",
+        no,
+        json!({ "display_name": "Contract" }),
+    )
+    .await
+    .expect(200);
 
     let ada = json!({ "email": "ada@example.com", "role": "viewer" });
-    let ada = seen.call(&org, "org_create_member", no, ada).await.expect(201);
+    let ada = seen
+        .call(&org, "org_create_member", no, ada)
+        .await
+        .expect(201);
     let user = host.with_user_key(ada["key"].as_str().unwrap());
-    seen.call(&org, "org_list_members", no, none.clone()).await.expect(200);
-    seen.call(&user, "auth_info", no, none.clone()).await.expect(200);
-    seen.call(&user, "org_organisations", no, none.clone()).await.expect(200);
-    seen.call(&user, "org_projects", no, none.clone()).await.expect(200);
+    seen.call(&org, "org_list_members", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&user, "auth_info", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&user, "org_organisations", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&user, "org_projects", no, none.clone())
+        .await
+        .expect(200);
     let ada = [("member_id", &*text(&ada["id"]))];
-    seen.call(&org, "org_remove_member", &ada, none.clone()).await.expect(200);
+    seen.call(&org, "org_remove_member", &ada, none.clone())
+        .await
+        .expect(200);
 
     let slug = given::slug();
     let manifest = guest::manifest_with_key(&slug, given::bearer());
-    let component = Body::Raw("application/wasm", guest::with_manifest(Guest::echo().component(), &manifest));
+    let component = Body::Raw(
+        "application/wasm",
+        guest::with_manifest(Guest::echo().component(), &manifest),
+    );
     let version = [("slug", &*slug), ("version", "20260101_00")];
-    seen.call_with(&org, "toolkits_publish", &version, "", component.clone(), &[]).await.expect(201);
-    seen.call_with(&org, "toolkits_publish", &version, "", component, &[]).await.expect(200);
-    seen.call(&org, "toolkits_read_version", &version, none.clone()).await.expect(200);
-    seen.call(&org, "org_published", no, none.clone()).await.expect(200);
-    seen.call(&project, "toolkits_list", no, none.clone()).await.expect(200);
-    seen.call(&project, "toolkits_categories", no, none.clone()).await.expect(200);
-    seen.call(&project, "toolkits_changelog", no, none.clone()).await.expect(200);
-    seen.call(&project, "toolkits_read", &[("slug", &slug)], none.clone()).await.expect(200);
-    seen.call(&project, "toolkits_several", no, json!({ "toolkits": [slug] })).await.expect(200);
-    seen.call(&project, "toolkits_grant_context", &[("slug", &slug)], none.clone()).await.expect(200);
+    seen.call_with(
+        &org,
+        "toolkits_publish",
+        &version,
+        "",
+        component.clone(),
+        &[],
+    )
+    .await
+    .expect(201);
+    seen.call_with(&org, "toolkits_publish", &version, "", component, &[])
+        .await
+        .expect(200);
+    seen.call(&org, "toolkits_read_version", &version, none.clone())
+        .await
+        .expect(200);
+    seen.call(&org, "org_published", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "toolkits_list", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "toolkits_categories", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "toolkits_changelog", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "toolkits_read", &[("slug", &slug)], none.clone())
+        .await
+        .expect(200);
+    seen.call(
+        &project,
+        "toolkits_several",
+        no,
+        json!({ "toolkits": [slug] }),
+    )
+    .await
+    .expect(200);
+    seen.call(
+        &project,
+        "toolkits_grant_context",
+        &[("slug", &slug)],
+        none.clone(),
+    )
+    .await
+    .expect(200);
     let tool = guest::tool(&slug);
     let body = json!({ "tools": [tool] });
-    seen.call(&project, "toolkits_recommend", &[("slug", &slug)], body.clone()).await.expect(200);
-    seen.call(&project, "tools_scopes", no, body).await.expect(200);
-    seen.call(&project, "tools_list", no, none.clone()).await.expect(200);
-    seen.call(&project, "tools_slugs", no, none.clone()).await.expect(200);
+    seen.call(
+        &project,
+        "toolkits_recommend",
+        &[("slug", &slug)],
+        body.clone(),
+    )
+    .await
+    .expect(200);
+    seen.call(&project, "tools_scopes", no, body)
+        .await
+        .expect(200);
+    seen.call(&project, "tools_list", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "tools_slugs", no, none.clone())
+        .await
+        .expect(200);
     let tool = [("tool_slug", &*tool)];
-    seen.call(&project, "tools_read", &tool, none.clone()).await.expect(200);
+    seen.call(&project, "tools_read", &tool, none.clone())
+        .await
+        .expect(200);
 
     let config = json!({
         "toolkit": { "slug": slug },
         "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
     });
-    let config = text(&seen.call(&project, "auth_configs_create", no, config).await.expect(201)["auth_config"]["id"]);
+    let config = text(
+        &seen
+            .call(&project, "auth_configs_create", no, config)
+            .await
+            .expect(201)["auth_config"]["id"],
+    );
     let account = given::account(&config, "amy", &harness::secret());
-    let account = text(&seen.call(&project, "connected_accounts_create", no, account).await.expect(201)["id"]);
-    let (config, account) = ([("nanoid", &*config), ("status", "DISABLED")], [("nanoid", &*account)]);
-    seen.call(&project, "auth_configs_list", no, none.clone()).await.expect(200);
-    seen.call(&project, "auth_configs_read", &config, none.clone()).await.expect(200);
-    seen.call(&project, "connected_accounts_list", no, none.clone()).await.expect(200);
-    seen.call(&project, "connected_accounts_read", &account, none.clone()).await.expect(200);
+    let account = text(
+        &seen
+            .call(&project, "connected_accounts_create", no, account)
+            .await
+            .expect(201)["id"],
+    );
+    let (config, account) = (
+        [("nanoid", &*config), ("status", "DISABLED")],
+        [("nanoid", &*account)],
+    );
+    seen.call(&project, "auth_configs_list", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "auth_configs_read", &config, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "connected_accounts_list", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "connected_accounts_read", &account, none.clone())
+        .await
+        .expect(200);
 
     let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
-    let ran = seen.call(&project, "tools_execute", &tool, call).await.expect(200);
+    let ran = seen
+        .call(&project, "tools_execute", &tool, call)
+        .await
+        .expect(200);
     let log = [("id", &*text(&ran["log_id"]))];
-    seen.call(&project, "logs_list", no, json!({})).await.expect(200);
-    seen.call(&project, "logs_read", &log, none.clone()).await.expect(200);
-    seen.call(&project, "logs_cassette", &log, none.clone()).await.expect(200);
+    seen.call(&project, "logs_list", no, json!({}))
+        .await
+        .expect(200);
+    seen.call(&project, "logs_read", &log, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "logs_cassette", &log, none.clone())
+        .await
+        .expect(200);
 
     let counted = [("entity_type", "tool_execution")];
-    seen.call(&project, "project_project_summary", no, json!({})).await.expect(200);
-    seen.call(&project, "project_project_groups", &counted, json!({})).await.expect(200);
-    seen.call(&org, "org_organisation_summary", no, json!({})).await.expect(200);
-    seen.call(&org, "org_organisation_groups", &counted, json!({})).await.expect(200);
+    seen.call(&project, "project_project_summary", no, json!({}))
+        .await
+        .expect(200);
+    seen.call(&project, "project_project_groups", &counted, json!({}))
+        .await
+        .expect(200);
+    seen.call(&org, "org_organisation_summary", no, json!({}))
+        .await
+        .expect(200);
+    seen.call(&org, "org_organisation_groups", &counted, json!({}))
+        .await
+        .expect(200);
 
-    seen.call(&project, "internal_fields", no, none.clone()).await.expect(200);
-    seen.call(&project, "internal_list", no, json!({})).await.expect(200);
-    seen.call(&project, "internal_read", &log, none.clone()).await.expect(200);
+    seen.call(&project, "internal_fields", no, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "internal_list", no, json!({}))
+        .await
+        .expect(200);
+    seen.call(&project, "internal_read", &log, none.clone())
+        .await
+        .expect(200);
 
     let renamed = json!({ "type": "custom", "name": "renamed" });
-    seen.call(&project, "auth_configs_update", &config, renamed).await.expect(200);
-    seen.call(&project, "connected_accounts_update", &account, json!({ "alias": "work" })).await.expect(200);
-    seen.call(&project, "connected_accounts_refresh", &account, json!({})).await.expect(200);
+    seen.call(&project, "auth_configs_update", &config, renamed)
+        .await
+        .expect(200);
+    seen.call(
+        &project,
+        "connected_accounts_update",
+        &account,
+        json!({ "alias": "work" }),
+    )
+    .await
+    .expect(200);
+    seen.call(&project, "connected_accounts_refresh", &account, json!({}))
+        .await
+        .expect(200);
     let link = json!({ "auth_config_id": config[0].1, "user_id": "amy" });
-    seen.call(&project, "connected_accounts_link", no, link).await.expect(201);
+    seen.call(&project, "connected_accounts_link", no, link)
+        .await
+        .expect(201);
 
-    let older = project.get(&format!("/connected_accounts/{}", account[0].1)).await.expect(200);
-    let older = format!("?type=CONNECTED_ACCOUNT&uuid={}", text(&older["deprecated"]["uuid"]));
-    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[]).await.expect(200);
-    seen.call(&project, "connected_accounts_set_status", &account, json!({ "enabled": false })).await.expect(200);
-    seen.call(&project, "connected_accounts_revoke", &account, none.clone()).await.expect(200);
-    seen.call(&project, "connected_accounts_remove", &account, none.clone()).await.expect(200);
-    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[]).await.expect(410);
+    let older = project
+        .get(&format!("/connected_accounts/{}", account[0].1))
+        .await
+        .expect(200);
+    let older = format!(
+        "?type=CONNECTED_ACCOUNT&uuid={}",
+        text(&older["deprecated"]["uuid"])
+    );
+    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[])
+        .await
+        .expect(200);
+    seen.call(
+        &project,
+        "connected_accounts_set_status",
+        &account,
+        json!({ "enabled": false }),
+    )
+    .await
+    .expect(200);
+    seen.call(
+        &project,
+        "connected_accounts_revoke",
+        &account,
+        none.clone(),
+    )
+    .await
+    .expect(200);
+    seen.call(
+        &project,
+        "connected_accounts_remove",
+        &account,
+        none.clone(),
+    )
+    .await
+    .expect(200);
+    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[])
+        .await
+        .expect(410);
     let unknown = "?type=CONNECTED_ACCOUNT&uuid=00000000-0000-4000-8000-000000000000";
-    seen.call_with(&project, "migration_nanoid", no, unknown, Body::None, &[]).await.expect(404);
-    seen.call(&project, "auth_configs_set_status", &config, none.clone()).await.expect(200);
-    seen.call(&project, "auth_configs_remove", &config, none.clone()).await.expect(200);
-    seen.call(&org, "toolkits_deprecate", &version, none).await.expect(200);
+    seen.call_with(&project, "migration_nanoid", no, unknown, Body::None, &[])
+        .await
+        .expect(404);
+    seen.call(&project, "auth_configs_set_status", &config, none.clone())
+        .await
+        .expect(200);
+    seen.call(&project, "auth_configs_remove", &config, none.clone())
+        .await
+        .expect(200);
+    seen.call(&org, "toolkits_deprecate", &version, none)
+        .await
+        .expect(200);
 }
 
 /// Provokes the refusals that only some operations have.
@@ -291,76 +592,175 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     let manifest = guest::manifest_with_key(&slug, given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
     let component = |guest: Guest, manifest: &Value| {
-        Body::Raw("application/wasm", guest::with_manifest(guest.component(), manifest))
+        Body::Raw(
+            "application/wasm",
+            guest::with_manifest(guest.component(), manifest),
+        )
     };
     let version = [("slug", &*slug), ("version", "20260101_00")];
     let other = component(Guest::constant(), &manifest);
-    seen.call_with(&org, "toolkits_publish", &version, "", other.clone(), &[]).await.expect(409);
+    seen.call_with(&org, "toolkits_publish", &version, "", other.clone(), &[])
+        .await
+        .expect(409);
     let unsigned = [("x-toolkit-signature", "not base64")];
-    seen.call_with(&org, "toolkits_publish", &version, "", other, &unsigned).await.expect(403);
+    seen.call_with(&org, "toolkits_publish", &version, "", other, &unsigned)
+        .await
+        .expect(403);
     let mut breaking = manifest.clone();
     breaking["version"] = json!("20260101_01");
-    breaking["tools"][0]["input"] = json!({ "type": "object", "required": ["a"], "properties": { "a": {} } });
+    breaking["tools"][0]["input"] =
+        json!({ "type": "object", "required": ["a"], "properties": { "a": {} } });
     let next = [("slug", &*slug), ("version", "20260101_01")];
     let breaking = component(Guest::echo(), &breaking);
-    seen.call_with(&org, "toolkits_publish", &next, "", breaking, &[]).await.expect(422);
+    seen.call_with(&org, "toolkits_publish", &next, "", breaking, &[])
+        .await
+        .expect(422);
 
     let unknown = "?auth_config_ids=ac_AAAAAAAAAAAA";
-    seen.call_with(&project, "tools_list", no, unknown, Body::None, &[]).await.expect(404);
+    seen.call_with(&project, "tools_list", no, unknown, Body::None, &[])
+        .await
+        .expect(404);
     let config = |toolkit: &str| {
         json!({
             "toolkit": { "slug": toolkit },
             "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
         })
     };
-    seen.call(&project, "auth_configs_create", no, config("no_such_toolkit")).await.expect(404);
+    seen.call(
+        &project,
+        "auth_configs_create",
+        no,
+        config("no_such_toolkit"),
+    )
+    .await
+    .expect(404);
     let mut elsewhere = config(&slug);
     elsewhere["auth_config"]["authScheme"] = json!("DCR_OAUTH");
-    seen.call(&project, "auth_configs_create", no, elsewhere).await.expect(400);
+    seen.call(&project, "auth_configs_create", no, elsewhere)
+        .await
+        .expect(400);
     let mut restricted = config(&slug);
     restricted["auth_config"]["restrict_to_following_tools"] = json!(["ANOTHER_TOOL"]);
-    let restricted = seen.call(&project, "auth_configs_create", no, restricted).await.expect(201);
-    let open = seen.call(&project, "auth_configs_create", no, config(&slug)).await.expect(201);
+    let restricted = seen
+        .call(&project, "auth_configs_create", no, restricted)
+        .await
+        .expect(201);
+    let open = seen
+        .call(&project, "auth_configs_create", no, config(&slug))
+        .await
+        .expect(201);
     let connect = async |config: &Answer, user: &str| {
-        let body = given::account(config["auth_config"]["id"].as_str().unwrap(), user, &harness::secret());
+        let body = given::account(
+            config["auth_config"]["id"].as_str().unwrap(),
+            user,
+            &harness::secret(),
+        );
         text(&project.post("/connected_accounts", &body).await.expect(201)["id"])
     };
     connect(&restricted, "bob").await;
     let paused = connect(&open, "eve").await;
     let unknown = given::account("ac_AAAAAAAAAAAA", "amy", &harness::secret());
-    seen.call(&project, "connected_accounts_create", no, unknown).await.expect(404);
-    let mut tested = given::account(open["auth_config"]["id"].as_str().unwrap(), "amy", &harness::secret());
+    seen.call(&project, "connected_accounts_create", no, unknown)
+        .await
+        .expect(404);
+    let mut tested = given::account(
+        open["auth_config"]["id"].as_str().unwrap(),
+        "amy",
+        &harness::secret(),
+    );
     tested["validate_credentials"] = json!(true);
-    seen.call(&project, "connected_accounts_create", no, tested).await.expect(501);
+    seen.call(&project, "connected_accounts_create", no, tested)
+        .await
+        .expect(501);
     let tested = json!({ "validate_credentials": true });
-    seen.call(&project, "connected_accounts_refresh", &[("nanoid", &paused)], tested).await.expect(501);
+    seen.call(
+        &project,
+        "connected_accounts_refresh",
+        &[("nanoid", &paused)],
+        tested,
+    )
+    .await
+    .expect(501);
     let unknown = json!({ "auth_config_id": "ac_AAAAAAAAAAAA", "user_id": "amy" });
-    seen.call(&project, "connected_accounts_link", no, unknown).await.expect(404);
+    seen.call(&project, "connected_accounts_link", no, unknown)
+        .await
+        .expect(404);
     let unknown = json!({ "session_uri": "session_x", "user_id": "amy" });
-    seen.call(&project, "connected_accounts_complete", no, unknown).await.expect(404);
-    let proxied = json!({ "type": "custom", "proxy_config": { "proxy_url": "http://proxy.example" } });
+    seen.call(&project, "connected_accounts_complete", no, unknown)
+        .await
+        .expect(404);
+    let proxied =
+        json!({ "type": "custom", "proxy_config": { "proxy_url": "http://proxy.example" } });
     let config = [("nanoid", open["auth_config"]["id"].as_str().unwrap())];
-    seen.call(&project, "auth_configs_update", &config, proxied).await.expect(200);
-    let proxied = seen.call(&project, "auth_configs_read", &config, Value::Null).await.expect(200);
-    assert_eq!(proxied["proxy_config"], json!({ "proxy_url": "http://proxy.example" }));
+    seen.call(&project, "auth_configs_update", &config, proxied)
+        .await
+        .expect(200);
+    let proxied = seen
+        .call(&project, "auth_configs_read", &config, Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(
+        proxied["proxy_config"],
+        json!({ "proxy_url": "http://proxy.example" })
+    );
     let straight = json!({ "type": "custom", "proxy_config": null });
-    seen.call(&project, "auth_configs_update", &config, straight).await.expect(200);
+    seen.call(&project, "auth_configs_update", &config, straight)
+        .await
+        .expect(200);
 
     let name = guest::tool(&slug);
     let tool = [("tool_slug", &*name)];
-    seen.call(&project, "tools_execute", &tool, json!({ "user_id": "bob" })).await.expect(403);
+    seen.call(
+        &project,
+        "tools_execute",
+        &tool,
+        json!({ "user_id": "bob" }),
+    )
+    .await
+    .expect(403);
     let sentence = json!({ "user_id": "eve", "text": "say hello" });
-    seen.call(&project, "tools_execute", &tool, sentence).await.expect(501);
-    seen.call(&project, "tools_input", &tool, json!({ "text": "say hello" })).await.expect(501);
+    seen.call(&project, "tools_execute", &tool, sentence)
+        .await
+        .expect(501);
+    seen.call(
+        &project,
+        "tools_input",
+        &tool,
+        json!({ "text": "say hello" }),
+    )
+    .await
+    .expect(501);
     let pause = json!({ "enabled": false });
-    seen.call(&project, "connected_accounts_set_status", &[("nanoid", &paused)], pause).await.expect(200);
+    seen.call(
+        &project,
+        "connected_accounts_set_status",
+        &[("nanoid", &paused)],
+        pause,
+    )
+    .await
+    .expect(200);
     let named = json!({ "user_id": "eve", "connected_account_id": paused });
-    seen.call(&project, "tools_execute", &tool, named).await.expect(422);
-    seen.call(&org, "toolkits_deprecate", &version, none.clone()).await.expect(200);
+    seen.call(&project, "tools_execute", &tool, named)
+        .await
+        .expect(422);
+    seen.call(&org, "toolkits_deprecate", &version, none.clone())
+        .await
+        .expect(200);
     let newest = project.clone().newer();
-    seen.call(&newest, "tools_execute", &tool, json!({})).await.expect(410);
-    seen.call(&newest, "tools_read", &tool, none).await.expect(410);
-    seen.call(&newest, "tools_input", &tool, json!({ "text": "say hello" })).await.expect(410);
+    seen.call(&newest, "tools_execute", &tool, json!({}))
+        .await
+        .expect(410);
+    seen.call(&newest, "tools_read", &tool, none)
+        .await
+        .expect(410);
+    seen.call(
+        &newest,
+        "tools_input",
+        &tool,
+        json!({ "text": "say hello" }),
+    )
+    .await
+    .expect(410);
 }
 
 /// Provokes the responses that need a language model: one that responds well and then badly, and
@@ -371,14 +771,22 @@ async fn with_a_model(seen: &mut Seen) {
     let failing = format!("{}/status/{tag}/500", Host::application().origin);
     let say = json!({ "text": "say hello" });
     for (model, statuses) in [(answers, &[200, 422][..]), (failing, &[502])] {
-        let host = Setup::new().with("llm.base_url", model).with("llm.model", "m").start().await;
+        let host = Setup::new()
+            .with("llm.base_url", model)
+            .with("llm.model", "m")
+            .start()
+            .await;
         let tool = given::echo(&host).await;
         let tool = [("tool_slug", &*tool)];
         for status in statuses {
-            seen.call(&host.as_project(), "tools_input", &tool, say.clone()).await.expect(*status);
+            seen.call(&host.as_project(), "tools_input", &tool, say.clone())
+                .await
+                .expect(*status);
         }
         let last = statuses[statuses.len() - 1];
-        seen.call(&host.as_project(), "tools_execute", &tool, say.clone()).await.expect(last);
+        seen.call(&host.as_project(), "tools_execute", &tool, say.clone())
+            .await
+            .expect(last);
     }
 }
 
@@ -386,12 +794,24 @@ async fn with_a_model(seen: &mut Seen) {
 /// time, and one that is unreachable.
 async fn with_an_application(seen: &mut Seen) {
     let origin = &Host::application().origin;
-    let pairs = format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
+    let pairs =
+        format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
     let host = Setup::new().with("net.rewrite", pairs).start().await;
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();
-    host.publish(Guest::echo().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    host.publish(
+        Guest::echo().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
+    let account = project
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
     for (endpoint, status) in [
         ("/echo/x", 200),
@@ -400,14 +820,28 @@ async fn with_an_application(seen: &mut Seen) {
         ("https://other.example.com/", 502),
         ("/hang/x", 504),
     ] {
-        seen.call(&project, "tools_proxy", no, call(&account, endpoint)).await.expect(status);
+        seen.call(&project, "tools_proxy", no, call(&account, endpoint))
+            .await
+            .expect(status);
     }
-    seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/")).await.expect(404);
+    seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/"))
+        .await
+        .expect(404);
     let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
-    seen.call(&project, "tools_proxy", no, brought).await.expect(400);
-    project.patch(&format!("/connected_accounts/{account}/status"), &json!({ "enabled": false })).await.expect(200);
-    seen.call(&project, "tools_proxy", no, call(&account, "/")).await.expect(422);
+    seen.call(&project, "tools_proxy", no, brought)
+        .await
+        .expect(400);
+    project
+        .patch(
+            &format!("/connected_accounts/{account}/status"),
+            &json!({ "enabled": false }),
+        )
+        .await
+        .expect(200);
+    seen.call(&project, "tools_proxy", no, call(&account, "/"))
+        .await
+        .expect(422);
 
     let upload = |toolkit: &str| {
         json!({
@@ -415,12 +849,28 @@ async fn with_an_application(seen: &mut Seen) {
             "md5": "900150983cd24fb0d6963f7d28e17f72",
         })
     };
-    let asked = seen.call(&project, "files_request", no, upload(&slug)).await.expect(200);
-    let put = project.exchange(Method::PUT, &text(&asked["new_presigned_url"]), &[], b"abc".to_vec()).await;
+    let asked = seen
+        .call(&project, "files_request", no, upload(&slug))
+        .await
+        .expect(200);
+    let put = project
+        .exchange(
+            Method::PUT,
+            &text(&asked["new_presigned_url"]),
+            &[],
+            b"abc".to_vec(),
+        )
+        .await;
     assert_eq!(put.status, 200);
-    seen.call(&project, "files_request", no, upload(&slug)).await.expect(200);
-    seen.call(&project, "files_request", no, upload("no_such_toolkit")).await.expect(404);
-    seen.call(&project, "files_list", no, Value::Null).await.expect(200);
+    seen.call(&project, "files_request", no, upload(&slug))
+        .await
+        .expect(200);
+    seen.call(&project, "files_request", no, upload("no_such_toolkit"))
+        .await
+        .expect(404);
+    seen.call(&project, "files_list", no, Value::Null)
+        .await
+        .expect(200);
 }
 
 /// Provokes the responses that need users to authorize at a provider.
@@ -429,29 +879,68 @@ async fn with_an_authorization_server(seen: &mut Seen) {
     let (org, project, no) = (host.as_org(), host.as_project(), &[][..]);
     let oauth = given::Oauth::new(&host, &project).await;
     let slug = [("slug", &*oauth.slug)];
-    seen.call(&org, "org_set_oauth_app", &slug, given::oauth_app()).await.expect(200);
-    seen.call(&org, "org_list_oauth_apps", no, Value::Null).await.expect(200);
-    seen.call(&project, "toolkits_read", &slug, Value::Null).await.expect(200);
-    seen.call(&org, "org_remove_oauth_app", &slug, Value::Null).await.expect(200);
+    seen.call(&org, "org_set_oauth_app", &slug, given::oauth_app())
+        .await
+        .expect(200);
+    seen.call(&org, "org_list_oauth_apps", no, Value::Null)
+        .await
+        .expect(200);
+    seen.call(&project, "toolkits_read", &slug, Value::Null)
+        .await
+        .expect(200);
+    seen.call(&org, "org_remove_oauth_app", &slug, Value::Null)
+        .await
+        .expect(200);
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
-    project.patch("/org/project/config", &verifier).await.expect(200);
+    project
+        .patch("/org/project/config", &verifier)
+        .await
+        .expect(200);
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
-    let made = seen.call(&project, "connected_accounts_create", no, body).await.expect(201);
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let made = seen
+        .call(&project, "connected_accounts_create", no, body)
+        .await
+        .expect(201);
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let (_, query) = back.split_once('?').unwrap();
     let nobody = host.anonymous();
-    let landed =
-        seen.call_with(&nobody, "toolkits_callback", no, &format!("?{query}"), Body::None, &[]).await.expect(302);
-    let session = landed.header("location").split_once("session_uri=").unwrap().1;
+    let landed = seen
+        .call_with(
+            &nobody,
+            "toolkits_callback",
+            no,
+            &format!("?{query}"),
+            Body::None,
+            &[],
+        )
+        .await
+        .expect(302);
+    let session = landed
+        .header("location")
+        .split_once("session_uri=")
+        .unwrap()
+        .1;
     let body = json!({ "session_uri": session, "user_id": "amy" });
-    seen.call(&project, "connected_accounts_complete", no, body).await.expect(200);
+    seen.call(&project, "connected_accounts_complete", no, body)
+        .await
+        .expect(200);
 }
 
 /// Provokes the refusals that every operation of a kind has.
 async fn common_refusals(host: &Host, seen: &mut Seen) {
     let clients = Clients::of(host, host.as_project()).await;
-    let project = host.as_project().get("/auth/session/info").await.expect(200);
-    let keys = format!("/org/owner/project/{}/api_keys", text(&project["project"]["nano_id"]));
+    let project = host
+        .as_project()
+        .get("/auth/session/info")
+        .await
+        .expect(200);
+    let keys = format!(
+        "/org/owner/project/{}/api_keys",
+        text(&project["project"]["nano_id"])
+    );
     let elsewhere = json!({ "name": "elsewhere", "allowed_ips": ["192.0.2.1"] });
     let elsewhere = host.as_org().post(&keys, &elsewhere).await.expect(201);
     let elsewhere = host.with_key(elsewhere["key"].as_str().unwrap());
@@ -460,33 +949,55 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
         let path = operation.addressed();
         let has = |status: u16| operation.statuses().any(|one| one == status);
         if has(401) {
-            let anonymous = send(&host.anonymous(), operation, &path, operation.body(false)).await.expect(401);
+            let anonymous = send(&host.anonymous(), operation, &path, operation.body(false))
+                .await
+                .expect(401);
             seen.check(operation, &anonymous);
         }
         if operation.key() == Key::Project {
-            let away = send(&elsewhere, operation, &path, operation.body(false)).await.expect(403);
+            let away = send(&elsewhere, operation, &path, operation.body(false))
+                .await
+                .expect(403);
             seen.check(operation, &away);
         }
         if has(404) && !operation.unknown().is_empty() {
-            seen.check(operation, &send(right, operation, &path, operation.body(false)).await.expect(404));
+            seen.check(
+                operation,
+                &send(right, operation, &path, operation.body(false))
+                    .await
+                    .expect(404),
+            );
         }
         if has(400) {
-            let unreadable: Vec<_> = operation.unknown().into_iter().map(|(name, _)| (name, "%FF")).collect();
+            let unreadable: Vec<_> = operation
+                .unknown()
+                .into_iter()
+                .map(|(name, _)| (name, "%FF"))
+                .collect();
             let path = format!("{}?cursor=%00", operation.filled(&unreadable));
             let body = match operation.takes() {
                 Takes::Json => Body::Raw("application/json", b"{".to_vec()),
                 _ => operation.body(false),
             };
-            seen.check(operation, &send(right, operation, &path, body).await.expect(400));
+            seen.check(
+                operation,
+                &send(right, operation, &path, body).await.expect(400),
+            );
         }
         if has(413) {
             let large = Body::Raw("application/json", vec![b' '; 25 << 20]);
-            seen.check(operation, &send(right, operation, &path, large).await.expect(413));
+            seen.check(
+                operation,
+                &send(right, operation, &path, large).await.expect(413),
+            );
         }
         if has(415) {
             let packed = [("content-encoding", "gzip")];
             let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-            let answer = right.send(method, &path, operation.body(false), &packed).await.expect(415);
+            let answer = right
+                .send(method, &path, operation.body(false), &packed)
+                .await
+                .expect(415);
             seen.check(operation, &answer);
         }
     }
@@ -496,11 +1007,26 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
 async fn too_many(host: &Host, seen: &mut Seen) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
-    clients.nobody.post("/api_key_revocation", &guess).await.expect(200);
-    clients.nobody.get("/toolkits/auth/callback?state=none").await.expect(400);
+    clients
+        .nobody
+        .post("/api_key_revocation", &guess)
+        .await
+        .expect(200);
+    clients
+        .nobody
+        .get("/toolkits/auth/callback?state=none")
+        .await
+        .expect(400);
     for operation in OPERATIONS.iter() {
         let right = clients.right(operation);
-        let answer = send(right, operation, &operation.addressed(), operation.body(false)).await.expect(429);
+        let answer = send(
+            right,
+            operation,
+            &operation.addressed(),
+            operation.body(false),
+        )
+        .await
+        .expect(429);
         seen.check(operation, &answer);
     }
 }

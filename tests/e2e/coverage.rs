@@ -16,13 +16,28 @@ async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
 async fn every_route_refuses_missing_or_wrong_keys() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS.iter().filter(|operation| operation.key() != Key::Nobody) {
-        let other_kind = if operation.key() == Key::Project { &clients.organisation } else { &clients.project };
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.key() != Key::Nobody)
+    {
+        let other_kind = if operation.key() == Key::Project {
+            &clients.organisation
+        } else {
+            &clients.project
+        };
         let wrong = host.with_key("ak_0123456789abcdefghijklmnopqrstuv");
-        for (who, client) in [("nobody", &host.anonymous()), ("a wrong key", &wrong), ("another kind", other_kind)] {
+        for (who, client) in [
+            ("nobody", &host.anonymous()),
+            ("a wrong key", &wrong),
+            ("another kind", other_kind),
+        ] {
             for client in [client.clone(), client.clone().newer()] {
                 let answer = send(&client, operation, operation.body(false)).await;
-                assert_eq!(answer.status, 401, "{who}: {} {}: {answer:#?}", operation.method, operation.path);
+                assert_eq!(
+                    answer.status, 401,
+                    "{who}: {} {}: {answer:#?}",
+                    operation.method, operation.path
+                );
                 answer.assert_envelope();
             }
         }
@@ -33,13 +48,19 @@ async fn every_route_refuses_missing_or_wrong_keys() {
 async fn every_route_accepts_both_prefixes() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.id() != "org_create")
+    {
         let right = clients.right(operation);
         let older = send(right, operation, operation.body(false)).await;
         let newer = send(&right.clone().newer(), operation, operation.body(false)).await;
         let named = format!("{} {}", operation.method, operation.path);
         assert_eq!(older.status, newer.status, "{named}");
-        assert!(![401, 405, 500].contains(&older.status), "{named}: {older:#?}");
+        assert!(
+            ![401, 405, 500].contains(&older.status),
+            "{named}: {older:#?}"
+        );
         if older.status >= 400 {
             older.assert_envelope();
         }
@@ -61,17 +82,36 @@ async fn every_route_refuses_a_malformed_body() {
         ("too deep", deep.as_bytes()),
         ("NUL", b"{\"name\":\"a\\u0000b\",\"toolkit\":{\"slug\":\"\\u0000\"},\"arguments\":{\"a\":\"\\u0000\"}}"),
     ];
-    for operation in OPERATIONS.iter().filter(|operation| operation.takes() == Takes::Json) {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.takes() == Takes::Json)
+    {
         let right = clients.right(operation);
         let named = format!("{} {}", operation.method, operation.path);
         for (what, bytes) in bad {
-            let answer = send(right, operation, Body::Raw("application/json", bytes.to_vec())).await;
-            assert!([400, 404].contains(&answer.status), "{what}: {named}: {answer:#?}");
+            let answer = send(
+                right,
+                operation,
+                Body::Raw("application/json", bytes.to_vec()),
+            )
+            .await;
+            assert!(
+                [400, 404].contains(&answer.status),
+                "{what}: {named}: {answer:#?}"
+            );
             answer.assert_envelope();
         }
-        send(right, operation, Body::Raw("text/plain", b"{}".to_vec())).await.expect(415).assert_envelope();
+        send(right, operation, Body::Raw("text/plain", b"{}".to_vec()))
+            .await
+            .expect(415)
+            .assert_envelope();
         let large = format!("{{\"a\":\"{}\"}}", "a".repeat(16 << 20));
-        let answer = send(right, operation, Body::Raw("application/json", large.into_bytes())).await;
+        let answer = send(
+            right,
+            operation,
+            Body::Raw("application/json", large.into_bytes()),
+        )
+        .await;
         answer.expect(413).assert_envelope();
     }
 }
@@ -80,18 +120,33 @@ async fn every_route_refuses_a_malformed_body() {
 async fn every_body_field_refuses_a_wrong_type() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS.iter().filter(|operation| operation.takes() == Takes::Json) {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.takes() == Takes::Json)
+    {
         let right = clients.right(operation);
-        let Body::Json(whole) = operation.body(true) else { continue };
+        let Body::Json(whole) = operation.body(true) else {
+            continue;
+        };
         let schema = operation.request_schema();
         for (name, given) in whole.as_object().unwrap() {
-            if schema["properties"][name]["type"].is_null() && schema["properties"][name]["oneOf"].is_null() {
+            if schema["properties"][name]["type"].is_null()
+                && schema["properties"][name]["oneOf"].is_null()
+            {
                 continue; // Any value is valid.
             }
             let mut spoilt = whole.clone();
-            spoilt[name] = if given.is_string() { 7.into() } else { "of another type".into() };
+            spoilt[name] = if given.is_string() {
+                7.into()
+            } else {
+                "of another type".into()
+            };
             let answer = send(right, operation, Body::Json(spoilt)).await;
-            assert!([400, 404].contains(&answer.status), "{name} of {}: {answer:#?}", operation.path);
+            assert!(
+                [400, 404].contains(&answer.status),
+                "{name} of {}: {answer:#?}",
+                operation.path
+            );
             answer.assert_envelope();
         }
     }
@@ -101,20 +156,34 @@ async fn every_body_field_refuses_a_wrong_type() {
 async fn every_route_refuses_other_methods() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let paths: BTreeSet<_> = OPERATIONS.iter().map(|operation| (&operation.path, operation.addressed())).collect();
+    let paths: BTreeSet<_> = OPERATIONS
+        .iter()
+        .map(|operation| (&operation.path, operation.addressed()))
+        .collect();
     for (path, addressed) in paths {
-        let here = OPERATIONS.iter().filter(|operation| operation.path == *path);
+        let here = OPERATIONS
+            .iter()
+            .filter(|operation| operation.path == *path);
         let has: BTreeSet<_> = here.map(|operation| operation.method.as_str()).collect();
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
             if has.contains(method) {
                 continue;
             }
-            let answer =
-                project.send(Method::from_bytes(method.as_bytes()).unwrap(), &addressed, Body::None, &[]).await;
+            let answer = project
+                .send(
+                    Method::from_bytes(method.as_bytes()).unwrap(),
+                    &addressed,
+                    Body::None,
+                    &[],
+                )
+                .await;
             let allowed: BTreeSet<_> = answer.header("allow").split(',').map(str::trim).collect();
             assert_eq!(answer.status, 405, "{method} {path}: {answer:#?}");
             answer.assert_envelope();
-            assert!(has.is_subset(&allowed) && !allowed.contains(method), "{method} {path}: {allowed:?}");
+            assert!(
+                has.is_subset(&allowed) && !allowed.contains(method),
+                "{method} {path}: {allowed:?}"
+            );
         }
     }
 }
@@ -123,23 +192,39 @@ async fn every_route_refuses_other_methods() {
 async fn every_response_has_the_standard_headers() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.id() != "org_create")
+    {
         for client in [clients.right(operation), &host.anonymous()] {
             let answer = send(client, operation, operation.body(false)).await;
             assert_house_headers(&answer, &format!("{} {}", operation.method, operation.path));
         }
     }
-    assert_house_headers(&clients.project.get("/no/such/path").await.expect(404), "an unknown path");
+    assert_house_headers(
+        &clients.project.get("/no/such/path").await.expect(404),
+        "an unknown path",
+    );
 }
 
 #[track_caller]
 fn assert_house_headers(answer: &Answer, what: &str) {
     assert_eq!(answer.header("x-content-type-options"), "nosniff", "{what}");
     assert_eq!(answer.header("cache-control"), "no-store", "{what}");
-    assert!(answer.header("content-type").starts_with("application/json"), "{what}: {answer:#?}");
+    assert!(
+        answer
+            .header("content-type")
+            .starts_with("application/json"),
+        "{what}: {answer:#?}"
+    );
     assert!(!answer.header("x-request-id").is_empty(), "{what}");
     assert_eq!(answer.header("x-ratelimit-window-size"), "600s", "{what}");
-    for absent in ["server", "access-control-allow-origin", "x-powered-by", "set-cookie"] {
+    for absent in [
+        "server",
+        "access-control-allow-origin",
+        "x-powered-by",
+        "set-cookie",
+    ] {
         assert_eq!(answer.header(absent), "", "{what} tells {absent}");
     }
 }

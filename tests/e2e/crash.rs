@@ -88,7 +88,15 @@ impl Worker {
     async fn new(host: &Host, toolkit: &str, load: Load, seed: u64) -> Self {
         let key = host.new_project().await.key().to_owned();
         let (things, logs) = (BTreeMap::new(), Vec::new());
-        Self { key, toolkit: toolkit.to_owned(), things, logs, doubt: None, load, dice: Dice::new(seed) }
+        Self {
+            key,
+            toolkit: toolkit.to_owned(),
+            things,
+            logs,
+            doubt: None,
+            load,
+            dice: Dice::new(seed),
+        }
     }
 
     /// Sends changes until the server has ended.
@@ -111,21 +119,37 @@ impl Worker {
     async fn execute(&mut self, client: &Client) -> bool {
         let path = format!("/tools/execute/{}", guest::tool(&self.toolkit));
         let body = Body::Json(json!({ "arguments": {}, "version": "latest" }));
-        let Ok(answer) = client.try_send(Method::POST, &path, body, &[]).await else { return false };
-        self.logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned());
+        let Ok(answer) = client.try_send(Method::POST, &path, body, &[]).await else {
+            return false;
+        };
+        self.logs
+            .push(answer.expect(200)["log_id"].as_str().unwrap().to_owned());
         true
     }
 
     async fn make(&mut self, client: &Client, change: Change) -> bool {
-        let Change { name, to, method, path, body } = change;
+        let Change {
+            name,
+            to,
+            method,
+            path,
+            body,
+        } = change;
         let sent = client.try_send(method, &path, Body::Json(body), &[]).await;
         let Ok(answer) = sent else {
             self.doubt = Some((name, to));
             return false;
         };
-        assert!([200, 201].contains(&answer.status), "{name:?} to {to:?}: {answer:#?}");
+        assert!(
+            [200, 201].contains(&answer.status),
+            "{name:?} to {to:?}: {answer:#?}"
+        );
         let id = |answer: &Answer| {
-            let id = if name.0 == Kind::Config { &answer["auth_config"]["id"] } else { &answer["id"] };
+            let id = if name.0 == Kind::Config {
+                &answer["auth_config"]["id"]
+            } else {
+                &answer["id"]
+            };
             id.as_str().unwrap().to_owned()
         };
         match self.things.get_mut(&name) {
@@ -139,23 +163,49 @@ impl Worker {
     }
 
     fn next_change(&mut self) -> Change {
-        let alive: Vec<_> = self.things.iter().filter(|(_, thing)| thing.state != State::Absent).collect();
-        let chosen = alive.get(self.dice.below(alive.len().max(1) as u64) as usize).copied();
+        let alive: Vec<_> = self
+            .things
+            .iter()
+            .filter(|(_, thing)| thing.state != State::Absent)
+            .collect();
+        let chosen = alive
+            .get(self.dice.below(alive.len().max(1) as u64) as usize)
+            .copied();
         let full = alive.len() >= self.load.things;
         match (if full { 0 } else { self.dice.below(10) }, chosen) {
             (0..=2, Some((name, thing))) => {
                 let path = format!("{}/{}", root(name.0), thing.id);
-                Change { name: name.clone(), to: State::Absent, method: Method::DELETE, path, body: Value::Null }
+                Change {
+                    name: name.clone(),
+                    to: State::Absent,
+                    method: Method::DELETE,
+                    path,
+                    body: Value::Null,
+                }
             }
             (3..=5, Some((name, thing))) => {
-                let to = if thing.state == State::Enabled { State::Disabled } else { State::Enabled };
-                let (path, body) = match name.0 {
-                    Kind::Config => (format!("/auth_configs/{}/{}", thing.id, word(to)), json!({})),
-                    Kind::Account => {
-                        (format!("/connected_accounts/{}/status", thing.id), json!({ "enabled": to == State::Enabled }))
-                    }
+                let to = if thing.state == State::Enabled {
+                    State::Disabled
+                } else {
+                    State::Enabled
                 };
-                Change { name: name.clone(), to, method: Method::PATCH, path, body }
+                let (path, body) = match name.0 {
+                    Kind::Config => (
+                        format!("/auth_configs/{}/{}", thing.id, word(to)),
+                        json!({}),
+                    ),
+                    Kind::Account => (
+                        format!("/connected_accounts/{}/status", thing.id),
+                        json!({ "enabled": to == State::Enabled }),
+                    ),
+                };
+                Change {
+                    name: name.clone(),
+                    to,
+                    method: Method::PATCH,
+                    path,
+                    body,
+                }
             }
             _ => self.creation(),
         }
@@ -165,20 +215,37 @@ impl Worker {
         let usable = |(name, thing): (&Name, &Thing)| {
             (name.0 == Kind::Config && thing.state == State::Enabled).then(|| thing.id.clone())
         };
-        let config = self.things.iter().find_map(usable).filter(|_| self.dice.below(4) > 0);
+        let config = self
+            .things
+            .iter()
+            .find_map(usable)
+            .filter(|_| self.dice.below(4) > 0);
         let own = unique(8);
         let (kind, body) = match config {
             Some(config) => (
                 Kind::Account,
-                given::account_with_note(&config, &own, &format!("k-01{}", harness::secret()), self.load.note),
+                given::account_with_note(
+                    &config,
+                    &own,
+                    &format!("k-01{}", harness::secret()),
+                    self.load.note,
+                ),
             ),
             None => {
-                let config =
-                    json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });
-                (Kind::Config, json!({ "toolkit": { "slug": self.toolkit }, "auth_config": config }))
+                let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });
+                (
+                    Kind::Config,
+                    json!({ "toolkit": { "slug": self.toolkit }, "auth_config": config }),
+                )
             }
         };
-        Change { name: (kind, own), to: State::Enabled, method: Method::POST, path: root(kind).into(), body }
+        Change {
+            name: (kind, own),
+            to: State::Enabled,
+            method: Method::POST,
+            path: root(kind).into(),
+            body,
+        }
     }
 
     /// Compares the stored things with the model, and adopts the found result of an unacknowledged
@@ -188,19 +255,28 @@ impl Worker {
         for kind in [Kind::Config, Kind::Account] {
             for item in everything(client, kind).await {
                 let (name, thing) = read(kind, &item);
-                assert!(found.insert(name.clone(), thing).is_none(), "{name:?} is there twice");
+                assert!(
+                    found.insert(name.clone(), thing).is_none(),
+                    "{name:?} is there twice"
+                );
             }
         }
         for (name, thing) in &mut self.things {
             let there = found.remove(name);
             let state = there.as_ref().map_or(State::Absent, |there| there.state);
-            let open = self.doubt.take_if(|(doubted, _)| doubted == name).map(|(_, to)| to);
+            let open = self
+                .doubt
+                .take_if(|(doubted, _)| doubted == name)
+                .map(|(_, to)| to);
             assert!(
                 state == thing.state || Some(state) == open,
                 "{name:?} is {state:?}, not {:?} {open:?}",
                 thing.state
             );
-            assert!(there.is_none_or(|there| there.id == thing.id), "{name:?} has another id");
+            assert!(
+                there.is_none_or(|there| there.id == thing.id),
+                "{name:?} has another id"
+            );
             thing.state = state;
         }
         // Only an unacknowledged creation may exist in addition to the model.
@@ -212,7 +288,10 @@ impl Worker {
         }
         assert!(found.is_empty(), "nobody made {:?}", found.keys());
         for log in self.logs.drain(..) {
-            client.get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+            client
+                .get(&format!("/logs/tool_execution/{log}"))
+                .await
+                .expect(200);
         }
         self.check_indexes(client).await;
     }
@@ -220,34 +299,66 @@ impl Worker {
     /// Asserts for some things that a filter finds exactly what the whole list shows.
     async fn check_indexes(&mut self, client: &Client) {
         let skip = self.dice.below(self.things.len().max(1) as u64) as usize;
-        for ((_, user), thing) in self.things.iter().skip(skip).filter(|((kind, _), _)| *kind == Kind::Account).take(3)
+        for ((_, user), thing) in self
+            .things
+            .iter()
+            .skip(skip)
+            .filter(|((kind, _), _)| *kind == Kind::Account)
+            .take(3)
         {
-            let page = client.get(&format!("/connected_accounts?user_ids={user}")).await.expect(200);
+            let page = client
+                .get(&format!("/connected_accounts?user_ids={user}"))
+                .await
+                .expect(200);
             let expected = usize::from(thing.state != State::Absent);
             assert_eq!(page["total_items"], expected, "{user}: {page:#?}");
-            assert_eq!(page["items"].as_array().unwrap().len(), expected, "{user}: {page:#?}");
+            assert_eq!(
+                page["items"].as_array().unwrap().len(),
+                expected,
+                "{user}: {page:#?}"
+            );
         }
     }
 }
 
 fn root(kind: Kind) -> &'static str {
-    if kind == Kind::Config { "/auth_configs" } else { "/connected_accounts" }
+    if kind == Kind::Config {
+        "/auth_configs"
+    } else {
+        "/connected_accounts"
+    }
 }
 
 fn word(state: State) -> &'static str {
-    if state == State::Enabled { "ENABLED" } else { "DISABLED" }
+    if state == State::Enabled {
+        "ENABLED"
+    } else {
+        "DISABLED"
+    }
 }
 
 async fn everything(client: &Client, kind: Kind) -> Vec<Value> {
-    let page = client.get(&format!("{}?limit=1000&show_disabled=true", root(kind))).await.expect(200);
+    let page = client
+        .get(&format!("{}?limit=1000&show_disabled=true", root(kind)))
+        .await
+        .expect(200);
     let items = page["items"].as_array().unwrap().clone();
-    assert_eq!(page["total_items"], items.len(), "the count and the list agree");
+    assert_eq!(
+        page["total_items"],
+        items.len(),
+        "the count and the list agree"
+    );
     items
 }
 
 /// Reads a thing and asserts that every field of its creation is present.
 fn read(kind: Kind, item: &Value) -> (Name, Thing) {
-    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("torn: {item:#}")).to_owned();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .unwrap_or_else(|| panic!("torn: {item:#}"))
+            .to_owned()
+    };
     let state = match item["status"].as_str() {
         Some("ENABLED" | "ACTIVE") => State::Enabled,
         Some("DISABLED" | "INACTIVE") => State::Disabled,
@@ -261,13 +372,28 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
             text(&item["user_id"])
         }
     };
-    ((kind, name), Thing { id: text(&item["id"]), state })
+    (
+        (kind, name),
+        Thing {
+            id: text(&item["id"]),
+            state,
+        },
+    )
 }
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     let (kills, acks) = size((60, 3_000), (300, 20_000));
-    survive(Setup::new(), Load { kills, acks, things: usize::MAX, note: 8 }).await;
+    survive(
+        Setup::new(),
+        Load {
+            kills,
+            acks,
+            things: usize::MAX,
+            note: 8,
+        },
+    )
+    .await;
 }
 
 /// Large records are created and deleted, so that the store reuses space in its file. The kill
@@ -275,14 +401,35 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
 #[tokio::test]
 async fn nothing_is_lost_while_space_is_reused() {
     let (kills, acks) = size((12, 700), (60, 3_500));
-    let host = survive(Setup::embedded(), Load { kills, acks, things: 4, note: 96 << 10 }).await;
+    let host = survive(
+        Setup::embedded(),
+        Load {
+            kills,
+            acks,
+            things: 4,
+            note: 96 << 10,
+        },
+    )
+    .await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
     // The name of a snapshot is the number of bytes ever written.
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let written = names.filter_map(|name| u64::from_str_radix(name.strip_prefix("snap.")?, 16).ok()).max().unwrap();
-    eprintln!("{} MiB written into a file of {} MiB", written >> 20, file >> 20);
-    assert!(written > file, "the file was not used again: {written} bytes written, {file} bytes long");
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let written = names
+        .filter_map(|name| u64::from_str_radix(name.strip_prefix("snap.")?, 16).ok())
+        .max()
+        .unwrap();
+    eprintln!(
+        "{} MiB written into a file of {} MiB",
+        written >> 20,
+        file >> 20
+    );
+    assert!(
+        written > file,
+        "the file was not used again: {written} bytes written, {file} bytes long"
+    );
 }
 
 /// Repeats changes, kills, restarts and comparisons. Returns the last server.
@@ -295,24 +442,49 @@ async fn survive(setup: Setup, load: Load) -> Host {
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let seeds: Vec<_> = (0..CLIENTS).map(|_| dice.below(u64::MAX)).collect();
-    let mut workers = join_all(seeds.into_iter().map(|seed| Worker::new(&host, "crashing", load, seed))).await;
+    let mut workers = join_all(
+        seeds
+            .into_iter()
+            .map(|seed| Worker::new(&host, "crashing", load, seed)),
+    )
+    .await;
     let (mut cycles, mut total) = (0, 0);
     while cycles < load.kills || total < load.acks {
         let acks = AtomicUsize::new(0);
-        let clients: Vec<_> = workers.iter().map(|worker| host.with_key(&worker.key)).collect();
+        let clients: Vec<_> = workers
+            .iter()
+            .map(|worker| host.with_key(&worker.key))
+            .collect();
         let (setup, ()) = futures::join!(kill(host, &acks, dice.below(500)), async {
-            join_all(workers.iter_mut().zip(&clients).map(|(worker, client)| worker.work(client, &acks))).await;
+            join_all(
+                workers
+                    .iter_mut()
+                    .zip(&clients)
+                    .map(|(worker, client)| worker.work(client, &acks)),
+            )
+            .await;
         });
         total += acks.load(Ordering::Relaxed);
         cycles += 1;
         if dice.below(10) == 0 {
             // The server is killed again while it starts.
             let soon = Duration::from_millis(dice.below(200));
-            tokio::time::timeout(soon, setup.clone().try_start()).await.ok();
+            tokio::time::timeout(soon, setup.clone().try_start())
+                .await
+                .ok();
         }
         host = setup.start().await;
-        let clients: Vec<_> = workers.iter().map(|worker| host.with_key(&worker.key)).collect();
-        join_all(workers.iter_mut().zip(&clients).map(|(worker, client)| worker.check(client))).await;
+        let clients: Vec<_> = workers
+            .iter()
+            .map(|worker| host.with_key(&worker.key))
+            .collect();
+        join_all(
+            workers
+                .iter_mut()
+                .zip(&clients)
+                .map(|(worker, client)| worker.check(client)),
+        )
+        .await;
     }
     let things: usize = workers.iter().map(|worker| worker.things.len()).sum();
     eprintln!("{cycles} kills, {total} acknowledgements, {things} things: none lost, none torn");
@@ -323,7 +495,10 @@ async fn survive(setup: Setup, load: Load) -> Host {
 
 /// Lets the clients continue for a while after the first acknowledgements, then kills the server.
 async fn kill(host: Host, acks: &AtomicUsize, after_ms: u64) -> Setup {
-    harness::wait_until("enough was acknowledged", || async { acks.load(Ordering::Relaxed) >= ACKS_PER_CYCLE }).await;
+    harness::wait_until("enough was acknowledged", || async {
+        acks.load(Ordering::Relaxed) >= ACKS_PER_CYCLE
+    })
+    .await;
     tokio::time::sleep(Duration::from_millis(after_ms)).await;
     host.kill()
 }
@@ -344,7 +519,10 @@ async fn publication_is_atomic_across_a_kill() {
                 let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
                 let slug = manifest["slug"].as_str().unwrap().to_owned();
                 let body = Body::Raw("application/wasm", bytes);
-                match client.try_send(Method::PUT, &guest::address(&manifest), body, &[]).await {
+                match client
+                    .try_send(Method::PUT, &guest::address(&manifest), body, &[])
+                    .await
+                {
                     Ok(answer) => {
                         answer.expect(201);
                         published.push(slug);
@@ -366,12 +544,23 @@ async fn publication_is_atomic_across_a_kill() {
         );
         host = setup.start().await;
         for slug in &published {
-            let ran = host.as_project().execute(&guest::tool(slug), json!({ "a": 1 })).await;
+            let ran = host
+                .as_project()
+                .execute(&guest::tool(slug), json!({ "a": 1 }))
+                .await;
             assert_eq!(ran.data(), json!({ "a": 1 }));
         }
         if let Some(slug) = doubtful {
-            let known = host.as_project().get(&format!("/toolkits/{slug}")).await.status;
-            let ran = host.as_project().execute(&guest::tool(&slug), json!({})).await.status;
+            let known = host
+                .as_project()
+                .get(&format!("/toolkits/{slug}"))
+                .await
+                .status;
+            let ran = host
+                .as_project()
+                .execute(&guest::tool(&slug), json!({}))
+                .await
+                .status;
             assert_eq!(known, ran, "{slug} is half there");
         }
     }
@@ -385,12 +574,20 @@ async fn stopping_server_finishes_started_work() {
     let project = host.as_project();
     let mut logs = Vec::new();
     for _ in 0..50 {
-        logs.push(project.execute(&tool, json!({})).await.expect(200)["log_id"].as_str().unwrap().to_owned());
+        logs.push(
+            project.execute(&tool, json!({})).await.expect(200)["log_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
     let host = setup.start().await;
     for log in logs {
-        host.as_project().get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+        host.as_project()
+            .get(&format!("/logs/tool_execution/{log}"))
+            .await
+            .expect(200);
     }
 }

@@ -7,7 +7,13 @@ use serde_json::{Value, json};
 use crate::given;
 
 async fn log_of(project: &Client, answer: &Answer) -> Answer {
-    project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200)
+    project
+        .get(&format!(
+            "/logs/tool_execution/{}",
+            answer["log_id"].as_str().unwrap()
+        ))
+        .await
+        .expect(200)
 }
 
 /// Publishes a toolkit that places its key somewhere, connects an account, and returns the tool and
@@ -15,9 +21,15 @@ async fn log_of(project: &Client, answer: &Answer) -> Answer {
 /// assert that it is not disclosed.
 async fn connected(host: &Host, project: &Client, placement: Value) -> (String, String) {
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, placement)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, placement),
+    )
+    .await;
     let secret = format!("sk\"+/={}%", harness::secret());
-    project.connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    project
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
+        .await;
     (guest::tool(&slug), secret)
 }
 
@@ -41,20 +53,39 @@ async fn only_the_provider_sees_the_key() {
         let answer = project.execute(&tool, json!({ "url": url })).await;
         assert_eq!(answer["successful"], true, "{placement}: {answer:#?}");
         let seen = &Host::application().seen(&tag)[0];
-        let plain = [format!("{:?}", seen.headers), seen.query.clone(), seen.path.clone()].concat();
+        let plain = [
+            format!("{:?}", seen.headers),
+            seen.query.clone(),
+            seen.path.clone(),
+        ]
+        .concat();
         let core = &secret[6..secret.len() - 1];
         let basic = general_purpose::STANDARD.encode(format!("{secret}:"));
-        assert!(plain.contains(core) || plain.contains(&basic), "{placement}: {plain}");
+        assert!(
+            plain.contains(core) || plain.contains(&basic),
+            "{placement}: {plain}"
+        );
         log_of(&project, &answer).await;
-        assert!(answer.text.contains("redacted"), "the guest is told what is missing: {}", answer.text);
+        assert!(
+            answer.text.contains("redacted"),
+            "the guest is told what is missing: {}",
+            answer.text
+        );
     }
-    project.post("/logs/tool_execution", &json!({})).await.expect(200);
+    project
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn key_is_absent_from_disk_and_log() {
     let application = Host::application();
-    let host = Setup::new().with("log", "trace").with_application(&["api.example.com"], application).start().await;
+    let host = Setup::new()
+        .with("log", "trace")
+        .with_application(&["api.example.com"], application)
+        .start()
+        .await;
     let project = host.new_project().await;
     for path in [
         "leak/disk/x",
@@ -64,11 +95,23 @@ async fn key_is_absent_from_disk_and_log() {
         "bomb/disk",
     ] {
         let (tool, _) = connected(&host, &project, given::bearer()).await;
-        project.execute(&tool, json!({ "url": format!("https://api.example.com/{path}") })).await.expect(200);
-        project.execute(&tool, json!({ "url": "https://elsewhere.example.org/" })).await.expect(200);
+        project
+            .execute(
+                &tool,
+                json!({ "url": format!("https://api.example.com/{path}") }),
+            )
+            .await
+            .expect(200);
+        project
+            .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
+            .await
+            .expect(200);
     }
     // Wrong keys are logged truncated, right keys never.
-    host.with_key(&format!("{}x", project.key())).get("/auth/session/info").await.expect(401);
+    host.with_key(&format!("{}x", project.key()))
+        .get("/auth/session/info")
+        .await
+        .expect(401);
     let (_, status) = host.terminate().await;
     assert!(status.success());
 }
@@ -77,7 +120,14 @@ async fn key_is_absent_from_disk_and_log() {
 async fn disallowed_urls_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let tag = unique(8);
     let urls = [
         "https://other.example.com/echo/TAG",
@@ -105,8 +155,15 @@ async fn disallowed_urls_are_typed_errors() {
     ];
     for url in urls {
         let url = url.replace("TAG", &tag);
-        let answer = project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
-        assert!(["denied", "invalid_request"].contains(&answer.failure()), "{url}: {}", answer.text);
+        let answer = project
+            .execute(&guest::tool(slug), json!({ "url": url }))
+            .await
+            .expect(200);
+        assert!(
+            ["denied", "invalid_request"].contains(&answer.failure()),
+            "{url}: {}",
+            answer.text
+        );
     }
     assert_eq!(Host::application().seen(&tag).len(), 0);
 }
@@ -120,7 +177,14 @@ async fn a_redirect_carries_no_credential_away() {
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let targets = [
         "https://other.example.com/echo/TAG",
         "https://elsewhere.example.org/echo/TAG",
@@ -132,11 +196,21 @@ async fn a_redirect_carries_no_credential_away() {
     ];
     for target in targets {
         let tag = unique(8);
-        let url = format!("https://api.example.com/redirect/from?to={}", target.replace("TAG", &tag));
-        let answer = project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
+        let url = format!(
+            "https://api.example.com/redirect/from?to={}",
+            target.replace("TAG", &tag)
+        );
+        let answer = project
+            .execute(&guest::tool(slug), json!({ "url": url }))
+            .await
+            .expect(200);
         let stopped = answer.failure() == "denied" || answer["data"] == json!({});
         assert!(stopped, "{target}: {}", answer.text);
-        for seen in Host::application().seen(&tag).iter().filter(|seen| !seen.path.contains("/from")) {
+        for seen in Host::application()
+            .seen(&tag)
+            .iter()
+            .filter(|seen| !seen.path.contains("/from"))
+        {
             assert_eq!(seen.header("authorization"), "", "{target}");
         }
     }
@@ -146,13 +220,37 @@ async fn a_redirect_carries_no_credential_away() {
 async fn redirect_to_disallowed_host_is_typed_error() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
-    for target in ["https://other.example.com/echo/TAG", "https://127.0.0.1/echo/TAG", "https://169.254.169.254/TAG"] {
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
+    for target in [
+        "https://other.example.com/echo/TAG",
+        "https://127.0.0.1/echo/TAG",
+        "https://169.254.169.254/TAG",
+    ] {
         let tag = unique(8);
-        let url = format!("https://api.example.com/redirect/from?to={}", target.replace("TAG", &tag));
-        let answer = project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
+        let url = format!(
+            "https://api.example.com/redirect/from?to={}",
+            target.replace("TAG", &tag)
+        );
+        let answer = project
+            .execute(&guest::tool(slug), json!({ "url": url }))
+            .await
+            .expect(200);
         assert_eq!(answer.failure(), "denied", "{target}: {}", answer.text);
-        assert_eq!(Host::application().seen(&tag).iter().filter(|seen| seen.path.contains("echo")).count(), 0);
+        assert_eq!(
+            Host::application()
+                .seen(&tag)
+                .iter()
+                .filter(|seen| seen.path.contains("echo"))
+                .count(),
+            0
+        );
     }
 }
 
@@ -161,13 +259,21 @@ async fn same_origin_redirect_carries_the_credential() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let key = harness::secret();
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": key })).await;
+    project
+        .connect(slug, "API_KEY", "default", json!({ "api_key": key }))
+        .await;
     let tag = unique(8);
     let url = format!("https://api.example.com/redirect/from?to=/echo/{tag}");
-    let data = project.execute(&guest::tool(slug), json!({ "url": url })).await.data();
+    let data = project
+        .execute(&guest::tool(slug), json!({ "url": url }))
+        .await
+        .data();
     assert_eq!(data["path"], format!("/echo/{tag}"));
     let seen = Host::application().seen(&tag);
-    assert_eq!(seen.last().unwrap().header("authorization"), format!("Bearer {key}"));
+    assert_eq!(
+        seen.last().unwrap().header("authorization"),
+        format!("Bearer {key}")
+    );
 }
 
 #[tokio::test]
@@ -179,17 +285,27 @@ async fn each_project_and_user_sends_its_own_key() {
         let project = host.new_project().await;
         for user in ["amy", "bob"] {
             let secret = harness::secret();
-            project.connect(slug, "API_KEY", user, json!({ "api_key": secret })).await;
+            project
+                .connect(slug, "API_KEY", user, json!({ "api_key": secret }))
+                .await;
             sent.push((project.clone(), user, secret));
         }
     }
-    let calls = (0..5).flat_map(|_| &sent).map(|(project, user, secret)| async move {
-        let tag = unique(8);
-        let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-        let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
-        project.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await.data();
-        assert_eq!(Host::application().seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
-    });
+    let calls = (0..5)
+        .flat_map(|_| &sent)
+        .map(|(project, user, secret)| async move {
+            let tag = unique(8);
+            let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
+            let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
+            project
+                .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
+                .await
+                .data();
+            assert_eq!(
+                Host::application().seen(&tag)[0].header("authorization"),
+                format!("Bearer {secret}")
+            );
+        });
     futures::stream::StreamExt::collect::<Vec<_>>(futures::stream::StreamExt::buffer_unordered(
         futures::stream::iter(calls),
         6,
@@ -201,21 +317,45 @@ async fn each_project_and_user_sends_its_own_key() {
 async fn a_refused_key_is_not_tried_twice() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let tag = unique(8);
     let url = format!("https://api.example.com/status/{tag}/401");
-    project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
-    assert_eq!(Host::application().seen(&tag).len(), 1, "a key has nothing that could be renewed");
+    project
+        .execute(&guest::tool(slug), json!({ "url": url }))
+        .await
+        .expect(200);
+    assert_eq!(
+        Host::application().seen(&tag).len(),
+        1,
+        "a key has nothing that could be renewed"
+    );
 }
 
 #[tokio::test]
 async fn answers_that_are_too_large_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     for path in ["big/large/11534336", "bomb/large"] {
         let url = format!("https://api.example.com/{path}");
-        let answer = project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
+        let answer = project
+            .execute(&guest::tool(slug), json!({ "url": url }))
+            .await
+            .expect(200);
         assert_eq!(answer.failure(), "too_large", "{path}: {}", answer.text);
     }
 }
@@ -229,9 +369,18 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
     host.publish(Guest::fetch().component(), &manifest).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}");
-    project.execute(&guest::tool(manifest["slug"].as_str().unwrap()), json!({ "url": url })).await.data();
+    project
+        .execute(
+            &guest::tool(manifest["slug"].as_str().unwrap()),
+            json!({ "url": url }),
+        )
+        .await
+        .data();
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!((seen.header("authorization"), seen.header("cookie")), ("", ""));
+    assert_eq!(
+        (seen.header("authorization"), seen.header("cookie")),
+        ("", "")
+    );
     assert!(seen.header("user-agent").starts_with("toolhost/"));
 }
 
@@ -241,15 +390,31 @@ async fn private_address_needs_operator_permission() {
     // more.
     let host = Setup::new().start().await;
     let (tool, _) = connected(&host, &host.as_project(), given::bearer()).await;
-    let answer =
-        host.as_project().execute(&tool, json!({ "url": "https://api.example.com/echo/out" })).await.expect(200);
-    assert!(["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()), "{}", answer.text);
+    let answer = host
+        .as_project()
+        .execute(&tool, json!({ "url": "https://api.example.com/echo/out" }))
+        .await
+        .expect(200);
+    assert!(
+        ["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()),
+        "{}",
+        answer.text
+    );
 }
 
 /// Builds a tool that posts `{}` as JSON to this address and returns the response.
 fn poster(url: &str) -> Vec<u8> {
-    let texts = [(2048, "POST"), (2064, url), (2304, "content-type"), (2320, "application/json"), (2340, "{}")];
-    let texts: String = texts.iter().map(|(at, text)| format!(r#"(data (i32.const {at}) "{text}")"#)).collect();
+    let texts = [
+        (2048, "POST"),
+        (2064, url),
+        (2304, "content-type"),
+        (2320, "application/json"),
+        (2340, "{}"),
+    ];
+    let texts: String = texts
+        .iter()
+        .map(|(at, text)| format!(r#"(data (i32.const {at}) "{text}")"#))
+        .collect();
     // A header list with one entry: addresses and lengths of its name and value.
     let header = r#"(data (i32.const 2560) "\00\09\00\00\0c\00\00\00\10\09\00\00\10\00\00\00")"#;
     let execute = format!(
@@ -262,23 +427,40 @@ fn poster(url: &str) -> Vec<u8> {
         url.len()
     );
     let items = texts + header;
-    Guest { imports: guest::imports::SEND, items: &items, execute: &execute, ..Guest::default() }.component()
+    Guest {
+        imports: guest::imports::SEND,
+        items: &items,
+        execute: &execute,
+        ..Guest::default()
+    }
+    .component()
 }
 
 #[tokio::test]
 async fn body_credential_never_follows_cross_origin_redirect() {
     let application = Host::application();
-    let host = Setup::new().with_application(&["api.example.com", "api.example.com:8443"], application).start().await;
-    for (origin, follows) in [("", true), ("https://api.example.com", true), ("https://api.example.com:8443", false)] {
+    let host = Setup::new()
+        .with_application(&["api.example.com", "api.example.com:8443"], application)
+        .start()
+        .await;
+    for (origin, follows) in [
+        ("", true),
+        ("https://api.example.com", true),
+        ("https://api.example.com:8443", false),
+    ] {
         let (from, tag, secret) = (unique(8), unique(8), harness::secret());
         let mut manifest = guest::manifest(&given::slug());
-        manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
+        manifest["egress"] =
+            json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
         let url = format!("https://api.example.com/redirect307/{from}?to={origin}/echo/{tag}");
         host.publish(poster(&url), &manifest).await;
-        let body =
-            json!({ "version": "latest", "custom_auth_params": { "parameters": [], "body": { "token": secret } } });
+        let body = json!({ "version": "latest", "custom_auth_params": { "parameters": [], "body": { "token": secret } } });
         let tool = guest::tool(manifest["slug"].as_str().unwrap());
-        let answer = host.as_project().post(&format!("/tools/execute/{tool}"), &body).await.expect(200);
+        let answer = host
+            .as_project()
+            .post(&format!("/tools/execute/{tool}"), &body)
+            .await
+            .expect(200);
         assert_eq!(answer["successful"], true, "{}", answer.text);
         let sent = |tag: &str| {
             application
@@ -288,7 +470,11 @@ async fn body_credential_never_follows_cross_origin_redirect() {
                 .collect::<Vec<_>>()
         };
         let with_token = vec![json!({ "token": secret }).to_string()];
-        assert_eq!(sent(&from), with_token, "it is sent where the tool sends it");
+        assert_eq!(
+            sent(&from),
+            with_token,
+            "it is sent where the tool sends it"
+        );
         let again = if follows { with_token } else { Vec::new() };
         assert_eq!(sent(&tag), again, "{origin}");
     }

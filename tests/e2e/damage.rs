@@ -26,8 +26,14 @@ enum Harm {
 }
 
 /// Weights by which kinds of damage are drawn.
-const SHARES: [(Harm, u64); 6] =
-    [(Harm::Truncate, 25), (Harm::Flip, 35), (Harm::Zero, 15), (Harm::Delete, 10), (Harm::Swap, 10), (Harm::Leave, 5)];
+const SHARES: [(Harm, u64); 6] = [
+    (Harm::Truncate, 25),
+    (Harm::Flip, 35),
+    (Harm::Zero, 15),
+    (Harm::Delete, 10),
+    (Harm::Swap, 10),
+    (Harm::Leave, 5),
+];
 
 /// Returns a stopped server with a few records of every kind.
 async fn filled(records: usize) -> (Setup, Vec<String>) {
@@ -40,14 +46,28 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
         "toolkit": { "slug": "kept" },
         "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
     });
-    let config =
-        project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
+    let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let work = stream::iter(0..records).map(|record| {
         let (project, config) = (project.clone(), config.clone());
         async move {
             let user = format!("user-{record:04}");
-            project.post("/connected_accounts", &given::account(&config, &user, &harness::secret())).await.expect(201);
-            project.execute("KEPT_RUN", json!({ "record": record, "filler": "x".repeat(500) })).await.data();
+            project
+                .post(
+                    "/connected_accounts",
+                    &given::account(&config, &user, &harness::secret()),
+                )
+                .await
+                .expect(201);
+            project
+                .execute(
+                    "KEPT_RUN",
+                    json!({ "record": record, "filler": "x".repeat(500) }),
+                )
+                .await
+                .data();
         }
     });
     work.buffer_unordered(8).collect::<Vec<_>>().await;
@@ -61,16 +81,39 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
 async fn dump(host: &Host) -> Vec<String> {
     let project = host.as_project();
     let mut all = Vec::new();
-    for path in ["/connected_accounts?limit=1000", "/auth_configs", "/toolkits", "/tools"] {
+    for path in [
+        "/connected_accounts?limit=1000",
+        "/auth_configs",
+        "/toolkits",
+        "/tools",
+    ] {
         all.push(project.get(path).await.expect(200).text);
     }
-    all.push(host.as_org().get("/org/owner/project/list").await.expect(200).text);
+    all.push(
+        host.as_org()
+            .get("/org/owner/project/list")
+            .await
+            .expect(200)
+            .text,
+    );
     let mut cursor = json!(null);
     loop {
-        let page = project.post("/logs/tool_execution", &json!({ "limit": 100, "cursor": cursor })).await.expect(200);
+        let page = project
+            .post(
+                "/logs/tool_execution",
+                &json!({ "limit": 100, "cursor": cursor }),
+            )
+            .await
+            .expect(200);
         for log in page["logs"].as_array().unwrap() {
             let id = log["id"].as_str().unwrap();
-            all.push(project.get(&format!("/logs/tool_execution/{id}")).await.expect(200).text);
+            all.push(
+                project
+                    .get(&format!("/logs/tool_execution/{id}"))
+                    .await
+                    .expect(200)
+                    .text,
+            );
         }
         cursor = page["next_cursor"].clone();
         if cursor.is_null() {
@@ -80,20 +123,35 @@ async fn dump(host: &Host) -> Vec<String> {
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> =
-        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect();
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect();
     files.sort();
     files
 }
 
 /// Damages one file of the folder and returns a description of the damage.
 fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
-    let files: Vec<_> = files_below(data).into_iter().filter(|path| path.metadata().unwrap().len() > 0).collect();
+    let files: Vec<_> = files_below(data)
+        .into_iter()
+        .filter(|path| path.metadata().unwrap().len() > 0)
+        .collect();
     // Half of the cases damage the database file, which holds the records.
     let database = files.iter().max_by_key(|path| {
-        let in_store =
-            !path.components().any(|part| ["cache", "artifacts", "blobs"].iter().any(|name| part.as_os_str() == *name));
+        let in_store = !path.components().any(|part| {
+            ["cache", "artifacts", "blobs"]
+                .iter()
+                .any(|name| part.as_os_str() == *name)
+        });
         (in_store, path.metadata().unwrap().len())
     });
     let path = match dice.below(2) {
@@ -130,12 +188,20 @@ fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
         Harm::Leave => std::fs::write(path.with_extension("new"), &bytes[..at]).unwrap(),
         _ => std::fs::write(&path, bytes).unwrap(),
     }
-    format!("{kind:?} of {} at {at}", path.strip_prefix(data).unwrap().display())
+    format!(
+        "{kind:?} of {} at {at}",
+        path.strip_prefix(data).unwrap().display()
+    )
 }
 
 /// Damages a copy of the folder and starts a server on it. Returns true if the server started, or a
 /// description of the failure.
-async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -> Result<bool, String> {
+async fn case(
+    filled: &Setup,
+    dump_before: &[String],
+    other: &Path,
+    seed: u64,
+) -> Result<bool, String> {
     let mut dice = Dice::new(seed);
     let setup = filled.copy();
     let what = format!("seed {seed}: {}", harm(&setup.data(), other, &mut dice));
@@ -143,17 +209,33 @@ async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -
     match setup.try_start().await {
         Ok(host) => {
             if dump(&host).await != dump_before {
-                return Err(format!("{what}: it started with something else than before"));
+                return Err(format!(
+                    "{what}: it started with something else than before"
+                ));
             }
-            let ran = host.as_project().execute("KEPT_RUN", json!({ "a": 1 })).await;
+            let ran = host
+                .as_project()
+                .execute("KEPT_RUN", json!({ "a": 1 }))
+                .await;
             let whole = ran.status == 200 && ran["data"] == json!({ "a": 1 });
-            if whole { Ok(true) } else { Err(format!("{what}: a tool does not run: {}", ran.text)) }
+            if whole {
+                Ok(true)
+            } else {
+                Err(format!("{what}: a tool does not run: {}", ran.text))
+            }
         }
         Err(refused) => {
             let line = refused.output.lines().last().unwrap_or_default();
-            let names = line.starts_with("toolhost: ") && line.contains(&data) && line.contains("bring back");
-            let clear = refused.code == Some(EXIT) && names && !refused.output.contains("panicked at");
-            if clear { Ok(false) } else { Err(format!("{what}: {:?}, last line: {line}", refused.code)) }
+            let names = line.starts_with("toolhost: ")
+                && line.contains(&data)
+                && line.contains("bring back");
+            let clear =
+                refused.code == Some(EXIT) && names && !refused.output.contains("panicked at");
+            if clear {
+                Ok(false)
+            } else {
+                Err(format!("{what}: {:?}, last line: {line}", refused.code))
+            }
         }
     }
 }
@@ -165,15 +247,24 @@ async fn a_damaged_folder_never_starts_with_less() {
     let other = other.data();
     let seed = Dice::seed() >> 16;
     let number_of_cases = size(60, 2_000);
-    let cases = stream::iter(0..number_of_cases).map(|number| case(&before, &dump_before, &other, seed + number));
+    let cases = stream::iter(0..number_of_cases)
+        .map(|number| case(&before, &dump_before, &other, seed + number));
     let ends: Vec<_> = cases.buffer_unordered(2).collect().await;
-    let wrong: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err().map(String::as_str)).collect();
+    let wrong: Vec<_> = ends
+        .iter()
+        .filter_map(|end| end.as_ref().err().map(String::as_str))
+        .collect();
     let started = ends.iter().filter(|end| **end == Ok(true)).count();
     eprintln!(
         "{number_of_cases} damaged folders: {started} started with everything, {} refused",
         ends.len() - started - wrong.len()
     );
-    assert!(wrong.is_empty(), "{} of {number_of_cases} ended badly:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {number_of_cases} ended badly:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[tokio::test]
@@ -185,10 +276,21 @@ async fn an_undamaged_copy_starts_with_everything() {
 #[tokio::test]
 async fn a_folder_in_use_is_refused_by_name() {
     let host = Setup::embedded().start().await;
-    let second = host.setup().clone().try_start().await.expect_err("two servers on one folder");
+    let second = host
+        .setup()
+        .clone()
+        .try_start()
+        .await
+        .expect_err("two servers on one folder");
     assert!(second.code.is_some_and(|code| code != 0), "{second:?}");
-    assert!(second.output.contains("in use by another process"), "{second:?}");
-    host.as_project().get("/auth/session/info").await.expect(200);
+    assert!(
+        second.output.contains("in use by another process"),
+        "{second:?}"
+    );
+    host.as_project()
+        .get("/auth/session/info")
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -206,7 +308,11 @@ async fn missing_master_key_prevents_start() {
             Some(bytes) => std::fs::write(&key, bytes).unwrap(),
             None => std::fs::remove_file(&key).unwrap(),
         }
-        let refused = copy.clone().try_start().await.expect_err("it started with a wrong key");
+        let refused = copy
+            .clone()
+            .try_start()
+            .await
+            .expect_err("it started with a wrong key");
         assert_eq!(refused.code, Some(EXIT), "{refused:?}");
         assert!(!refused.output.contains("panicked at"), "{refused:?}");
     }
@@ -238,12 +344,19 @@ async fn folder_of_a_newer_version_is_refused() {
         slot[6] = b'2';
     }
     std::fs::write(&head, &bytes).unwrap();
-    let files =
-        || files_below(&setup.data().join("store")).into_iter().map(|path| (std::fs::read(&path).unwrap(), path));
+    let files = || {
+        files_below(&setup.data().join("store"))
+            .into_iter()
+            .map(|path| (std::fs::read(&path).unwrap(), path))
+    };
     let before: Vec<_> = files().collect();
     let refused = setup.clone().try_start().await.unwrap_err();
     assert_eq!(refused.code, Some(EXIT), "{}", refused.output);
-    for said in ["newer version", "start that version", &head.display().to_string()] {
+    for said in [
+        "newer version",
+        "start that version",
+        &head.display().to_string(),
+    ] {
         assert!(refused.output.contains(said), "{}", refused.output);
     }
     assert!(files().eq(before));

@@ -64,13 +64,18 @@ impl Load {
     /// Waits until more requests have completed.
     async fn goes_on(&self) {
         let before = self.made.load(Ordering::Relaxed);
-        wait_until("all write", || async { self.made.load(Ordering::Relaxed) > before + 20 }).await;
+        wait_until("all write", || async {
+            self.made.load(Ordering::Relaxed) > before + 20
+        })
+        .await;
     }
 
     /// Runs `trouble` while clients send requests, and then asserts that every acknowledged auth
     /// config exists.
     async fn through(&self, hosts: &[&Host], trouble: impl Future<Output = ()>) {
-        let clients = hosts.iter().flat_map(|host| (0..CLIENTS).map(|_| host.as_project()));
+        let clients = hosts
+            .iter()
+            .flat_map(|host| (0..CLIENTS).map(|_| host.as_project()));
         let working = join_all(clients.map(|client| self.work(client)));
         let trouble = async {
             self.goes_on().await;
@@ -82,14 +87,27 @@ impl Load {
         let mut found = BTreeSet::new();
         let mut cursor = String::new();
         loop {
-            let page = hosts[0].as_project().get(&format!("/auth_configs?limit=1000{cursor}")).await.expect(200);
+            let page = hosts[0]
+                .as_project()
+                .get(&format!("/auth_configs?limit=1000{cursor}"))
+                .await
+                .expect(200);
             for item in page["items"].as_array().unwrap() {
-                assert!(found.insert(item["name"].as_str().unwrap().to_owned()), "it was made twice: {item:#}");
+                assert!(
+                    found.insert(item["name"].as_str().unwrap().to_owned()),
+                    "it was made twice: {item:#}"
+                );
             }
-            let Some(next) = page["next_cursor"].as_str() else { break };
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
             cursor = format!("&cursor={next}");
         }
-        let lost: Vec<_> = acknowledged.concat().into_iter().filter(|name| !found.contains(name)).collect();
+        let lost: Vec<_> = acknowledged
+            .concat()
+            .into_iter()
+            .filter(|name| !found.contains(name))
+            .collect();
         assert!(lost.is_empty(), "{lost:?}");
     }
 }
@@ -109,7 +127,11 @@ async fn answered(client: &Client, method: Method, path: &str, body: Body) -> ha
 /// configs.
 async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
     let one = Setup::embedded().on(server.database(None)).start().await;
-    one.publish(Guest::echo().component(), &guest::manifest_with_key("loaded", given::bearer())).await;
+    one.publish(
+        Guest::echo().component(),
+        &guest::manifest_with_key("loaded", given::bearer()),
+    )
+    .await;
     let two = one.setup().another().start().await;
     [one, two]
 }
@@ -118,11 +140,16 @@ async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
 async fn database_crash_loses_no_acknowledged_write() {
     let server = Postgres::start();
     let [one, two] = two_on(&server).await;
-    let load = Load { away: true, ..Load::default() };
+    let load = Load {
+        away: true,
+        ..Load::default()
+    };
     let crashes = async {
         for _ in 0..size(3, 20) {
             let server = server.clone();
-            tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
+            tokio::task::spawn_blocking(move || server.restart())
+                .await
+                .unwrap();
             load.goes_on().await;
         }
     };
@@ -154,22 +181,35 @@ async fn frozen_database_is_reported_within_bounded_time() {
     let asked = clients.iter().flat_map(|client| {
         let write = answered(client, Method::POST, "/auth_configs", config("never"));
         let read = answered(client, Method::GET, "/auth_configs", Body::None);
-        [futures::future::Either::Left(write), futures::future::Either::Right(read)]
+        [
+            futures::future::Either::Left(write),
+            futures::future::Either::Right(read),
+        ]
     });
     for answer in join_all(asked).await {
         let answer = answer.expect(503);
         answer.assert_envelope();
         assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
     }
-    assert_eq!(one.anonymous().try_get_root("/health/ready").await, Some(503));
+    assert_eq!(
+        one.anonymous().try_get_root("/health/ready").await,
+        Some(503)
+    );
     server.thaw();
     for client in clients {
         let name = unique(8);
-        let recovered =
-            || async { answered(&client, Method::POST, "/auth_configs", config(&name)).await.status == 201 };
+        let recovered = || async {
+            answered(&client, Method::POST, "/auth_configs", config(&name))
+                .await
+                .status
+                == 201
+        };
         wait_for(ANSWERED, "it is used again", recovered).await;
     }
-    assert_eq!(one.anonymous().try_get_root("/health/ready").await, Some(200));
+    assert_eq!(
+        one.anonymous().try_get_root("/health/ready").await,
+        Some(200)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,18 +252,35 @@ async fn unusable_database_error_hides_the_password() {
     let (address, _) = server.rsplit_once('/').unwrap();
     let guarded = address.replace("postgres@", &format!("guarded:{MARK}@"));
     for (store, said) in [
-        (format!("postgres://someone:{MARK}@127.0.0.1:1/x"), "check that the server runs"),
-        (format!("{address}/nowhere?password={MARK}"), "there is no such database"),
+        (
+            format!("postgres://someone:{MARK}@127.0.0.1:1/x"),
+            "check that the server runs",
+        ),
+        (
+            format!("{address}/nowhere?password={MARK}"),
+            "there is no such database",
+        ),
         (format!("{guarded}/postgres"), "the password is wrong"),
-        (format!("mysql://someone:{MARK}@127.0.0.1/x"), "postgres://user:password@host/database"),
+        (
+            format!("mysql://someone:{MARK}@127.0.0.1/x"),
+            "postgres://user:password@host/database",
+        ),
     ] {
         let setup = Setup::embedded().with("store", &store).with("log", "debug");
-        let refused = setup.clone().try_start().await.expect_err("a server without a database");
+        let refused = setup
+            .clone()
+            .try_start()
+            .await
+            .expect_err("a server without a database");
         assert!(refused.output.contains(said), "{refused:#?}");
         let doctor = setup.command(&["doctor"]);
         let told = format!("{}{}", doctor.stdout, doctor.stderr);
         assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
-        assert!(!told.contains(MARK) && !refused.output.contains(MARK), "{told}{}", refused.output);
+        assert!(
+            !told.contains(MARK) && !refused.output.contains(MARK),
+            "{told}{}",
+            refused.output
+        );
     }
 }
 
@@ -233,20 +290,34 @@ async fn database_certificate_is_verified() {
     let setup = Setup::embedded().on(server.database(None));
     let verified = |authority: String, host: &str| {
         let url = setup.database().url().replacen("localhost", host, 1);
-        setup.clone().with("store", format!("{url}?sslmode=verify-full&sslrootcert={authority}"))
+        setup.clone().with(
+            "store",
+            format!("{url}?sslmode=verify-full&sslrootcert={authority}"),
+        )
     };
     let host = verified(authorities.right(), "localhost").start().await;
     let plain = "select count(*) from pg_stat_activity join pg_stat_ssl using (pid) \
                  where datname = current_database() and application_name = 'toolhost' and not ssl";
     assert_eq!(setup.database().say(plain), ["0"]);
-    verified(authorities.right(), "localhost").command(&["doctor"]).succeeded();
+    verified(authorities.right(), "localhost")
+        .command(&["doctor"])
+        .succeeded();
     drop(host);
     for (refused, said) in [
         (verified(authorities.wrong(), "localhost"), "UnknownIssuer"),
-        (verified(authorities.right(), "127.0.0.1"), "not valid for name"),
+        (
+            verified(authorities.right(), "127.0.0.1"),
+            "not valid for name",
+        ),
     ] {
-        let refused = refused.try_start().await.expect_err("a server on a database that nobody vouches for");
+        let refused = refused
+            .try_start()
+            .await
+            .expect_err("a server on a database that nobody vouches for");
         assert_eq!(refused.code, Some(78), "{refused:#?}");
-        assert!(refused.output.contains(said) && refused.output.contains("sslrootcert"), "{refused:#?}");
+        assert!(
+            refused.output.contains(said) && refused.output.contains("sslrootcert"),
+            "{refused:#?}"
+        );
     }
 }

@@ -69,7 +69,12 @@ impl Clients {
     /// Creates the clients, with the key of this project.
     pub(crate) async fn of(host: &Host, project: Client) -> Self {
         let user = host.new_member("admin").await;
-        Self { project, organisation: host.as_org(), user, nobody: host.anonymous() }
+        Self {
+            project,
+            organisation: host.as_org(),
+            user,
+            nobody: host.anonymous(),
+        }
     }
 
     /// Returns the client with the kind of key that an operation requires.
@@ -107,7 +112,10 @@ impl Operation {
     }
 
     pub(crate) fn key(&self) -> Key {
-        match self.described["security"][0].as_object().map(|kind| kind.keys().next().map(String::as_str)) {
+        match self.described["security"][0]
+            .as_object()
+            .map(|kind| kind.keys().next().map(String::as_str))
+        {
             None => Key::Project,
             Some(Some("organization")) => Key::Organisation,
             Some(Some("user")) => Key::User,
@@ -118,7 +126,10 @@ impl Operation {
 
     pub(crate) fn takes(&self) -> Takes {
         let content = &self.described["requestBody"]["content"];
-        match (content["application/json"].is_object(), content["application/wasm"].is_object()) {
+        match (
+            content["application/json"].is_object(),
+            content["application/wasm"].is_object(),
+        ) {
             (true, _) => Takes::Json,
             (_, true) => Takes::Component,
             _ => Takes::Nothing,
@@ -127,7 +138,11 @@ impl Operation {
 
     /// Returns the described statuses.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = u16> {
-        self.described["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap())
+        self.described["responses"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|status| status.parse().unwrap())
     }
 
     /// Returns the resolved and closed schema of a status's body: only named members are allowed.
@@ -141,17 +156,30 @@ impl Operation {
 
     /// Returns the parameters in this location.
     pub(crate) fn parameters(&self, place: &str) -> Vec<&Value> {
-        let all = self.described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter().filter(|parameter| parameter["in"] == place).collect()
+        let all = self.described["parameters"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        all.iter()
+            .filter(|parameter| parameter["in"] == place)
+            .collect()
     }
 
     /// Returns the names of the path parameters, each with a value that does not exist.
     pub(crate) fn unknown(&self) -> Vec<(&str, &'static str)> {
-        let names = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let names = self
+            .path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let value = |name| {
-            let known = UNKNOWN.iter().find(|(start, own, _)| self.path.starts_with(start) && *own == name);
+            let known = UNKNOWN
+                .iter()
+                .find(|(start, own, _)| self.path.starts_with(start) && *own == name);
             let Some((.., value)) = known else {
-                panic!("say in `UNKNOWN` of tests/e2e/description.rs what `{{{name}}}` of {} stands for", self.path)
+                panic!(
+                    "say in `UNKNOWN` of tests/e2e/description.rs what `{{{name}}}` of {} stands for",
+                    self.path
+                )
             };
             (name, *value)
         };
@@ -165,7 +193,11 @@ impl Operation {
 
     /// Returns the path with these parameter values.
     pub(crate) fn filled(&self, values: &[(&str, &str)]) -> String {
-        values.iter().fold(self.path.clone(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
+        values
+            .iter()
+            .fold(self.path.clone(), |path, (name, value)| {
+                path.replace(&format!("{{{name}}}"), value)
+            })
     }
 
     /// Builds a body from its schema: only the required members, or all named members.
@@ -191,7 +223,10 @@ fn resolved(schema: &Value) -> Value {
     if let Some(parts) = schema["allOf"].as_array() {
         let mut whole = json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
         for part in parts.iter().map(resolved) {
-            whole["properties"].as_object_mut().unwrap().extend(part["properties"].as_object().unwrap().clone());
+            whole["properties"]
+                .as_object_mut()
+                .unwrap()
+                .extend(part["properties"].as_object().unwrap().clone());
             let required = part["required"].as_array().cloned().unwrap_or_default();
             whole["required"].as_array_mut().unwrap().extend(required);
         }
@@ -199,8 +234,13 @@ fn resolved(schema: &Value) -> Value {
     }
     match schema {
         Value::Object(members) => {
-            let mut closed: Map<_, _> = members.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
-            if members.get("type").is_some_and(|kind| kind.is_string()) && members.contains_key("properties") {
+            let mut closed: Map<_, _> = members
+                .iter()
+                .map(|(name, value)| (name.clone(), resolved(value)))
+                .collect();
+            if members.get("type").is_some_and(|kind| kind.is_string())
+                && members.contains_key("properties")
+            {
                 closed.entry("additionalProperties").or_insert(json!(false));
             }
             Value::Object(closed)
@@ -217,17 +257,29 @@ fn sample(schema: &Value, all: bool) -> Value {
     }
     for several in ["oneOf", "anyOf"] {
         if let Some(variants) = schema[several].as_array() {
-            let other = variants.iter().find(|variant| variant["type"] != "null").unwrap();
+            let other = variants
+                .iter()
+                .find(|variant| variant["type"] != "null")
+                .unwrap();
             return sample(other, all);
         }
     }
-    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| kinds.iter().find(|k| *k != "null").unwrap());
+    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| {
+        kinds.iter().find(|k| *k != "null").unwrap()
+    });
     match kind.as_str() {
         Some("object") => {
             let required = schema["required"].as_array().cloned().unwrap_or_default();
-            let members = schema["properties"].as_object().cloned().unwrap_or_default().into_iter();
+            let members = schema["properties"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default()
+                .into_iter();
             let wanted = members.filter(|(name, _)| all || required.contains(&json!(name)));
-            wanted.map(|(name, schema)| (name, sample(&schema, all))).collect::<Map<_, _>>().into()
+            wanted
+                .map(|(name, schema)| (name, sample(&schema, all)))
+                .collect::<Map<_, _>>()
+                .into()
         }
         Some("array") => json!([sample(&schema["items"], all)]),
         Some("string") => json!("word"),

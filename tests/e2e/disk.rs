@@ -30,20 +30,33 @@ fn small() -> Value {
 /// Starts a server with a toolkit that takes keys, and creates an auth config for it.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host = setup.start().await;
-    host.publish(Guest::echo().component(), &given::manifest_with_note("filling")).await;
-    let made = host.as_project().post("/auth_configs", &small()).await.expect(201);
+    host.publish(
+        Guest::echo().component(),
+        &given::manifest_with_note("filling"),
+    )
+    .await;
+    let made = host
+        .as_project()
+        .post("/auth_configs", &small())
+        .await
+        .expect(201);
     let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
     (host, config)
 }
 
 async fn connect(client: &Client, config: &str) -> Result<harness::Answer, reqwest::Error> {
     let body = given::account_with_note(config, "user", &"k".repeat(40), NOTE_BYTES);
-    client.try_send(Method::POST, "/connected_accounts", Body::Json(body), &[]).await
+    client
+        .try_send(Method::POST, "/connected_accounts", Body::Json(body), &[])
+        .await
 }
 
 async fn assert_there(client: &Client, accounts: &[String]) {
     for account in accounts {
-        let read = client.get(&format!("/connected_accounts/{account}")).await.expect(200);
+        let read = client
+            .get(&format!("/connected_accounts/{account}"))
+            .await
+            .expect(200);
         assert_eq!(read["status"], "ACTIVE", "{read:#?}");
     }
 }
@@ -65,10 +78,18 @@ async fn full_disk_refuses_writes_until_space_returns() {
             break answer;
         }
         accounts.push(answer["id"].as_str().unwrap().to_owned());
-        assert!(accounts.len() < 2_000, "the disk does not fill up: {} bytes are free", disk.free());
+        assert!(
+            accounts.len() < 2_000,
+            "the disk does not fill up: {} bytes are free",
+            disk.free()
+        );
     };
     refused.assert_envelope();
-    assert_eq!((refused.status, &refused["error"]["slug"]), (507, &json!("Server_StorageFull")), "{refused:#?}");
+    assert_eq!(
+        (refused.status, &refused["error"]["slug"]),
+        (507, &json!("Server_StorageFull")),
+        "{refused:#?}"
+    );
     // A small record would still fit.
     disk.fill_but_for(6 << 20);
     client.post("/auth_configs", &small()).await.expect(507);
@@ -94,10 +115,15 @@ async fn truncated_write_loses_no_acknowledged_record() {
     let mut accounts = Vec::new();
     for round in 0..size(3, 30) {
         let client = host.with_key(&key);
-        let length = std::fs::metadata(host.data().join("store/sled/db")).unwrap().len();
+        let length = std::fs::metadata(host.data().join("store/sled/db"))
+            .unwrap()
+            .len();
         // The limit is at an arbitrary position within a record.
         let limit = format!("--fsize={}", length + (1 << 20) + 777 * round);
-        let limited = Command::new("prlimit").args(["--pid", &host.pid().to_string(), &limit]).status().unwrap();
+        let limited = Command::new("prlimit")
+            .args(["--pid", &host.pid().to_string(), &limit])
+            .status()
+            .unwrap();
         assert!(limited.success());
         let before = accounts.len();
         while let Ok(answer) = connect(&client, &config).await {
@@ -105,7 +131,10 @@ async fn truncated_write_loses_no_acknowledged_record() {
                 201 => accounts.push(answer["id"].as_str().unwrap().to_owned()),
                 _ => answer.assert_envelope(),
             }
-            assert!(accounts.len() < before + 2_000, "the file grows past its limit");
+            assert!(
+                accounts.len() < before + 2_000,
+                "the file grows past its limit"
+            );
         }
         assert!(accounts.len() > before, "nothing was acknowledged before");
         host = host.kill().start().await;
@@ -132,18 +161,33 @@ const BROKEN_SYNC: &str = r#"
 #[tokio::test]
 async fn failed_sync_stops_acknowledgements_until_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let [source, library, trigger] = ["sync.c", "sync.so", "trigger"].map(|name| folder.path().join(name));
+    let [source, library, trigger] =
+        ["sync.c", "sync.so", "trigger"].map(|name| folder.path().join(name));
     std::fs::write(&source, BROKEN_SYNC).unwrap();
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
-    assert!(compiled.expect("what links Rust programs is here").success());
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    assert!(
+        compiled
+            .expect("what links Rust programs is here")
+            .success()
+    );
     let setup = Setup::embedded()
         .with_variable("LD_PRELOAD", library.display().to_string())
         .with_variable("BROKEN_SYNC", trigger.display().to_string());
     let (host, config) = furnished(setup).await;
     let (client, key) = (host.as_project(), host.project_key.clone());
-    let account = connect(&client, &config).await.unwrap().expect(201)["id"].as_str().unwrap().to_owned();
+    let account = connect(&client, &config).await.unwrap().expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     std::fs::write(&trigger, "").unwrap();
-    connect(&client, &config).await.unwrap().expect(503).assert_envelope();
+    connect(&client, &config)
+        .await
+        .unwrap()
+        .expect(503)
+        .assert_envelope();
     assert!(!trigger.exists(), "it has failed once");
     // The server is stopping: further requests are refused or not accepted.
     if let Ok(answer) = connect(&client, &config).await {

@@ -22,7 +22,10 @@ struct Author {
 
 impl Author {
     fn new() -> Self {
-        let author = Self { folder: tempfile::tempdir().unwrap(), slug: given::slug() };
+        let author = Self {
+            folder: tempfile::tempdir().unwrap(),
+            slug: given::slug(),
+        };
         author.write("a.wasm", Guest::echo());
         author
     }
@@ -79,7 +82,10 @@ impl Author {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+        .to_owned()
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -88,9 +94,16 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// Publishes over HTTP with these headers.
-async fn put(client: &Client, author: &Author, file: &str, headers: &[(&str, &str)]) -> harness::Answer {
+async fn put(
+    client: &Client,
+    author: &Author,
+    file: &str,
+    headers: &[(&str, &str)],
+) -> harness::Answer {
     let body = harness::client::Body::Raw("application/wasm", author.read(file));
-    client.send(Method::PUT, &author.address(), body, headers).await
+    client
+        .send(Method::PUT, &author.address(), body, headers)
+        .await
 }
 
 #[tokio::test]
@@ -101,14 +114,34 @@ async fn pushed_component_is_pulled_with_its_signature() {
     let reference = format!("{}/tools/{}", registry.host, author.slug);
     let pushed = author.json(&["push", &reference, "a.wasm"]);
     let digest = text(&pushed["digest"]);
-    assert_eq!(pushed["reference"], format!("{reference}:20260101_00@{digest}"), "the version becomes the tag");
-    for from in [author.at(&registry, "20260101_00"), author.pinned(&registry, &digest), text(&pushed["reference"])] {
+    assert_eq!(
+        pushed["reference"],
+        format!("{reference}:20260101_00@{digest}"),
+        "the version becomes the tag"
+    );
+    for from in [
+        author.at(&registry, "20260101_00"),
+        author.pinned(&registry, &digest),
+        text(&pushed["reference"]),
+    ] {
         let pulled = author.json(&["pull", &from, "-o", "b.wasm", "--key", &public]);
-        assert_eq!((&pulled["digest"], &pulled["signed_by"]), (&digest.clone().into(), &id.clone().into()), "{from}");
+        assert_eq!(
+            (&pulled["digest"], &pulled["signed_by"]),
+            (&digest.clone().into(), &id.clone().into()),
+            "{from}"
+        );
         assert_eq!(author.read("b.wasm"), author.read("a.wasm"), "{from}");
-        assert_eq!(author.read("b.wasm.minisig"), author.read("a.wasm.minisig"), "{from}");
+        assert_eq!(
+            author.read("b.wasm.minisig"),
+            author.read("a.wasm.minisig"),
+            "{from}"
+        );
     }
-    assert_eq!(author.push(&registry, "again", "a.wasm"), digest, "the same bytes are the same artefact");
+    assert_eq!(
+        author.push(&registry, "again", "a.wasm"),
+        digest,
+        "the same bytes are the same artefact"
+    );
 }
 
 #[tokio::test]
@@ -118,10 +151,26 @@ async fn a_pull_with_a_key_takes_nothing_else() {
     author.push(&registry, "unsigned", "a.wasm");
     author.sign("a.wasm", "k.key");
     author.push(&registry, "signed", "a.wasm");
-    let pull = |tag: &str, key: &str| author.run(&["pull", &author.at(&registry, tag), "-o", "b.wasm", "--key", key]);
+    let pull = |tag: &str, key: &str| {
+        author.run(&[
+            "pull",
+            &author.at(&registry, tag),
+            "-o",
+            "b.wasm",
+            "--key",
+            key,
+        ])
+    };
     assert!(pull("unsigned", &ours).failed().contains("is not signed"));
-    assert!(pull("signed", &other).failed().contains("signature is not valid"));
-    assert!(!author.path("b.wasm").exists(), "nothing is written before it is judged");
+    assert!(
+        pull("signed", &other)
+            .failed()
+            .contains("signature is not valid")
+    );
+    assert!(
+        !author.path("b.wasm").exists(),
+        "nothing is written before it is judged"
+    );
     pull("signed", "k.pub").succeeded();
 }
 
@@ -135,10 +184,17 @@ async fn tampered_registry_bytes_are_refused() {
     };
     let pushed = author.json(&["push", &author.at(&registry, "a"), "a.wasm"]);
     author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"]);
-    let sha256 = text(&author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"])["sha256"]);
+    let sha256 =
+        text(&author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"])["sha256"]);
     let add = |from: &str| {
-        let named = ["--url", host.url.as_str(), "--org-key", host.org_key.as_str()];
-        host.setup().command(&[&["toolkits", "add", &format!("oci://{from}")], &named[..]].concat())
+        let named = [
+            "--url",
+            host.url.as_str(),
+            "--org-key",
+            host.org_key.as_str(),
+        ];
+        host.setup()
+            .command(&[&["toolkits", "add", &format!("oci://{from}")], &named[..]].concat())
     };
     let mut component = author.read("a.wasm");
     *component.last_mut().unwrap() ^= 1;
@@ -155,7 +211,10 @@ async fn tampered_registry_bytes_are_refused() {
         assert!(said.contains(&digest), "{said}");
     }
     assert!(!author.path("c.wasm").exists());
-    host.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(404);
+    host.as_project()
+        .get(&format!("/toolkits/{}", author.slug))
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -166,16 +225,27 @@ async fn moved_tag_is_refused_for_a_pinned_digest() {
     let after = author.push(&registry, "a", "other.wasm");
     let both = format!("{}@{before}", author.at(&registry, "a"));
     let said = author.run(&["pull", &both, "-o", "b.wasm"]).failed();
-    assert!(said.contains("the tag was moved") && said.contains(&after), "{said}");
-    author.run(&["pull", &author.pinned(&registry, &before), "-o", "b.wasm"]).succeeded();
-    assert_eq!(author.read("b.wasm"), author.read("a.wasm"), "the digest alone still means the same bytes");
+    assert!(
+        said.contains("the tag was moved") && said.contains(&after),
+        "{said}"
+    );
+    author
+        .run(&["pull", &author.pinned(&registry, &before), "-o", "b.wasm"])
+        .succeeded();
+    assert_eq!(
+        author.read("b.wasm"),
+        author.read("a.wasm"),
+        "the digest alone still means the same bytes"
+    );
 }
 
 #[tokio::test]
 async fn missing_reference_error_lists_existing_ones() {
     let (registry, author) = (Registry::start().await, Author::new());
     author.push(&registry, "20260101_00", "a.wasm");
-    let said = author.run(&["pull", &author.at(&registry, "latest")]).failed();
+    let said = author
+        .run(&["pull", &author.at(&registry, "latest")])
+        .failed();
     assert!(said.contains("tags there: 20260101_00"), "{said}");
     let said = author.run(&["pull", "hello"]).failed();
     assert!(said.contains("names no registry"), "{said}");
@@ -187,7 +257,8 @@ async fn missing_reference_error_lists_existing_ones() {
 async fn non_component_artifact_is_refused() {
     let (registry, author) = (Registry::start().await, Author::new());
     let digest = author.push(&registry, "a", "a.wasm");
-    let manifest: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
     let layer = &manifest["layers"][0];
     let wrong = [
         ("layers", json!([layer, layer]), "2 layers"),
@@ -207,7 +278,9 @@ async fn non_component_artifact_is_refused() {
         let mut other = manifest.clone();
         other[key] = value;
         let tag = format!("wrong{place}");
-        registry.put_manifest(&format!("tools/{}", author.slug), &tag, &other).await;
+        registry
+            .put_manifest(&format!("tools/{}", author.slug), &tag, &other)
+            .await;
         let refused = author.run(&["pull", &author.at(&registry, &tag)]).failed();
         assert!(refused.contains(said), "{refused}");
     }
@@ -215,10 +288,15 @@ async fn non_component_artifact_is_refused() {
 
 #[tokio::test]
 async fn path_like_slug_is_refused() {
-    let (registry, author, host) = (Registry::start().await, Author::new(), Setup::new().start().await);
+    let (registry, author, host) = (
+        Registry::start().await,
+        Author::new(),
+        Setup::new().start().await,
+    );
     let repository = format!("tools/{}", author.slug);
     let digest = author.push(&registry, "a", "a.wasm");
-    let mut artefact: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
+    let mut artefact: Value =
+        serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
     for slug in ["../escaped", "a/b", ".."] {
         let mut manifest = guest::manifest("plain");
         manifest["slug"] = json!(slug);
@@ -231,8 +309,16 @@ async fn path_like_slug_is_refused() {
         let file = author.path("b.wasm").display().to_string();
         for refused in [
             author.run(&["pull", &from]),
-            author.run(&["publish", "b.wasm", "--url", &host.url, "--org-key", &host.org_key]),
-            host.setup().command(&["toolkits", "add", &format!("oci://{from}")]),
+            author.run(&[
+                "publish",
+                "b.wasm",
+                "--url",
+                &host.url,
+                "--org-key",
+                &host.org_key,
+            ]),
+            host.setup()
+                .command(&["toolkits", "add", &format!("oci://{from}")]),
             host.setup().command(&["toolkits", "add", &file]),
         ] {
             let said = refused.failed();
@@ -262,7 +348,10 @@ async fn registry_password_sources_are_tried() {
     run(&[("HOME", &home)], &[]).succeeded();
     let pull = ["pull", &reference, "-o", "b.wasm"];
     let said = author.run(&pull).failed();
-    assert!(said.contains("docker login") && !said.contains(PASSWORD), "{said}");
+    assert!(
+        said.contains("docker login") && !said.contains(PASSWORD),
+        "{said}"
+    );
     toolkit(author.folder.path(), &[("HOME", &home)], &pull).succeeded();
 }
 
@@ -272,30 +361,72 @@ async fn component_is_added_from_a_registry() {
     let digest = first.push(&registry, "a", "a.wasm");
     second.push(&registry, "b", "a.wasm");
     let host = Setup::new().start().await;
-    let add = |setup: &Setup, from: &str| setup.command(&["toolkits", "add", &format!("oci://{from}"), "--json"]);
-    let added: Value = serde_json::from_str(&add(host.setup(), &first.at(&registry, "a")).succeeded()).unwrap();
+    let add = |setup: &Setup, from: &str| {
+        setup.command(&["toolkits", "add", &format!("oci://{from}"), "--json"])
+    };
+    let added: Value =
+        serde_json::from_str(&add(host.setup(), &first.at(&registry, "a")).succeeded()).unwrap();
     assert_eq!(
         added["origin"],
         format!("oci://{}", first.pinned(&registry, &digest)),
         "the digest is shown, to be pinned"
     );
-    assert_eq!((&added["slug"], &added["signed_by"]), (&first.slug.clone().into(), &Value::Null));
+    assert_eq!(
+        (&added["slug"], &added["signed_by"]),
+        (&first.slug.clone().into(), &Value::Null)
+    );
     let tool = guest::tool(&first.slug);
-    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    assert_eq!(
+        host.as_project()
+            .execute(&tool, json!({ "a": 1 }))
+            .await
+            .data(),
+        json!({ "a": 1 })
+    );
     let (setup, _) = host.terminate().await;
     add(&setup, &second.at(&registry, "b")).succeeded();
     let listed = setup.command(&["toolkits", "list"]).succeeded();
-    assert!(listed.contains(&first.slug) && listed.contains(&second.slug), "{listed}");
-    setup.command(&["toolkits", "remove", &second.slug, "20260101_00"]).succeeded();
+    assert!(
+        listed.contains(&first.slug) && listed.contains(&second.slug),
+        "{listed}"
+    );
+    setup
+        .command(&["toolkits", "remove", &second.slug, "20260101_00"])
+        .succeeded();
     let host = setup.start().await;
-    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
-    let gone = host.as_project().execute(&guest::tool(&second.slug), json!({})).await.expect(410);
+    assert_eq!(
+        host.as_project()
+            .execute(&tool, json!({ "a": 1 }))
+            .await
+            .data(),
+        json!({ "a": 1 })
+    );
+    let gone = host
+        .as_project()
+        .execute(&guest::tool(&second.slug), json!({}))
+        .await
+        .expect(410);
     gone.assert_envelope();
-    host.setup().command(&["toolkits", "remove", &first.slug, "20260101_00"]).succeeded();
-    let listed = host.setup().command(&["toolkits", "list", "--json"]).succeeded();
+    host.setup()
+        .command(&["toolkits", "remove", &first.slug, "20260101_00"])
+        .succeeded();
+    let listed = host
+        .setup()
+        .command(&["toolkits", "list", "--json"])
+        .succeeded();
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    assert_eq!(listed, host.as_org().get("/org/toolkits").await.expect(200)["items"]);
-    assert!(listed.as_array().unwrap().iter().all(|version| version["is_deprecated"] == true), "{listed}");
+    assert_eq!(
+        listed,
+        host.as_org().get("/org/toolkits").await.expect(200)["items"]
+    );
+    assert!(
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|version| version["is_deprecated"] == true),
+        "{listed}"
+    );
     let said = Setup::new().command(&["toolkits", "list"]).failed();
     assert!(said.contains("there is no installation"), "{said}");
 }
@@ -306,8 +437,11 @@ async fn only_components_signed_by_trusted_keys_publish() {
     let ((ours, id), _) = (author.key("k.key"), author.key("stranger.key"));
     let folder = author.path("folder");
     std::fs::create_dir(&folder).unwrap();
-    let settings =
-        |setup: Setup| setup.with("publish.trusted_keys", &ours).with("toolkits", folder.display().to_string());
+    let settings = |setup: Setup| {
+        setup
+            .with("publish.trusted_keys", &ours)
+            .with("toolkits", folder.display().to_string())
+    };
     let host = settings(Setup::new()).start().await;
     let missing = ("Toolkit_SignatureMissing", "is not signed");
     let invalid = ("Toolkit_SignatureInvalid", "did not sign these bytes");
@@ -319,12 +453,23 @@ async fn only_components_signed_by_trusted_keys_publish() {
             "Toolkit_SignerUnknown" => author.sign("a.wasm", "stranger.key"),
             _ => {
                 author.sign("other.wasm", "k.key");
-                std::fs::copy(author.path("other.wasm.minisig"), author.path("a.wasm.minisig")).unwrap();
+                std::fs::copy(
+                    author.path("other.wasm.minisig"),
+                    author.path("a.wasm.minisig"),
+                )
+                .unwrap();
             }
         }
-        let signature = std::fs::read(author.path("a.wasm.minisig")).map(|bytes| base64(&bytes)).ok();
-        let headers: Vec<_> = signature.iter().map(|value| ("x-toolkit-signature", value.as_str())).collect();
-        let refused = put(&host.as_org(), &author, "a.wasm", &headers).await.expect(403);
+        let signature = std::fs::read(author.path("a.wasm.minisig"))
+            .map(|bytes| base64(&bytes))
+            .ok();
+        let headers: Vec<_> = signature
+            .iter()
+            .map(|value| ("x-toolkit-signature", value.as_str()))
+            .collect();
+        let refused = put(&host.as_org(), &author, "a.wasm", &headers)
+            .await
+            .expect(403);
         refused.assert_envelope();
         assert_eq!(refused["error"]["slug"], slug, "{refused:#?}");
         let file = author.path("a.wasm").display().to_string();
@@ -334,45 +479,108 @@ async fn only_components_signed_by_trusted_keys_publish() {
             std::fs::copy(author.path(name), folder.join(name)).ok();
         }
         let started = settings(Setup::new()).start().await;
-        started.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(404);
+        started
+            .as_project()
+            .get(&format!("/toolkits/{}", author.slug))
+            .await
+            .expect(404);
         assert!(started.output().contains(said), "{}", started.output());
     }
     // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));
     author.push(&registry, "a", "a.wasm");
-    assert!(host.setup().command(&["toolkits", "add", &from]).failed().contains(stranger.1));
+    assert!(
+        host.setup()
+            .command(&["toolkits", "add", &from])
+            .failed()
+            .contains(stranger.1)
+    );
     author.sign("a.wasm", "k.key");
     author.push(&registry, "a", "a.wasm");
-    let added = host.setup().command(&["toolkits", "add", &from, "--json"]).succeeded();
-    assert_eq!(serde_json::from_str::<Value>(&added).unwrap()["signed_by"], id);
+    let added = host
+        .setup()
+        .command(&["toolkits", "add", &from, "--json"])
+        .succeeded();
+    assert_eq!(
+        serde_json::from_str::<Value>(&added).unwrap()["signed_by"],
+        id
+    );
     let (setup, _) = host.terminate().await;
     let host = setup.start().await;
     let listed = host.as_org().get("/org/toolkits").await.expect(200);
-    assert_eq!(listed["items"][0]["signed_by"], id, "the record keeps who signed");
-    let garbage = put(&host.as_org(), &author, "a.wasm", &[("x-toolkit-signature", "%%%")]).await.expect(403);
+    assert_eq!(
+        listed["items"][0]["signed_by"], id,
+        "the record keeps who signed"
+    );
+    let garbage = put(
+        &host.as_org(),
+        &author,
+        "a.wasm",
+        &[("x-toolkit-signature", "%%%")],
+    )
+    .await
+    .expect(403);
     assert_eq!(garbage["error"]["slug"], invalid.0);
     std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
     let started = settings(Setup::new()).start().await;
-    started.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(200);
+    started
+        .as_project()
+        .get(&format!("/toolkits/{}", author.slug))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn publish_sends_the_adjacent_signature() {
     let author = Author::new();
     let (ours, id) = author.key("k.key");
-    let host = Setup::new().with("publish.trusted_keys", ours).start().await;
-    let publish = || author.run(&["publish", "a.wasm", "--url", &host.url, "--org-key", &host.org_key, "--json"]);
+    let host = Setup::new()
+        .with("publish.trusted_keys", ours)
+        .start()
+        .await;
+    let publish = || {
+        author.run(&[
+            "publish",
+            "a.wasm",
+            "--url",
+            &host.url,
+            "--org-key",
+            &host.org_key,
+            "--json",
+        ])
+    };
     let refused: Value = serde_json::from_str(&publish().stdout).unwrap();
-    assert_eq!(refused[0]["answer"]["error"]["slug"], "Toolkit_SignatureMissing");
+    assert_eq!(
+        refused[0]["answer"]["error"]["slug"],
+        "Toolkit_SignatureMissing"
+    );
     author.sign("a.wasm", "k.key");
     let published: Value = serde_json::from_str(&publish().succeeded()).unwrap();
-    assert_eq!((&published[0]["status"], &published[0]["answer"]["signed_by"]), (&201.into(), &id.into()));
+    assert_eq!(
+        (
+            &published[0]["status"],
+            &published[0]["answer"]["signed_by"]
+        ),
+        (&201.into(), &id.into())
+    );
     author.write("a.wasm", Guest::constant());
-    assert!(publish().failed().contains("of other bytes"), "a signature that fits no more is not sent");
+    assert!(
+        publish().failed().contains("of other bytes"),
+        "a signature that fits no more is not sent"
+    );
 }
 
 #[tokio::test]
 async fn invalid_trusted_key_prevents_start() {
-    let refused = Setup::new().with("publish.trusted_keys", "nonsense").try_start().await.unwrap_err();
-    assert!(refused.output.contains("`nonsense` is not a minisign public key"), "{refused:?}");
+    let refused = Setup::new()
+        .with("publish.trusted_keys", "nonsense")
+        .try_start()
+        .await
+        .unwrap_err();
+    assert!(
+        refused
+            .output
+            .contains("`nonsense` is not a minisign public key"),
+        "{refused:?}"
+    );
 }

@@ -11,8 +11,13 @@ async fn host() -> &'static Host {
     static HOST: OnceCell<&Host> = OnceCell::const_new();
     HOST.get_or_init(|| async {
         let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);
-        assert!(built > 0, "nothing is built in {FOLDER}: `cargo toolkit build --all` first");
-        let setup = Setup::new().with("toolkits", FOLDER).with_application(&["api.resend.com"], Host::application());
+        assert!(
+            built > 0,
+            "nothing is built in {FOLDER}: `cargo toolkit build --all` first"
+        );
+        let setup = Setup::new()
+            .with("toolkits", FOLDER)
+            .with_application(&["api.resend.com"], Host::application());
         setup.start().await.for_good()
     })
     .await
@@ -29,9 +34,23 @@ async fn toolkit_folder_is_published_idempotently_at_start() {
     let (setup, status) = host.terminate().await;
     assert!(status.success());
     let again = setup.start().await;
-    assert_eq!(again.as_project().get("/toolkits").await.expect(200).json, list.json);
-    for slug in ["documents", "github", "gmail", "googlecalendar", "hackernews", "resend"] {
-        again.as_project().get(&format!("/toolkits/{slug}")).await.expect(200);
+    assert_eq!(
+        again.as_project().get("/toolkits").await.expect(200).json,
+        list.json
+    );
+    for slug in [
+        "documents",
+        "github",
+        "gmail",
+        "googlecalendar",
+        "hackernews",
+        "resend",
+    ] {
+        again
+            .as_project()
+            .get(&format!("/toolkits/{slug}"))
+            .await
+            .expect(200);
     }
 }
 
@@ -44,7 +63,10 @@ async fn every_tool_has_valid_slug_schema_and_examples() {
     for tool in tools {
         let slug = tool["slug"].as_str().unwrap();
         assert!(
-            slug.len() <= 64 && slug.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'),
+            slug.len() <= 64
+                && slug
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'),
             "{slug}"
         );
         assert_eq!(tool["input_parameters"]["type"], "object", "{slug}");
@@ -55,27 +77,78 @@ async fn every_tool_has_valid_slug_schema_and_examples() {
 #[tokio::test]
 async fn documents_works_on_a_real_file() {
     let project = project().await;
-    let markdown = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).unwrap();
-    let html = project.execute("DOCUMENTS_MARKDOWN_TO_HTML", json!({ "markdown": markdown })).await.data();
-    assert!(html["html"].as_str().unwrap().contains("<h1>Architecture</h1>"), "{html}");
-    let back = project.execute("DOCUMENTS_HTML_TO_MARKDOWN", json!({ "html": html["html"] })).await.data();
-    assert!(back["markdown"].as_str().unwrap().contains("# Architecture"), "{back}");
-    let hash = project.execute("DOCUMENTS_HASH", json!({ "text": markdown, "algorithm": "sha256" })).await.data();
-    assert_eq!(hash["digest"], hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&markdown)));
-    let rows = project.execute("DOCUMENTS_CSV_TO_JSON", json!({ "text": "name,age\nAda,36\n" })).await.data();
-    assert_eq!((&rows["row_count"], &rows["rows"][0]["name"]), (&1.into(), &"Ada".into()));
+    let markdown =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md"))
+            .unwrap();
+    let html = project
+        .execute(
+            "DOCUMENTS_MARKDOWN_TO_HTML",
+            json!({ "markdown": markdown }),
+        )
+        .await
+        .data();
+    assert!(
+        html["html"]
+            .as_str()
+            .unwrap()
+            .contains("<h1>Architecture</h1>"),
+        "{html}"
+    );
+    let back = project
+        .execute(
+            "DOCUMENTS_HTML_TO_MARKDOWN",
+            json!({ "html": html["html"] }),
+        )
+        .await
+        .data();
+    assert!(
+        back["markdown"]
+            .as_str()
+            .unwrap()
+            .contains("# Architecture"),
+        "{back}"
+    );
+    let hash = project
+        .execute(
+            "DOCUMENTS_HASH",
+            json!({ "text": markdown, "algorithm": "sha256" }),
+        )
+        .await
+        .data();
+    assert_eq!(
+        hash["digest"],
+        hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&markdown))
+    );
+    let rows = project
+        .execute(
+            "DOCUMENTS_CSV_TO_JSON",
+            json!({ "text": "name,age\nAda,36\n" }),
+        )
+        .await
+        .data();
+    assert_eq!(
+        (&rows["row_count"], &rows["rows"][0]["name"]),
+        (&1.into(), &"Ada".into())
+    );
 }
 
 #[tokio::test]
 async fn a_toolkit_that_needs_an_account_says_so() {
-    let answer = project().await.execute("RESEND_LIST_DOMAINS", json!({})).await.expect(404);
+    let answer = project()
+        .await
+        .execute("RESEND_LIST_DOMAINS", json!({}))
+        .await
+        .expect(404);
     assert_eq!(answer["error"]["code"], 1810);
 }
 
 #[tokio::test]
 async fn per_call_credential_is_sent_and_redacted() {
-    let (project, tag, secrets) =
-        (project().await, unique(8), [harness::secret(), harness::secret(), harness::secret()]);
+    let (project, tag, secrets) = (
+        project().await,
+        unique(8),
+        [harness::secret(), harness::secret(), harness::secret()],
+    );
     let custom = json!({
         "parameters": [
             { "name": "X-Key", "in": "header", "value": secrets[0] },
@@ -85,13 +158,32 @@ async fn per_call_credential_is_sent_and_redacted() {
     });
     let arguments = json!({ "id": tag, "scheduled_at": "2026-11-21T10:00:00Z" });
     let body = json!({ "arguments": arguments, "custom_auth_params": custom });
-    let answer = project.post("/tools/execute/RESEND_RESCHEDULE_EMAIL", &body).await.expect(200);
+    let answer = project
+        .post("/tools/execute/RESEND_RESCHEDULE_EMAIL", &body)
+        .await
+        .expect(200);
     let seen = &Host::application().seen(&tag)[0];
     let sent: Value = serde_json::from_slice(&seen.body).unwrap();
-    assert_eq!((seen.header("x-key"), &*seen.query), (&*secrets[0], &*format!("key={}", secrets[1])));
-    assert_eq!(sent, json!({ "scheduled_at": "never", "token": secrets[2], "level": 2 }));
-    let log = project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(
+        (seen.header("x-key"), &*seen.query),
+        (&*secrets[0], &*format!("key={}", secrets[1]))
+    );
+    assert_eq!(
+        sent,
+        json!({ "scheduled_at": "never", "token": secrets[2], "level": 2 })
+    );
+    let log = project
+        .get(&format!(
+            "/logs/tool_execution/{}",
+            answer["log_id"].as_str().unwrap()
+        ))
+        .await
+        .expect(200);
     for secret in &secrets {
-        assert!(!answer.text.contains(secret) && !log.text.contains(secret), "{secret} is told: {}", log.text);
+        assert!(
+            !answer.text.contains(secret) && !log.text.contains(secret),
+            "{secret} is told: {}",
+            log.text
+        );
     }
 }

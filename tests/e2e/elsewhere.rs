@@ -23,7 +23,9 @@ fn documented_operations_match_the_routes() {
     let told = told();
     assert!(told.len() > 30, "{told:?}");
     for (method, path, state) in told {
-        let served = OPERATIONS.iter().any(|operation| operation.method == method && operation.path == path);
+        let served = OPERATIONS
+            .iter()
+            .any(|operation| operation.method == method && operation.path == path);
         let missing = state.starts_with("501") || state == "not yet";
         assert_eq!(served, !missing, "{method} {path}: {state}");
     }
@@ -33,14 +35,27 @@ fn documented_operations_match_the_routes() {
 async fn unsupported_operations_answer_501_with_a_hint() {
     let client = Host::shared().await.anonymous();
     for (method, path, state) in told() {
-        let path = path.replace("{slug}", "x").replace("{session_config_id}", "x").replace("{id}", "x");
+        let path = path
+            .replace("{slug}", "x")
+            .replace("{session_config_id}", "x")
+            .replace("{id}", "x");
         let send = |client: harness::Client| {
             let (method, path) = (Method::from_bytes(method.as_bytes()).unwrap(), path.clone());
             async move { client.send(method, &path, Body::None, &[]).await }
         };
-        for answer in [send(client.clone()).await, send(client.clone().newer()).await] {
-            assert_eq!(answer.status == 501, state.starts_with("501"), "{method} {path}: {answer:#?}");
-            assert!(answer.status != 404 || state == "not yet", "{method} {path}: {answer:#?}");
+        for answer in [
+            send(client.clone()).await,
+            send(client.clone().newer()).await,
+        ] {
+            assert_eq!(
+                answer.status == 501,
+                state.starts_with("501"),
+                "{method} {path}: {answer:#?}"
+            );
+            assert!(
+                answer.status != 404 || state == "not yet",
+                "{method} {path}: {answer:#?}"
+            );
             answer.assert_envelope();
         }
     }
@@ -56,8 +71,18 @@ fn every_501_operation_is_documented() {
             format!("{method} {}", rest.split_once('"').unwrap().0)
         })
         .collect();
-    let told = told().into_iter().filter(|(.., state)| state.starts_with("501"));
-    let told: BTreeSet<_> = told.map(|(method, path, _)| format!("{method} {path}")).collect();
-    assert!(served.len() > 10, "the table was not understood: {served:?}");
-    assert_eq!(told, served, "told on the page, then answered by the server");
+    let told = told()
+        .into_iter()
+        .filter(|(.., state)| state.starts_with("501"));
+    let told: BTreeSet<_> = told
+        .map(|(method, path, _)| format!("{method} {path}"))
+        .collect();
+    assert!(
+        served.len() > 10,
+        "the table was not understood: {served:?}"
+    );
+    assert_eq!(
+        told, served,
+        "told on the page, then answered by the server"
+    );
 }

@@ -2,8 +2,8 @@
 //! knows, and no other token is used.
 
 use harness::{
-    Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest, host::Setup,
-    issuer::Fault, unique, wait_until,
+    Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest,
+    host::Setup, issuer::Fault, unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -22,14 +22,20 @@ const STALLED: &str = "
 ";
 
 async fn status(project: &Client, id: &str) -> (String, String) {
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
     let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
     (text("status"), text("status_reason"))
 }
 
 /// Connects an account whose access token has expired and whose next one is long-lived.
 async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
-    let oauth = Oauth::of(host, project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
+    let oauth = Oauth::of(host, project, Issuer::credentials(), |issuer| {
+        issuer.discovered("OAUTH2")
+    })
+    .await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
     let id = oauth.connect(project).await;
     oauth.issuer.expire();
@@ -40,13 +46,19 @@ async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
 /// Executes the tool on a server that may end before it responds.
 async fn execute(oauth: &Oauth, project: &Client) -> Result<Answer, reqwest::Error> {
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
-    let body = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
-    project.try_send(Method::POST, &path, Body::Json(body), &[]).await
+    let body =
+        json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
+    project
+        .try_send(Method::POST, &path, Body::Json(body), &[])
+        .await
 }
 
 /// Executes the tool until it succeeds.
 async fn goes_on(oauth: &Oauth, project: &Client) {
-    wait_until("the account runs again", || async { oauth.execute(project).await.status == 200 }).await;
+    wait_until("the account runs again", || async {
+        oauth.execute(project).await.status == 200
+    })
+    .await;
 }
 
 fn refreshed(oauth: &Oauth) -> usize {
@@ -54,36 +66,54 @@ fn refreshed(oauth: &Oauth) -> usize {
 }
 
 fn on_database(database: Database, bucket: &BucketService) -> Setup {
-    let setup = Setup::embedded().on(database).in_bucket(bucket).with("connections.refresh_lease_s", LEASE);
+    let setup = Setup::embedded()
+        .on(database)
+        .in_bucket(bucket)
+        .with("connections.refresh_lease_s", LEASE);
     setup.with_application(&fake_app::HOSTS, Host::application())
 }
 
 #[tokio::test]
 async fn kill_before_refresh_keeps_the_account_usable() {
-    let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
+    let host = given::with_application()
+        .with("connections.refresh_lease_s", LEASE)
+        .start()
+        .await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
     oauth.issuer.catch_next();
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the refresh has been sent", || async { oauth.issuer.caught() == 1 }).await;
+        wait_until("the refresh has been sent", || async {
+            oauth.issuer.caught() == 1
+        })
+        .await;
         host.kill()
     });
     answer.unwrap_err();
     let host = setup.start().await;
     let project = host.as_project();
     goes_on(&oauth, &project).await;
-    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+    assert_eq!(
+        (status(&project, &id).await.0, refreshed(&oauth)),
+        ("ACTIVE".into(), 1)
+    );
 }
 
 #[tokio::test]
 async fn kill_during_refresh_response_keeps_reusable_tokens() {
-    let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
+    let host = given::with_application()
+        .with("connections.refresh_lease_s", LEASE)
+        .start()
+        .await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.issuer.hold(true);
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the application has renewed the token", || async { refreshed(&oauth) == 1 }).await;
+        wait_until("the application has renewed the token", || async {
+            refreshed(&oauth) == 1
+        })
+        .await;
         host.kill()
     });
     answer.unwrap_err();
@@ -91,13 +121,18 @@ async fn kill_during_refresh_response_keeps_reusable_tokens() {
     let host = setup.start().await;
     let project = host.as_project();
     goes_on(&oauth, &project).await;
-    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 2));
+    assert_eq!(
+        (status(&project, &id).await.0, refreshed(&oauth)),
+        ("ACTIVE".into(), 2)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_before_commit_tries_old_token_once() {
     let bucket = BucketService::start();
-    let host = on_database(Postgres::shared().database(None), &bucket).start().await;
+    let host = on_database(Postgres::shared().database(None), &bucket)
+        .start()
+        .await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
     let setup = host.setup().clone();
@@ -105,14 +140,22 @@ async fn kill_before_commit_tries_old_token_once() {
     database.say(STALLED);
     let stalled = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the new token is about to be kept", || async { database.say(stalled) == ["1"] }).await;
+        wait_until("the new token is about to be kept", || async {
+            database.say(stalled) == ["1"]
+        })
+        .await;
         host.kill()
     });
     answer.unwrap_err();
     let others = "datname = current_database() and pid <> pg_backend_pid()";
-    database.say(&format!("select pg_terminate_backend(pid) from pg_stat_activity where {others}"));
+    database.say(&format!(
+        "select pg_terminate_backend(pid) from pg_stat_activity where {others}"
+    ));
     let gone = format!("select count(*) from pg_stat_activity where {others}");
-    wait_until("nothing of it is left", || async { database.say(&gone) == ["0"] }).await;
+    wait_until("nothing of it is left", || async {
+        database.say(&gone) == ["0"]
+    })
+    .await;
     database.say("drop trigger stalled on credentials");
     let host = setup.start().await;
     let project = host.as_project();
@@ -121,7 +164,10 @@ async fn kill_before_commit_tries_old_token_once() {
         status(&project, &id).await.0 == "EXPIRED"
     })
     .await;
-    assert_eq!((status(&project, &id).await.1, refreshed(&oauth)), ("refresh_outcome_unknown".into(), 1));
+    assert_eq!(
+        (status(&project, &id).await.1, refreshed(&oauth)),
+        ("refresh_outcome_unknown".into(), 1)
+    );
 }
 
 #[tokio::test]
@@ -133,28 +179,46 @@ async fn kill_after_commit_keeps_the_new_token() {
     let host = host.kill().start().await;
     let project = host.as_project();
     oauth.execute(&project).await.data();
-    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+    assert_eq!(
+        (status(&project, &id).await.0, refreshed(&oauth)),
+        ("ACTIVE".into(), 1)
+    );
 }
 
 /// Starts two servers on one database. Returns them with two clients of a project that shows tokens
 /// unmasked, and an account whose token has expired.
 async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) {
-    let one = on_database(Postgres::shared().database(None), bucket).start().await;
+    let one = on_database(Postgres::shared().database(None), bucket)
+        .start()
+        .await;
     let other = one.setup().another().start().await;
     let settings = json!({ "mask_secret_keys_in_connected_account": false });
     let project = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
-    let project = one.as_org().post("/org/owner/project/new", &project).await.expect(200);
+    let project = one
+        .as_org()
+        .post("/org/owner/project/new", &project)
+        .await
+        .expect(200);
     let key = project["api_key"].as_str().unwrap();
     let projects = [&one, &other].map(|host| host.with_key(key).may_show_secrets("masking is off"));
     let (oauth, id) = ended(&one, &projects[0]).await;
     let path = format!("/toolkits/{}", oauth.slug);
-    wait_until("the toolkit is seen", || async { projects[1].get(&path).await.status == 200 }).await;
+    wait_until("the toolkit is seen", || async {
+        projects[1].get(&path).await.status == 200
+    })
+    .await;
     ([one, other], projects, oauth, id)
 }
 
 async fn token(project: &Client, id: &str) -> String {
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-    read["state"]["val"]["access_token"].as_str().unwrap_or_default().to_owned()
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
+    read["state"]["val"]["access_token"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +230,10 @@ async fn stale_lease_holder_cannot_overwrite_newer_token() {
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.issuer.hold(true);
     let (late, newer) = tokio::join!(execute(&oauth, &first), async {
-        wait_until("the first server's refresh is under way", || async { refreshed(&oauth) == 1 }).await;
+        wait_until("the first server's refresh is under way", || async {
+            refreshed(&oauth) == 1
+        })
+        .await;
         one.stand_still().await;
         oauth.issuer.hold(false);
         goes_on(&oauth, &second).await;
@@ -175,10 +242,16 @@ async fn stale_lease_holder_cannot_overwrite_newer_token() {
         newer
     });
     late.unwrap().data();
-    assert_eq!((token(&first, &id).await, refreshed(&oauth)), (newer.clone(), 2));
+    assert_eq!(
+        (token(&first, &id).await, refreshed(&oauth)),
+        (newer.clone(), 2)
+    );
     assert_eq!(token(&second, &id).await, newer);
     let used = oauth.tokens_used();
-    assert!(used.iter().all(|token| *token == newer), "another token was used: {used:?}");
+    assert!(
+        used.iter().all(|token| *token == newer),
+        "another token was used: {used:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,22 +260,37 @@ async fn late_refusal_does_not_expire_refreshed_account() {
     let ([_one, _other], [first, second], oauth, id) = two(&bucket).await;
     oauth.issuer.catch_next();
     let (late, ()) = tokio::join!(execute(&oauth, &first), async {
-        wait_until("the first server's refresh is under way", || async { oauth.issuer.caught() == 1 }).await;
+        wait_until("the first server's refresh is under way", || async {
+            oauth.issuer.caught() == 1
+        })
+        .await;
         goes_on(&oauth, &second).await;
         oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
         oauth.issuer.let_go();
     });
     late.unwrap().data();
-    assert_eq!((status(&first, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+    assert_eq!(
+        (status(&first, &id).await.0, refreshed(&oauth)),
+        ("ACTIVE".into(), 1)
+    );
 }
 
 #[tokio::test]
 async fn idle_account_is_refreshed() {
-    let host = given::with_application().with("connections.idle_refresh_s", "1").start().await;
+    let host = given::with_application()
+        .with("connections.idle_refresh_s", "1")
+        .start()
+        .await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
-    wait_until("the job has refreshed it", || async { refreshed(&oauth) == 1 }).await;
-    assert_eq!((status(&project, &id).await.0, oauth.tokens_used().len()), ("ACTIVE".into(), 0));
+    wait_until("the job has refreshed it", || async {
+        refreshed(&oauth) == 1
+    })
+    .await;
+    assert_eq!(
+        (status(&project, &id).await.0, oauth.tokens_used().len()),
+        ("ACTIVE".into(), 0)
+    );
 }
 
 #[tokio::test]
@@ -212,12 +300,24 @@ async fn token_refreshed_for_deleted_account_is_revoked() {
     let (oauth, id) = ended(host, &project).await;
     oauth.issuer.hold(true);
     let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        wait_until("a refresh is under way", || async { refreshed(&oauth) == 1 }).await;
+        wait_until("a refresh is under way", || async {
+            refreshed(&oauth) == 1
+        })
+        .await;
         assert_eq!(oauth.issuer.good(), 1);
-        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        project
+            .delete(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
         oauth.issuer.hold(false);
     });
     assert_eq!(answer.status, 404, "{answer:?}");
-    wait_until("the application has the token back", || async { oauth.issuer.good() == 0 }).await;
-    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+    wait_until("the application has the token back", || async {
+        oauth.issuer.good() == 0
+    })
+    .await;
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(404);
 }

@@ -1,7 +1,10 @@
 //! Files: uploaded once by a link, read by tools, returned as links, and deleted with their
 //! project.
 
-use harness::{Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique, wait_until};
+use harness::{
+    Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique,
+    wait_until,
+};
 use md5::{Digest, Md5};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -55,7 +58,9 @@ pub(crate) fn url(answer: &Answer) -> &str {
 }
 
 async fn put(project: &Client, url: &str, bytes: &[u8]) -> Exchanged {
-    project.exchange(Method::PUT, url, &[], bytes.to_vec()).await
+    project
+        .exchange(Method::PUT, url, &[], bytes.to_vec())
+        .await
 }
 
 async fn get(project: &Client, url: &str) -> Exchanged {
@@ -64,7 +69,9 @@ async fn get(project: &Client, url: &str) -> Exchanged {
 
 async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
     let file = json!({ "name": "note.txt", "mimetype": "text/plain", "s3key": key });
-    project.execute(&guest::tool(slug), json!({ "file": file })).await
+    project
+        .execute(&guest::tool(slug), json!({ "file": file }))
+        .await
 }
 
 /// Uploads a file and returns its key.
@@ -84,18 +91,32 @@ async fn uploaded_file_reaches_tool_and_output_is_linked() {
         assert_eq!(asked["newPresignedUrl"], asked["new_presigned_url"]);
         assert_eq!(asked["metadata"]["storage_backend"], "s3");
         let headers = [("content-type", "text/plain")];
-        let done = client.exchange(Method::PUT, url(&asked), &headers, bytes.clone()).await;
+        let done = client
+            .exchange(Method::PUT, url(&asked), &headers, bytes.clone())
+            .await;
         assert_eq!(done.status, 200);
         let answer = copy(&client, slug, asked["key"].as_str().unwrap()).await;
         let file = answer.clone().data()["file"].clone();
-        assert_eq!((&file["name"], &file["mimetype"]), (&"copy.bin".into(), &"application/x-copy".into()));
+        assert_eq!(
+            (&file["name"], &file["mimetype"]),
+            (&"copy.bin".into(), &"application/x-copy".into())
+        );
         let got = get(&client, file["s3url"].as_str().unwrap()).await;
-        assert_eq!((got.status, got.header("content-type")), (200, "application/x-copy"));
+        assert_eq!(
+            (got.status, got.header("content-type")),
+            (200, "application/x-copy")
+        );
         assert_eq!(got.bytes, bytes);
         assert!(got.header("content-disposition").starts_with("attachment;"));
-        let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+        let log = format!(
+            "/logs/tool_execution/{}",
+            answer["log_id"].as_str().unwrap()
+        );
         let log = client.get(&log).await.expect(200).text;
-        assert!(log.contains("new-0") && !log.contains("signature="), "the log holds no link that works: {log}");
+        assert!(
+            log.contains("new-0") && !log.contains("signature="),
+            "the log holds no link that works: {log}"
+        );
     }
 }
 
@@ -107,29 +128,64 @@ async fn identical_content_is_uploaded_once() {
     let first = ask(&project, slug, &bytes, json!({})).await.expect(200);
     assert_eq!(first["type"], "new");
     let again = ask(&project, slug, &bytes, json!({})).await.expect(200);
-    assert_eq!((&again["type"], &again["key"]), (&"new".into(), &first["key"]), "nothing was put yet");
+    assert_eq!(
+        (&again["type"], &again["key"]),
+        (&"new".into(), &first["key"]),
+        "nothing was put yet"
+    );
     assert_eq!(put(&project, url(&first), &bytes).await.status, 200);
     let upper = json!({ "md5": hex_md5(&bytes).to_uppercase(), "tool_slug": guest::tool(slug).to_lowercase() });
     let existing = ask(&project, slug, &bytes, upper).await.expect(200);
-    assert_eq!((&existing["type"], &existing["key"]), (&"existing".into(), &first["key"]));
+    assert_eq!(
+        (&existing["type"], &existing["key"]),
+        (&"existing".into(), &first["key"])
+    );
     assert_eq!(existing["existingUrl"], existing["existing_url"]);
-    assert_eq!(get(&project, existing["existing_url"].as_str().unwrap()).await.bytes, bytes);
-    assert_eq!(put(&project, url(&existing), &bytes).await.status, 200, "putting it again does no harm");
+    assert_eq!(
+        get(&project, existing["existing_url"].as_str().unwrap())
+            .await
+            .bytes,
+        bytes
+    );
+    assert_eq!(
+        put(&project, url(&existing), &bytes).await.status,
+        200,
+        "putting it again does no harm"
+    );
 
     let other_tool = copier(host).await;
-    for (client, slug) in [(&project, other_tool.as_str()), (&host.new_project().await, slug)] {
+    for (client, slug) in [
+        (&project, other_tool.as_str()),
+        (&host.new_project().await, slug),
+    ] {
         let other = ask(client, slug, &bytes, json!({})).await.expect(200);
         assert_eq!(other["type"], "new");
         assert_ne!(other["key"], first["key"]);
     }
-    let list = project.get(&format!("/files/list?toolkit_slug={slug}&limit=5")).await.expect(200);
-    assert_eq!((&list["total_items"], &list["current_page"], &list["total_pages"]), (&1.into(), &1.into(), &1.into()));
+    let list = project
+        .get(&format!("/files/list?toolkit_slug={slug}&limit=5"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            &list["total_items"],
+            &list["current_page"],
+            &list["total_pages"]
+        ),
+        (&1.into(), &1.into(), &1.into())
+    );
     let expected = json!({
         "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "note é.txt", "mimetype": "text/plain",
         "md5": hex_md5(&bytes),
     });
     assert_eq!(list["items"], json!([expected]));
-    assert_eq!(project.get("/files/list?tool_slug=NO_SUCH").await.expect(200)["items"], json!([]));
+    assert_eq!(
+        project
+            .get("/files/list?tool_slug=NO_SUCH")
+            .await
+            .expect(200)["items"],
+        json!([])
+    );
 }
 
 #[tokio::test]
@@ -143,9 +199,14 @@ async fn upload_with_wrong_digest_is_refused() {
         assert_eq!(refused.status, 400);
         assert!(String::from_utf8_lossy(&refused.bytes).contains("File_DigestMismatch"));
     }
-    let answer = copy(&project, slug, asked["key"].as_str().unwrap()).await.expect(400);
+    let answer = copy(&project, slug, asked["key"].as_str().unwrap())
+        .await
+        .expect(400);
     assert_eq!(answer["error"]["slug"], "File_NotUploaded");
-    assert_eq!(project.get("/files/list").await.expect(200)["items"], json!([]));
+    assert_eq!(
+        project.get("/files/list").await.expect(200)["items"],
+        json!([])
+    );
 }
 
 #[tokio::test]
@@ -171,10 +232,15 @@ async fn a_link_that_was_changed_opens_nothing() {
     let other = uploaded(&project, slug, &unique(10).into_bytes()).await;
     let key = asked["key"].as_str().unwrap();
     let parameter = |name: &str| {
-        let value = good.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        let value = good
+            .split(['?', '&'])
+            .find_map(|pair| pair.strip_prefix(&format!("{name}=")));
         value.unwrap().to_owned()
     };
-    let mut changed = vec![good.replace(key, &other), good.split('?').next().unwrap().to_owned()];
+    let mut changed = vec![
+        good.replace(key, &other),
+        good.split('?').next().unwrap().to_owned(),
+    ];
     for (name, value) in [
         ("expires", "1".to_owned()),
         ("expires", format!("9{}", parameter("expires"))),
@@ -185,18 +251,34 @@ async fn a_link_that_was_changed_opens_nothing() {
         ("signature", parameter("signature")[..62].to_owned()),
         ("signature", String::new()),
     ] {
-        changed.push(good.replace(&format!("{name}={}", parameter(name)), &format!("{name}={value}")));
+        changed.push(good.replace(
+            &format!("{name}={}", parameter(name)),
+            &format!("{name}={value}"),
+        ));
     }
     for link in changed {
         assert_ne!(link, good);
         assert_eq!(put(&project, &link, &bytes).await.status, 403, "{link}");
     }
-    assert_eq!(get(&project, &good).await.status, 403, "a link to put does not read");
+    assert_eq!(
+        get(&project, &good).await.status,
+        403,
+        "a link to put does not read"
+    );
     assert_eq!(put(&project, &good, &bytes).await.status, 200);
     let existing = ask(&project, slug, &bytes, json!({})).await.expect(200);
     let link = existing["existing_url"].as_str().unwrap();
-    assert_eq!(put(&project, link, &bytes).await.status, 403, "a link to read does not put");
-    assert_eq!(get(&project, &link.replace("expires=1", "expires=2")).await.status, 403);
+    assert_eq!(
+        put(&project, link, &bytes).await.status,
+        403,
+        "a link to read does not put"
+    );
+    assert_eq!(
+        get(&project, &link.replace("expires=1", "expires=2"))
+            .await
+            .status,
+        403
+    );
 }
 
 #[tokio::test]
@@ -237,7 +319,10 @@ async fn another_projects_file_is_not_found() {
     let unknown = copy(&other, slug, "file_AAAAAAAAAAAA").await.expect(404);
     assert_eq!(foreign["error"]["slug"], unknown["error"]["slug"]);
     for malformed in ["../../x", "file_", "", "ca_AAAAAAAAAAAA"] {
-        copy(&other, slug, malformed).await.expect(400).assert_envelope();
+        copy(&other, slug, malformed)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
     assert_eq!(other.get("/files/list").await.expect(200)["total_items"], 0);
 }
@@ -246,7 +331,9 @@ async fn another_projects_file_is_not_found() {
 async fn empty_file_argument_is_dropped() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
-    let answer = project.execute(&guest::tool(slug), json!({ "file": "", "other": "" })).await;
+    let answer = project
+        .execute(&guest::tool(slug), json!({ "file": "", "other": "" }))
+        .await;
     assert_eq!(answer.data(), json!({ "other": "" }));
 }
 
@@ -255,18 +342,34 @@ async fn with_its_project_a_file_is_gone() {
     let host = Setup::new().start().await;
     let slug = copier(&host).await;
     let body = json!({ "name": format!("gone-{}", unique(4)), "should_create_api_key": true });
-    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let made = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
     let project = host.with_key(made["api_key"].as_str().unwrap());
     let bytes = unique(20_000).into_bytes();
     let key = uploaded(&project, &slug, &bytes).await;
-    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let blobs = host.data().join("store/blobs");
     let files = || {
-        let names = std::fs::read_dir(&blobs).unwrap().map(|entry| entry.unwrap().file_name());
-        names.filter(|name| name.to_string_lossy().starts_with("file.")).count()
+        let names = std::fs::read_dir(&blobs)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        names
+            .filter(|name| name.to_string_lossy().starts_with("file."))
+            .count()
     };
     assert_eq!(files(), 2);
-    host.as_org().delete(&format!("/org/owner/project/{}", made["id"].as_str().unwrap())).await;
+    host.as_org()
+        .delete(&format!(
+            "/org/owner/project/{}",
+            made["id"].as_str().unwrap()
+        ))
+        .await;
     wait_until("the files are erased", || async { files() == 0 }).await;
     assert_eq!(get(&host.as_project(), &link).await.status, 404);
 }
@@ -283,7 +386,10 @@ async fn bucket_files_survive_a_restart() {
     let project = host.as_project();
     let wrong = ask(&project, &slug, b"other", json!({})).await.expect(200);
     assert_eq!(put(&project, url(&wrong), &bytes).await.status, 400);
-    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(link.starts_with(&host.url), "{link}");
     assert_eq!(get(&project, &link).await.bytes, bytes);
 }
@@ -291,26 +397,57 @@ async fn bucket_files_survive_a_restart() {
 #[tokio::test]
 async fn presigned_bucket_serves_files_directly() {
     let service = BucketService::start();
-    let host = Setup::new().in_bucket(&service).with("s3.presigned", "true").start().await;
+    let host = Setup::new()
+        .in_bucket(&service)
+        .with("s3.presigned", "true")
+        .start()
+        .await;
     let (slug, project) = (copier(&host).await, host.as_project());
     let bytes = unique(1000).into_bytes();
     let asked = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     assert!(url(&asked).starts_with(&service.endpoint()), "{asked:#?}");
-    let headers: Vec<_> =
-        asked["headers"].as_object().unwrap().iter().map(|(n, v)| (n.as_str(), v.as_str().unwrap())).collect();
+    let headers: Vec<_> = asked["headers"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(n, v)| (n.as_str(), v.as_str().unwrap()))
+        .collect();
     let key = asked["key"].as_str().unwrap();
-    assert_eq!(put(&project, url(&asked), &bytes).await.status, 403, "the headers are part of the link");
-    let wrong = project.exchange(Method::PUT, url(&asked), &headers, b"other".to_vec()).await;
+    assert_eq!(
+        put(&project, url(&asked), &bytes).await.status,
+        403,
+        "the headers are part of the link"
+    );
+    let wrong = project
+        .exchange(Method::PUT, url(&asked), &headers, b"other".to_vec())
+        .await;
     assert_eq!(wrong.status, 400, "the bucket compares the digest");
-    assert_eq!(copy(&project, &slug, key).await.expect(400)["error"]["slug"], "File_NotUploaded");
+    assert_eq!(
+        copy(&project, &slug, key).await.expect(400)["error"]["slug"],
+        "File_NotUploaded"
+    );
     let forged = url(&asked).replace("X-Amz-Expires=3600", "X-Amz-Expires=3601");
     assert_ne!(forged, url(&asked));
-    assert_eq!(project.exchange(Method::PUT, &forged, &headers, bytes.clone()).await.status, 403);
-    let done = project.exchange(Method::PUT, url(&asked), &headers, bytes.clone()).await;
+    assert_eq!(
+        project
+            .exchange(Method::PUT, &forged, &headers, bytes.clone())
+            .await
+            .status,
+        403
+    );
+    let done = project
+        .exchange(Method::PUT, url(&asked), &headers, bytes.clone())
+        .await;
     assert_eq!(done.status, 200, "{done:?}");
-    let link = copy(&project, &slug, key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    let link = copy(&project, &slug, key).await.data()["file"]["s3url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(link.starts_with(&service.endpoint()), "{link}");
-    assert!(link.contains("response-content-disposition=attachment"), "it is saved and not opened: {link}");
+    assert!(
+        link.contains("response-content-disposition=attachment"),
+        "it is saved and not opened: {link}"
+    );
     assert_eq!(get(&project, &link).await.bytes, bytes);
     let opened = link.replace("disposition=attachment", "disposition=inline");
     assert_eq!(get(&project, &opened).await.status, 403);

@@ -45,12 +45,41 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     let settings = folder.path().join("settings.toml");
     std::fs::write(&settings, SETTINGS).unwrap();
     let mut command = Command::new(program());
-    command.current_dir(folder.path()).arg("--config-file").arg(settings).arg("run").arg(description());
-    command.args(["--url", &format!("{}/api/v3.1", host.url), "--header", header, "--checks", CHECKS]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--no-shrink"]);
-    command.args(["--suppress-health-check", "all", "--warnings", "off", "--no-color", "--request-timeout", "60"]);
+    command
+        .current_dir(folder.path())
+        .arg("--config-file")
+        .arg(settings)
+        .arg("run")
+        .arg(description());
+    command.args([
+        "--url",
+        &format!("{}/api/v3.1", host.url),
+        "--header",
+        header,
+        "--checks",
+        CHECKS,
+    ]);
+    command.args([
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--max-examples",
+        "10",
+        "--seed",
+        "1",
+        "--no-shrink",
+    ]);
+    command.args([
+        "--suppress-health-check",
+        "all",
+        "--warnings",
+        "off",
+        "--no-color",
+        "--request-timeout",
+        "60",
+    ]);
     // The program cannot generate components. Invalid components are tested in `refused`.
-    let made = |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;
+    let made =
+        |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;
     for operation in OPERATIONS.iter().filter(made) {
         command.args(["--include-operation-id", operation.id()]);
     }
@@ -63,7 +92,12 @@ fn description() -> PathBuf {
 
 /// Returns the path at which `tests/setup` installs the program.
 fn program() -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/schemathesis-4.32.5/bin/st");
-    assert!(path.is_file(), "{} is not there: run `tests/setup`", path.display());
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/schemathesis-4.32.5/bin/st");
+    assert!(
+        path.is_file(),
+        "{} is not there: run `tests/setup`",
+        path.display()
+    );
     path
 }

@@ -20,14 +20,16 @@ pub(crate) fn slug() -> String {
 /// Publishes a toolkit whose tool returns its arguments, and returns the tool.
 pub(crate) async fn echo(host: &Host) -> String {
     let slug = slug();
-    host.publish(Guest::echo().component(), &guest::manifest(&slug)).await;
+    host.publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
     guest::tool(&slug)
 }
 
 /// Returns the echo tool that tests of the shared server have in common.
 pub(crate) async fn shared_echo() -> &'static str {
     static TOOL: OnceCell<String> = OnceCell::const_new();
-    TOOL.get_or_init(|| async { echo(Host::shared().await).await }).await
+    TOOL.get_or_init(|| async { echo(Host::shared().await).await })
+        .await
 }
 
 /// Returns the slug of a toolkit on the shared server that requires an API key. Its tool fetches
@@ -36,7 +38,10 @@ pub(crate) async fn keyed() -> &'static str {
     static SLUG: OnceCell<String> = OnceCell::const_new();
     SLUG.get_or_init(|| async {
         let manifest = guest::manifest_with_key(&slug(), bearer());
-        Host::shared().await.publish(Guest::fetch().component(), &manifest).await;
+        Host::shared()
+            .await
+            .publish(Guest::fetch().component(), &manifest)
+            .await;
         manifest["slug"].as_str().unwrap().to_owned()
     })
     .await
@@ -69,7 +74,10 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
 pub(crate) fn manifest_with_note(slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, bearer());
     let note = json!({ "name": "note", "title": "Note", "secret": false });
-    manifest["auth"][0]["fields"].as_array_mut().unwrap().push(note);
+    manifest["auth"][0]["fields"]
+        .as_array_mut()
+        .unwrap()
+        .push(note);
     manifest
 }
 
@@ -88,7 +96,11 @@ pub(crate) async fn open(client: &Client, url: &str) -> Exchanged {
 /// Returns the status of an account; empty if it does not exist.
 pub(crate) async fn status(project: &Client, id: &str) -> String {
     let read = project.get(&format!("/connected_accounts/{id}")).await;
-    if read.status == 200 { read["status"].as_str().unwrap().to_owned() } else { String::new() }
+    if read.status == 200 {
+        read["status"].as_str().unwrap().to_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// Returns settings of a separate server that reaches the fake provider of the shared one.
@@ -119,9 +131,13 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
 
 /// Creates an auth config with an OAuth client of the project and returns its id.
 pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
-    let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
+    let config =
+        json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Returns the OAuth app of the operator for a toolkit.
@@ -146,11 +162,21 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let scheme = scheme(&issuer);
         let mode = scheme["mode"].as_str().unwrap().to_owned();
-        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
-        let config = json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
+        host.publish(
+            Guest::fetch().component(),
+            &guest::manifest_with_scheme(&slug, scheme),
+        )
+        .await;
+        let config =
+            json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
         let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
         let made = project.post("/auth_configs", &body).await.expect(201);
-        Self { tag, slug, config: made["auth_config"]["id"].as_str().unwrap().to_owned(), issuer }
+        Self {
+            tag,
+            slug,
+            config: made["auth_config"]["id"].as_str().unwrap().to_owned(),
+            issuer,
+        }
     }
 
     /// Publishes the same with a toolkit that knows the provider's revocation endpoint.
@@ -159,9 +185,18 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let mut scheme = issuer.scheme();
         scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+        host.publish(
+            Guest::fetch().component(),
+            &guest::manifest_with_scheme(&slug, scheme),
+        )
+        .await;
         let config = oauth_config(project, &slug, Issuer::credentials()).await;
-        Self { tag, slug, config, issuer }
+        Self {
+            tag,
+            slug,
+            config,
+            issuer,
+        }
     }
 
     /// Starts a connection attempt of the default user.
@@ -174,9 +209,15 @@ impl Oauth {
     /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project, "https://app.example/done").await;
-        let back = self.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = self
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
-        assert!(landed.header("location").contains("status=success"), "{landed:?}");
+        assert!(
+            landed.header("location").contains("status=success"),
+            "{landed:?}"
+        );
         made["id"].as_str().unwrap().to_owned()
     }
 
@@ -187,13 +228,21 @@ impl Oauth {
 
     /// Executes the toolkit's tool for the default user.
     pub(crate) async fn execute(&self, project: &Client) -> Answer {
-        project.execute(&guest::tool(&self.slug), json!({ "url": self.me() })).await
+        project
+            .execute(&guest::tool(&self.slug), json!({ "url": self.me() }))
+            .await
     }
 
     /// Returns the tokens that the provider received, oldest first.
     pub(crate) fn tokens_used(&self) -> Vec<String> {
         let seen = Host::application().seen(&self.tag);
         let calls = seen.iter().filter(|seen| seen.path.ends_with("/api/me"));
-        calls.map(|seen| seen.header("authorization").trim_start_matches("Bearer ").to_owned()).collect()
+        calls
+            .map(|seen| {
+                seen.header("authorization")
+                    .trim_start_matches("Bearer ")
+                    .to_owned()
+            })
+            .collect()
     }
 }

@@ -8,14 +8,28 @@ use crate::given::{Oauth, open, status};
 
 /// Returns the number of requests to a path of the provider.
 fn asked(oauth: &Oauth, place: &str) -> usize {
-    Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with(place)).count()
+    Host::application()
+        .seen(&oauth.tag)
+        .iter()
+        .filter(|seen| seen.path.ends_with(place))
+        .count()
 }
 
 /// Starts a connection attempt and returns the account, the callback address, and its `state`.
 async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
     let made = oauth.begin(project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    let state = back.split_once("state=").unwrap().1.split('&').next().unwrap().to_owned();
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    let state = back
+        .split_once("state=")
+        .unwrap()
+        .1
+        .split('&')
+        .next()
+        .unwrap()
+        .to_owned();
     (made["id"].as_str().unwrap().to_owned(), back, state)
 }
 
@@ -30,42 +44,98 @@ async fn invalid_callback_consumes_at_most_its_state() {
     // Query of the callback, error reported to the project, and number of codes sent to the
     // provider.
     let cases = [
-        ("the application has not asked yet", "state=STATE", "invalid_response", 0),
-        ("two codes", "code=a&code=b&state=STATE", "invalid_response", 0),
+        (
+            "the application has not asked yet",
+            "state=STATE",
+            "invalid_response",
+            0,
+        ),
+        (
+            "two codes",
+            "code=a&code=b&state=STATE",
+            "invalid_response",
+            0,
+        ),
         ("an empty code", "code=&state=STATE", "invalid_response", 0),
-        ("a code of nobody's", "code=made-up&state=STATE", "token_exchange_failed", 1),
-        ("a code of another flow", "code=OTHER&state=STATE", "token_exchange_failed", 1),
+        (
+            "a code of nobody's",
+            "code=made-up&state=STATE",
+            "token_exchange_failed",
+            1,
+        ),
+        (
+            "a code of another flow",
+            "code=OTHER&state=STATE",
+            "token_exchange_failed",
+            1,
+        ),
         (
             "two issuers",
             "CODE&state=STATE&iss=https%3A%2F%2Fapi.example.com&iss=https%3A%2F%2Fapi.example.com",
             "issuer_mismatch",
             0,
         ),
-        ("no issuer at all", "CODE&state=STATE&iss=", "issuer_mismatch", 0),
-        ("an error beside a code", "CODE&state=STATE&error=server_error", "server_error", 0),
-        ("a hostile error", "state=STATE&error=HOSTILE&error_description=HOSTILE", "%22%3E%3Cscript%3E", 0),
+        (
+            "no issuer at all",
+            "CODE&state=STATE&iss=",
+            "issuer_mismatch",
+            0,
+        ),
+        (
+            "an error beside a code",
+            "CODE&state=STATE&error=server_error",
+            "server_error",
+            0,
+        ),
+        (
+            "a hostile error",
+            "state=STATE&error=HOSTILE&error_description=HOSTILE",
+            "%22%3E%3Cscript%3E",
+            0,
+        ),
     ];
     for (case, query, error, exchanges) in cases {
         let (id, back, state) = begun(&oauth, &project).await;
         let (_, foreign, _) = begun(&other, &project).await;
-        let code = |back: &str| back.split_once("code=").unwrap().1.split('&').next().unwrap().to_owned();
-        let query = query.replace("CODE", &format!("code={}", code(&back))).replace("OTHER", &code(&foreign));
+        let code = |back: &str| {
+            back.split_once("code=")
+                .unwrap()
+                .1
+                .split('&')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let query = query
+            .replace("CODE", &format!("code={}", code(&back)))
+            .replace("OTHER", &code(&foreign));
         let query = query.replace("STATE", &state).replace("HOSTILE", &hostile);
         let before = asked(&oauth, "/token");
         let landed = open(&project, &format!("{callback}?{query}")).await;
         let to = landed.header("location");
         assert_eq!(landed.status, 302, "{case}: {landed:?}");
         assert!(
-            to.starts_with("https://app.example/done?status=failed") && to.contains(&format!("&error={error}")),
+            to.starts_with("https://app.example/done?status=failed")
+                && to.contains(&format!("&error={error}")),
             "{case}: {to}"
         );
         assert_eq!(
-            (status(&project, &id).await, asked(&oauth, "/token") - before),
+            (
+                status(&project, &id).await,
+                asked(&oauth, "/token") - before
+            ),
             ("FAILED".into(), exchanges),
             "{case}"
         );
-        assert_eq!(open(&project, &back).await.status, 400, "{case}: the state was spent");
-        let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+        assert_eq!(
+            open(&project, &back).await.status,
+            400,
+            "{case}: the state was spent"
+        );
+        let read = project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
         assert!(!read.text.contains("code-"), "{case}: {read:?}");
     }
 }
@@ -90,8 +160,20 @@ async fn invalid_token_response_fails_without_retry() {
         oauth.issuer.fault(fault, 1);
         let before = asked(&oauth, "/token");
         let landed = open(&project, &back).await;
-        assert!(landed.header("location").ends_with("&error=token_exchange_failed"), "{fault:?}: {landed:?}");
-        assert_eq!((status(&project, &id).await, asked(&oauth, "/token") - before), ("FAILED".into(), 1), "{fault:?}");
+        assert!(
+            landed
+                .header("location")
+                .ends_with("&error=token_exchange_failed"),
+            "{fault:?}: {landed:?}"
+        );
+        assert_eq!(
+            (
+                status(&project, &id).await,
+                asked(&oauth, "/token") - before
+            ),
+            ("FAILED".into(), 1),
+            "{fault:?}"
+        );
     }
     assert_eq!(asked(&oauth, "/onward"), 0, "a code was sent on");
 }
@@ -102,12 +184,21 @@ async fn invalid_token_lifetime_is_ignored() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     for lifetime in ["-1", "0", "\"soon\"", "1e300", "null", "{}"] {
-        let body = format!("{{\"access_token\":\"at-given\",\"token_type\":\"Bearer\",\"expires_in\":{lifetime}}}");
+        let body = format!(
+            "{{\"access_token\":\"at-given\",\"token_type\":\"Bearer\",\"expires_in\":{lifetime}}}"
+        );
         let (id, back, _) = begun(&oauth, &project).await;
         oauth.issuer.fault(Fault::Says(body.leak()), 1);
         open(&project, &back).await;
-        let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-        assert_eq!((&read["status"], read["state"]["val"].get("expires_in")), (&"ACTIVE".into(), None), "{lifetime}");
+        let read = project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
+        assert_eq!(
+            (&read["status"], read["state"]["val"].get("expires_in")),
+            (&"ACTIVE".into(), None),
+            "{lifetime}"
+        );
     }
 }
 
@@ -122,7 +213,10 @@ async fn refresh_without_new_refresh_token_keeps_old() {
     oauth.execute(&project).await.data();
     assert_eq!(oauth.issuer.granted("refresh_token"), 1);
     let read = project.get("/connected_accounts").await.expect(200);
-    assert!(read["items"][0]["state"]["val"]["refresh_token"].is_string(), "{read:?}");
+    assert!(
+        read["items"][0]["state"]["val"]["refresh_token"].is_string(),
+        "{read:?}"
+    );
 }
 
 #[tokio::test]
@@ -132,7 +226,10 @@ async fn hostile_error_text_is_not_shown() {
     let oauth = Oauth::new(host, &project).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let state = back.split_once("state=").unwrap().1;
     let url = format!(
         "{}/api/v3/toolkits/auth/callback?error={}&state={state}",
@@ -140,7 +237,13 @@ async fn hostile_error_text_is_not_shown() {
         percent("<script>alert(1)</script>")
     );
     let landed = open(&project, &url).await;
-    assert_eq!(landed.header("location"), format!("{}/link/done?status=failed", host.url));
+    assert_eq!(
+        landed.header("location"),
+        format!("{}/link/done?status=failed", host.url)
+    );
     let page = open(&project, landed.header("location")).await;
-    assert!(!String::from_utf8_lossy(&page.bytes).contains("script"), "{page:?}");
+    assert!(
+        !String::from_utf8_lossy(&page.bytes).contains("script"),
+        "{page:?}"
+    );
 }

@@ -1,7 +1,9 @@
 //! Requests with an `Idempotency-Key` take effect at most once.
 
 use futures::future::join_all;
-use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use harness::{
+    Answer, Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -10,18 +12,44 @@ use crate::given;
 const NEW: &str = "/org/owner/project/new";
 
 async fn send(client: &Client, path: &str, body: &Value, key: &str) -> Answer {
-    client.send(Method::POST, path, Body::Json(body.clone()), &[("idempotency-key", key)]).await
+    client
+        .send(
+            Method::POST,
+            path,
+            Body::Json(body.clone()),
+            &[("idempotency-key", key)],
+        )
+        .await
 }
 
 /// Starts a server with a tool that fetches an address, and returns a function that builds its
 /// call.
 async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Value)) {
-    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    let host = Setup::new()
+        .with_application(&["api.example.com"], application)
+        .start()
+        .await;
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
+    host.as_project()
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
-    let call = move |url: &str| (path.clone(), json!({ "arguments": { "url": url }, "version": "latest" }));
+    let call = move |url: &str| {
+        (
+            path.clone(),
+            json!({ "arguments": { "url": url }, "version": "latest" }),
+        )
+    };
     (host, call)
 }
 
@@ -30,12 +58,27 @@ async fn repeated_creation_replays_the_response() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let body = given::account(&config, "ada", &harness::secret());
-    let first = send(&project, "/connected_accounts", &body, "one").await.expect(201);
-    let again = send(&project, "/connected_accounts", &body, "one").await.expect(201);
+    let first = send(&project, "/connected_accounts", &body, "one")
+        .await
+        .expect(201);
+    let again = send(&project, "/connected_accounts", &body, "one")
+        .await
+        .expect(201);
     assert_eq!(again.text, first.text);
-    assert_eq!((first.header("idempotency-replayed"), again.header("idempotency-replayed")), ("", "true"));
-    send(&project, "/connected_accounts", &body, "two").await.expect(201);
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 2);
+    assert_eq!(
+        (
+            first.header("idempotency-replayed"),
+            again.header("idempotency-replayed")
+        ),
+        ("", "true")
+    );
+    send(&project, "/connected_accounts", &body, "two")
+        .await
+        .expect(201);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        2
+    );
 }
 
 #[tokio::test]
@@ -48,23 +91,40 @@ async fn idempotency_key_is_bound_to_one_request() {
     let refused = send(&one, &tool, &call("b"), "k").await.expect(422);
     refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "Idempotency_KeyReused");
-    send(&one, "/auth_configs", &call("a"), "k").await.expect(422);
+    send(&one, "/auth_configs", &call("a"), "k")
+        .await
+        .expect(422);
     let elsewhere = send(&other, &tool, &call("a"), "k").await.expect(200);
     assert_ne!(elsewhere["log_id"], said["log_id"]);
     for bad in ["", "two words", &"x".repeat(256)] {
-        send(&one, &tool, &call("a"), bad).await.expect(400).assert_envelope();
+        send(&one, &tool, &call("a"), bad)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
     host.anonymous().post(&tool, &call("a")).await.expect(401);
-    assert_eq!(send(&host.anonymous(), &tool, &call("a"), "k").await.status, 401);
+    assert_eq!(
+        send(&host.anonymous(), &tool, &call("a"), "k").await.status,
+        401
+    );
 }
 
 #[tokio::test]
 async fn a_refused_request_leaves_its_key_free() {
     let host = Host::shared().await;
     let name = unique(8);
-    send(&host.as_org(), NEW, &json!({ "name": "no" }), &name).await.expect(400);
-    let made = send(&host.as_org(), NEW, &json!({ "name": name }), &name).await.expect(200);
-    assert_eq!(send(&host.as_org(), NEW, &json!({ "name": name }), &name).await.expect(200)["id"], made["id"]);
+    send(&host.as_org(), NEW, &json!({ "name": "no" }), &name)
+        .await
+        .expect(400);
+    let made = send(&host.as_org(), NEW, &json!({ "name": name }), &name)
+        .await
+        .expect(200);
+    assert_eq!(
+        send(&host.as_org(), NEW, &json!({ "name": name }), &name)
+            .await
+            .expect(200)["id"],
+        made["id"]
+    );
 }
 
 #[tokio::test]
@@ -76,13 +136,29 @@ async fn duplicates_that_come_at_once_run_once() {
     let project = host.as_project();
     let answers = join_all((0..8).map(|_| send(&project, &path, &body, &tag))).await;
     assert_eq!(application.seen(&tag).len(), 1);
-    let done: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
-    assert!(!done.is_empty() && done.iter().all(|answer| answer["log_id"] == done[0]["log_id"]), "{answers:#?}");
+    let done: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .collect();
+    assert!(
+        !done.is_empty()
+            && done
+                .iter()
+                .all(|answer| answer["log_id"] == done[0]["log_id"]),
+        "{answers:#?}"
+    );
     for other in answers.iter().filter(|answer| answer.status != 200) {
-        assert_eq!((other.status, &other["error"]["slug"]), (409, &"Idempotency_Unanswered".into()), "{other:#?}");
+        assert_eq!(
+            (other.status, &other["error"]["slug"]),
+            (409, &"Idempotency_Unanswered".into()),
+            "{other:#?}"
+        );
         assert!(!other.header("retry-after").is_empty());
     }
-    assert_eq!(send(&project, &path, &body, &tag).await.expect(200)["log_id"], done[0]["log_id"]);
+    assert_eq!(
+        send(&project, &path, &body, &tag).await.expect(200)["log_id"],
+        done[0]["log_id"]
+    );
 }
 
 #[tokio::test]
@@ -91,9 +167,17 @@ async fn response_is_replayed_after_a_kill() {
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
     let (path, body) = call(&format!("https://api.example.com/echo/{tag}"));
-    let first = send(&host.as_project(), &path, &body, &tag).await.expect(200);
+    let first = send(&host.as_project(), &path, &body, &tag)
+        .await
+        .expect(200);
     let again = host.kill().start().await;
-    assert_eq!(send(&again.as_project(), &path, &body, &tag).await.expect(200).text, first.text);
+    assert_eq!(
+        send(&again.as_project(), &path, &body, &tag)
+            .await
+            .expect(200)
+            .text,
+        first.text
+    );
     assert_eq!(application.seen(&tag).len(), 1);
 }
 
@@ -103,14 +187,18 @@ async fn killed_request_is_never_executed_again() {
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
     let (path, body) = call(&format!("https://api.example.com/hang/{tag}"));
-    let (project, reached) = (host.as_project(), || async { application.seen(&tag).len() == 1 });
+    let (project, reached) = (host.as_project(), || async {
+        application.seen(&tag).len() == 1
+    });
     tokio::select! {
         answer = send(&project, &path, &body, &tag) => panic!("nothing answers: {answer:#?}"),
         () = wait_until("the application is asked", reached) => {}
     }
     let again = host.kill().start().await;
     for _ in 0..3 {
-        let refused = send(&again.as_project(), &path, &body, &tag).await.expect(409);
+        let refused = send(&again.as_project(), &path, &body, &tag)
+            .await
+            .expect(409);
         refused.assert_envelope();
     }
     assert_eq!(application.seen(&tag).len(), 1);
@@ -122,7 +210,9 @@ async fn disconnected_client_can_fetch_the_response_later() {
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
     let (path, body) = call(&format!("https://api.example.com/slow/{tag}/300"));
-    let (project, reached) = (host.as_project(), || async { application.seen(&tag).len() == 1 });
+    let (project, reached) = (host.as_project(), || async {
+        application.seen(&tag).len() == 1
+    });
     tokio::select! {
         answer = send(&project, &path, &body, &tag) => panic!("it was too quick: {answer:#?}"),
         () = wait_until("the application is asked", reached) => {}
@@ -135,7 +225,13 @@ async fn disconnected_client_can_fetch_the_response_later() {
 #[tokio::test]
 async fn tool_results_follow_the_log_setting() {
     let project = Host::shared().await.new_project().await;
-    project.patch("/org/project/config", &json!({ "log_visibility_setting": "dont_store_data" })).await.expect(200);
+    project
+        .patch(
+            "/org/project/config",
+            &json!({ "log_visibility_setting": "dont_store_data" }),
+        )
+        .await
+        .expect(200);
     let tool = format!("/tools/execute/{}", given::shared_echo().await);
     let call = json!({ "arguments": { "word": "quiet" }, "version": "latest" });
     send(&project, &tool, &call, "k").await.expect(200);
@@ -150,6 +246,14 @@ async fn stored_response_is_encrypted() {
     let made = send(&host.as_org(), NEW, &body, "k").await.expect(200);
     let key = made["api_key"].as_str().unwrap().to_owned();
     let (setup, _) = host.terminate().await;
-    let found = std::process::Command::new("grep").args(["-r", "-a", "-l", &key]).arg(setup.data()).output().unwrap();
-    assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
+    let found = std::process::Command::new("grep")
+        .args(["-r", "-a", "-l", &key])
+        .arg(setup.data())
+        .output()
+        .unwrap();
+    assert!(
+        found.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&found.stdout)
+    );
 }

@@ -23,11 +23,24 @@ impl Possessions {
     async fn of_a_new_project(host: &Host) -> Self {
         let client = host.new_project().await;
         let config = given::auth_config(&client).await;
-        let made =
-            client.post("/connected_accounts", &given::account(&config, "amy", &harness::secret())).await.expect(201);
-        let ran = client.execute(given::shared_echo().await, json!({ "word": "private" })).await.expect(200);
+        let made = client
+            .post(
+                "/connected_accounts",
+                &given::account(&config, "amy", &harness::secret()),
+            )
+            .await
+            .expect(201);
+        let ran = client
+            .execute(given::shared_echo().await, json!({ "word": "private" }))
+            .await
+            .expect(200);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let ids = [("ac", config), ("ca", text(&made["id"])), ("log", text(&ran["log_id"]))].into();
+        let ids = [
+            ("ac", config),
+            ("ca", text(&made["id"])),
+            ("log", text(&ran["log_id"])),
+        ]
+        .into();
         Self { client, ids }
     }
 
@@ -37,9 +50,21 @@ impl Possessions {
         for path in ["/auth_configs?show_disabled=true", "/connected_accounts"] {
             state.push(self.client.get(path).await.expect(200).text);
         }
-        state.push(self.client.post("/logs/tool_execution", &json!({})).await.expect(200).text);
+        state.push(
+            self.client
+                .post("/logs/tool_execution", &json!({}))
+                .await
+                .expect(200)
+                .text,
+        );
         for (kind, id) in &self.ids {
-            state.push(self.client.get(&place(kind).replace("{}", id)).await.expect(200).text);
+            state.push(
+                self.client
+                    .get(&place(kind).replace("{}", id))
+                    .await
+                    .expect(200)
+                    .text,
+            );
         }
         state
     }
@@ -55,8 +80,13 @@ fn place(kind: &str) -> &'static str {
 
 /// Returns the kinds of id that operations of a project take in their paths.
 fn kinds() -> BTreeSet<&'static str> {
-    let of_projects = OPERATIONS.iter().filter(|operation| operation.key() == Key::Project);
-    of_projects.flat_map(|operation| operation.unknown()).filter_map(|(_, unknown)| kind(unknown)).collect()
+    let of_projects = OPERATIONS
+        .iter()
+        .filter(|operation| operation.key() == Key::Project);
+    of_projects
+        .flat_map(|operation| operation.unknown())
+        .filter_map(|(_, unknown)| kind(unknown))
+        .collect()
 }
 
 /// Returns the kind of an id; none for another parameter.
@@ -66,33 +96,68 @@ fn kind(unknown: &'static str) -> Option<&'static str> {
 
 /// Sends a request such that two responses can be compared byte by byte.
 async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answer {
-    let body = if body.is_null() { Body::None } else { Body::Json(body.clone()) };
-    client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[("x-request-id", REQUEST)]).await
+    let body = if body.is_null() {
+        Body::None
+    } else {
+        Body::Json(body.clone())
+    };
+    client
+        .send(
+            Method::from_bytes(method.as_bytes()).unwrap(),
+            path,
+            body,
+            &[("x-request-id", REQUEST)],
+        )
+        .await
 }
 
 /// Returns every position at which an id of a project can occur: method, path, body.
 fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     let mut places = Vec::new();
-    for operation in OPERATIONS.iter().filter(|operation| operation.key() == Key::Project) {
+    for operation in OPERATIONS
+        .iter()
+        .filter(|operation| operation.key() == Key::Project)
+    {
         let unknown = operation.unknown();
-        if !unknown.iter().any(|(_, unknown)| kind(unknown) == Some(wanted)) {
+        if !unknown
+            .iter()
+            .any(|(_, unknown)| kind(unknown) == Some(wanted))
+        {
             continue;
         }
-        let with_id = |(name, unknown)| (name, if kind(unknown) == Some(wanted) { "ID" } else { unknown });
+        let with_id = |(name, unknown)| {
+            (
+                name,
+                if kind(unknown) == Some(wanted) {
+                    "ID"
+                } else {
+                    unknown
+                },
+            )
+        };
         let values: Vec<_> = unknown.into_iter().map(with_id).collect();
-        let body = if let Body::Json(body) = operation.body(false) { body } else { Value::Null };
+        let body = if let Body::Json(body) = operation.body(false) {
+            body
+        } else {
+            Value::Null
+        };
         places.push((operation.method.as_str(), operation.filled(&values), body));
     }
     match wanted {
         "ac" => {
-            places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", &harness::secret())));
+            places.push((
+                "POST",
+                "/connected_accounts".into(),
+                given::account("ID", "eve", &harness::secret()),
+            ));
             let link = json!({ "auth_config_id": "ID", "user_id": "eve" });
             places.push(("POST", "/connected_accounts/link".into(), link));
         }
         "ca" => {
             let call = json!({ "arguments": {}, "version": "latest", "connected_account_id": "ID", "user_id": "amy" });
             places.push(("POST", "/tools/execute/TOOL".into(), call));
-            let proxied = json!({ "endpoint": "/x", "method": "GET", "connected_account_id": "ID" });
+            let proxied =
+                json!({ "endpoint": "/x", "method": "GET", "connected_account_id": "ID" });
             places.push(("POST", "/tools/execute/proxy".into(), proxied));
         }
         _ => {}
@@ -109,33 +174,59 @@ async fn foreign_id_looks_like_an_unknown_id() {
     let tool = guest::tool(given::keyed().await);
     let mut probes = 0;
     let known = victim.ids.keys().copied().collect::<BTreeSet<_>>();
-    assert!(kinds().is_subset(&known), "give the victim one of each of {:?}", kinds().difference(&known));
+    assert!(
+        kinds().is_subset(&known),
+        "give the victim one of each of {:?}",
+        kinds().difference(&known)
+    );
     for (kind, foreign) in &victim.ids {
         let unknown = format!("{kind}_{}", "A".repeat(12));
         for (method, path, body) in places(kind) {
             let answer = |id: &str| {
                 let path = path.replace("ID", id).replace("TOOL", &tool);
-                let body =
-                    serde_json::from_str::<Value>(&body.to_string().replace("\"ID\"", &format!("\"{id}\""))).unwrap();
+                let body = serde_json::from_str::<Value>(
+                    &body.to_string().replace("\"ID\"", &format!("\"{id}\"")),
+                )
+                .unwrap();
                 let attacker = attacker.clone();
                 async move { probe(&attacker, method, &path, &body).await }
             };
             let (of_foreign, of_unknown) = (answer(foreign).await, answer(&unknown).await);
             assert_eq!(of_unknown.status, 404, "{method} {path}: {of_unknown:#?}");
             assert_eq!(of_foreign.status, 404, "{method} {path}: {of_foreign:#?}");
-            assert_eq!(of_foreign.text.replace(foreign.as_str(), &unknown), of_unknown.text, "{method} {path}");
-            let names = |answer: &Answer| answer.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(
+                of_foreign.text.replace(foreign.as_str(), &unknown),
+                of_unknown.text,
+                "{method} {path}"
+            );
+            let names = |answer: &Answer| {
+                answer
+                    .headers
+                    .keys()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+            };
             assert_eq!(names(&of_foreign), names(&of_unknown), "{method} {path}");
             probes += 2;
             for spoilt in spoilt(foreign) {
                 let answer = answer(&spoilt).await;
-                assert!([400, 404].contains(&answer.status), "{method} {path} {spoilt}: {answer:#?}");
-                assert!(!answer.text.contains("private") && !answer.text.contains("k-01"), "{answer:#?}");
+                assert!(
+                    [400, 404].contains(&answer.status),
+                    "{method} {path} {spoilt}: {answer:#?}"
+                );
+                assert!(
+                    !answer.text.contains("private") && !answer.text.contains("k-01"),
+                    "{answer:#?}"
+                );
                 probes += 1;
             }
         }
     }
-    assert_eq!(victim.state().await, before, "the victim's things have changed");
+    assert_eq!(
+        victim.state().await,
+        before,
+        "the victim's things have changed"
+    );
     assert!(probes >= 60, "only {probes} probes");
 }
 
@@ -156,11 +247,24 @@ fn spoilt(id: &str) -> Vec<String> {
 #[tokio::test]
 async fn project_is_found_by_exact_id_only() {
     let host = Host::shared().await;
-    for spelling in ["proj_AAAAAAAAAAAA", "pr_AAAAAAAAAAAA", "AAAAAAAAAAAA", "%2e%2e"] {
+    for spelling in [
+        "proj_AAAAAAAAAAAA",
+        "pr_AAAAAAAAAAAA",
+        "AAAAAAAAAAAA",
+        "%2e%2e",
+    ] {
         for (method, tail) in [("GET", ""), ("DELETE", ""), ("POST", "/regenerate_api_key")] {
-            let answer =
-                probe(&host.as_org(), method, &format!("/org/owner/project/{spelling}{tail}"), &Value::Null).await;
-            assert!([400, 404].contains(&answer.status), "{method} {spelling}: {answer:#?}");
+            let answer = probe(
+                &host.as_org(),
+                method,
+                &format!("/org/owner/project/{spelling}{tail}"),
+                &Value::Null,
+            )
+            .await;
+            assert!(
+                [400, 404].contains(&answer.status),
+                "{method} {spelling}: {answer:#?}"
+            );
         }
     }
 }
@@ -180,10 +284,24 @@ async fn foreign_ids_in_filters_find_nothing() {
         "/auth_configs?search=mine".to_owned(),
     ] {
         let page = attacker.get(&path).await.expect(200);
-        assert_eq!((&page["items"], &page["total_items"]), (&json!([]), &0.into()), "{path}");
+        assert_eq!(
+            (&page["items"], &page["total_items"]),
+            (&json!([]), &0.into()),
+            "{path}"
+        );
     }
-    for (field, value) in [("log_id", log), ("connected_account_id", account), ("auth_config_id", config)] {
+    for (field, value) in [
+        ("log_id", log),
+        ("connected_account_id", account),
+        ("auth_config_id", config),
+    ] {
         let filters = json!({ "filters": [{ "field": field, "operator": "==", "value": value }] });
-        assert_eq!(attacker.post("/logs/tool_execution", &filters).await.expect(200)["logs"], json!([]));
+        assert_eq!(
+            attacker
+                .post("/logs/tool_execution", &filters)
+                .await
+                .expect(200)["logs"],
+            json!([])
+        );
     }
 }

@@ -46,10 +46,19 @@ struct Watched {
 impl Watched {
     /// Starts `count` idle servers that keep one page of the log.
     async fn start(count: usize) -> Self {
-        let setup = Setup::embedded().on(Postgres::shared().database(None)).with("logs.keep_count", "1");
-        let mut watched = Self { hosts: Vec::new(), setup };
+        let setup = Setup::embedded()
+            .on(Postgres::shared().database(None))
+            .with("logs.keep_count", "1");
+        let mut watched = Self {
+            hosts: Vec::new(),
+            setup,
+        };
         for number in 1..=count {
-            let own = if number == 1 { watched.setup.clone() } else { watched.setup.another() };
+            let own = if number == 1 {
+                watched.setup.clone()
+            } else {
+                watched.setup.another()
+            };
             let (url, user) = watched.database().url_of_someone();
             let host = own.with("store", url).start().await;
             watched.hosts.push((user, host));
@@ -58,7 +67,10 @@ impl Watched {
                 "select count(*) from leases join fences using (id) where id = 'log_retention' \
                  and fences.revision = {number} and leases.body->>'until' = leases.body->>'ran'"
             );
-            wait_until("it has done the job once", || async { watched.count(&done) == 1 }).await;
+            wait_until("it has done the job once", || async {
+                watched.count(&done) == 1
+            })
+            .await;
         }
         watched.database().say(WATCH);
         watched
@@ -81,7 +93,8 @@ impl Watched {
     }
 
     async fn wait_until_done(&self) {
-        let done = "select count(*) from leases where id = 'log_retention' and (body->>'ran')::bigint > 0";
+        let done =
+            "select count(*) from leases where id = 'log_retention' and (body->>'ran')::bigint > 0";
         wait_until("the job is done", || async { self.count(done) == 1 }).await;
     }
 
@@ -93,31 +106,50 @@ impl Watched {
     /// that server and the others.
     async fn amid_work(mut self) -> (Host, Self) {
         let first = &self.hosts[0].1;
-        first.publish(Guest::echo().component(), &guest::manifest("logged")).await;
+        first
+            .publish(Guest::echo().component(), &guest::manifest("logged"))
+            .await;
         for _ in 0..PAGES {
-            first.as_project().execute(&guest::tool("logged"), json!({})).await.data();
+            first
+                .as_project()
+                .execute(&guest::tool("logged"), json!({}))
+                .await
+                .data();
         }
         assert_eq!(self.pages(), PAGES);
         self.make_due();
         let begun = "select count(*) from notes where what = 'erased'";
         wait_until("somebody has begun", || async { self.count(begun) > 0 }).await;
-        let holder = &self.database().say("select who from notes where what = 'taken'")[0];
-        let place = self.hosts.iter().position(|(user, _)| user == holder).unwrap();
+        let holder = &self
+            .database()
+            .say("select who from notes where what = 'taken'")[0];
+        let place = self
+            .hosts
+            .iter()
+            .position(|(user, _)| user == holder)
+            .unwrap();
         let (_, holder) = self.hosts.remove(place);
         (holder, self)
     }
 
     /// Returns the users that took the lease, in order.
     fn holders(&self) -> Vec<String> {
-        self.database().say("select who from notes where what = 'taken' order by number")
+        self.database()
+            .say("select who from notes where what = 'taken' order by number")
     }
 
     /// Asserts that no page was erased twice, and none by a server without the lease.
     fn assert_fenced(&self) {
-        let [taken, erased] = ["taken", "erased"]
-            .map(|what| self.database().say(&format!("select who, epoch from notes where what = '{what}'")));
+        let [taken, erased] = ["taken", "erased"].map(|what| {
+            self.database().say(&format!(
+                "select who, epoch from notes where what = '{what}'"
+            ))
+        });
         let leases: BTreeSet<_> = taken.into_iter().collect();
-        assert!(erased.iter().all(|by| leases.contains(by)), "{leases:?} {erased:?}");
+        assert!(
+            erased.iter().all(|by| leases.contains(by)),
+            "{leases:?} {erased:?}"
+        );
         assert_eq!(erased.len(), PAGES - self.pages());
     }
 }
@@ -128,9 +160,15 @@ async fn killed_servers_job_is_taken_over() {
     holder.kill();
     assert!(rest.pages() > 1, "it was killed too late");
     rest.database().say("update pace set seconds = 0");
-    wait_for(TAKEN_OVER, "another server has done the work", || async { rest.pages() == 1 }).await;
+    wait_for(TAKEN_OVER, "another server has done the work", || async {
+        rest.pages() == 1
+    })
+    .await;
     let holders = rest.holders();
-    assert!(holders.len() == 2 && holders[1] == rest.hosts[0].0, "{holders:?}");
+    assert!(
+        holders.len() == 2 && holders[1] == rest.hosts[0].0,
+        "{holders:?}"
+    );
     rest.assert_fenced();
 }
 
@@ -139,17 +177,31 @@ async fn frozen_server_cannot_write_after_lease_loss() {
     let (holder, rest) = Watched::start(2).await.amid_work().await;
     holder.signal("STOP");
     assert!(rest.pages() > 1, "it was frozen too late");
-    wait_for(TAKEN_OVER, "another server takes the lease", || async { rest.holders().len() == 2 }).await;
+    wait_for(TAKEN_OVER, "another server takes the lease", || async {
+        rest.holders().len() == 2
+    })
+    .await;
     holder.signal("CONT");
     // The interrupted step does not complete, whichever it was.
-    let told = ["another server may go on with the job", "a job could not be done"];
+    let told = [
+        "another server may go on with the job",
+        "a job could not be done",
+    ];
     let lost = || async { told.iter().any(|told| holder.output().contains(told)) };
     wait_until("the woken server knows that it has lost the lease", lost).await;
     rest.wait_until_done().await;
     assert_eq!(rest.pages(), 1);
     rest.assert_fenced();
-    let logs = holder.as_project().post("/logs/tool_execution", &json!({})).await.expect(200);
-    assert_eq!(logs["logs"].as_array().unwrap().len(), 1, "it goes on with what the other has left: {logs:#?}");
+    let logs = holder
+        .as_project()
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        logs["logs"].as_array().unwrap().len(),
+        1,
+        "it goes on with what the other has left: {logs:#?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,10 @@ const INFO: &str = "/auth/session/info";
 /// Creates a project and returns its client and the path of its keys.
 async fn project(host: &Host) -> (Client, String) {
     let project = host.new_project().await;
-    let id = project.get(INFO).await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.get(INFO).await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     (project, format!("/org/owner/project/{id}/api_keys"))
 }
 
@@ -22,7 +25,10 @@ async fn key(host: &Host, keys: &str, body: Value) -> (Client, Answer) {
 }
 
 fn may(pairs: &[(&str, &str)]) -> Value {
-    let pairs: Vec<_> = pairs.iter().map(|(preset, access)| json!({ "preset": preset, "access": access })).collect();
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(preset, access)| json!({ "preset": preset, "access": access }))
+        .collect();
     json!({ "name": unique(4), "permissions": pairs })
 }
 
@@ -31,28 +37,52 @@ async fn project_keys_are_revoked_independently() {
     let host = Host::shared().await;
     let (first, keys) = project(host).await;
     let (second, made) = key(host, &keys, json!({ "name": "ci" })).await;
-    let of = async |client: &Client| client.get(INFO).await.expect(200)["project"]["nano_id"].clone();
+    let of =
+        async |client: &Client| client.get(INFO).await.expect(200)["project"]["nano_id"].clone();
     assert_eq!(of(&first).await, of(&second).await);
     assert_eq!(second.get(INFO).await.expect(200)["api_key"]["name"], "ci");
     let listed = host.as_org().get(&keys).await.expect(200);
-    let names: Vec<_> = listed["items"].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["default", "ci"]);
-    host.as_org().delete(&format!("{keys}/{}", made["id"].as_str().unwrap())).await.expect(200);
+    host.as_org()
+        .delete(&format!("{keys}/{}", made["id"].as_str().unwrap()))
+        .await
+        .expect(200);
     second.get(INFO).await.expect(401).assert_envelope();
     first.get(INFO).await.expect(200);
-    host.as_org().delete(&format!("{keys}/{}", made["id"].as_str().unwrap())).await.expect(404).assert_envelope();
+    host.as_org()
+        .delete(&format!("{keys}/{}", made["id"].as_str().unwrap()))
+        .await
+        .expect(404)
+        .assert_envelope();
 }
 
 #[tokio::test]
 async fn key_cannot_be_revoked_through_another_project() {
     let host = Host::shared().await;
     let ((victim, keys), (_, others)) = (project(host).await, project(host).await);
-    let id = host.as_org().get(&keys).await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
-    host.as_org().delete(&format!("{others}/{id}")).await.expect(404).assert_envelope();
+    let id = host.as_org().get(&keys).await.expect(200)["items"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    host.as_org()
+        .delete(&format!("{others}/{id}"))
+        .await
+        .expect(404)
+        .assert_envelope();
     victim.get(INFO).await.expect(200);
     for path in ["/org/owner/project/proj_AAAAAAAAAAAA/api_keys"] {
         host.as_org().get(path).await.expect(404).assert_envelope();
-        host.as_org().post(path, &json!({ "name": "x" })).await.expect(404).assert_envelope();
+        host.as_org()
+            .post(path, &json!({ "name": "x" }))
+            .await
+            .expect(404)
+            .assert_envelope();
     }
 }
 
@@ -62,10 +92,16 @@ async fn list_shows_last_use_of_a_key() {
     let (_, keys) = project(host).await;
     let (client, made) = key(host, &keys, json!({ "name": "idle" })).await;
     assert_eq!(made["last_used_at"], Value::Null);
-    let idle = async || host.as_org().get(&keys).await.expect(200)["items"][1]["last_used_at"].clone();
+    let idle =
+        async || host.as_org().get(&keys).await.expect(200)["items"][1]["last_used_at"].clone();
     assert_eq!(idle().await, Value::Null);
     client.get(INFO).await.expect(200);
-    assert!(idle().await.as_str().is_some_and(|time| time.ends_with('Z')));
+    assert!(
+        idle()
+            .await
+            .as_str()
+            .is_some_and(|time| time.ends_with('Z'))
+    );
 }
 
 #[tokio::test]
@@ -79,18 +115,40 @@ async fn names_restrictions_and_number_of_keys_are_checked() {
         json!({ "name": "x", "permissions": [{ "preset": "tools", "access": "all" }] }),
         json!({ "name": "x", "allowed_ips": ["somewhere"] }),
     ] {
-        host.as_org().post(&keys, &bad).await.expect(400).assert_envelope();
+        host.as_org()
+            .post(&keys, &bad)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
     for _ in 1..100 {
-        host.as_org().post(&keys, &json!({ "name": "one of many" })).await.expect(201);
+        host.as_org()
+            .post(&keys, &json!({ "name": "one of many" }))
+            .await
+            .expect(201);
     }
-    host.as_org().post(&keys, &json!({ "name": "one too many" })).await.expect(400).assert_envelope();
+    host.as_org()
+        .post(&keys, &json!({ "name": "one too many" }))
+        .await
+        .expect(400)
+        .assert_envelope();
 }
 
 /// Returns true if the permission check lets a request pass.
 async fn passes(client: &Client, method: &str, path: &str) -> bool {
-    let body = if method == "GET" { Body::None } else { Body::Json(json!({})) };
-    let answer = client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[]).await;
+    let body = if method == "GET" {
+        Body::None
+    } else {
+        Body::Json(json!({}))
+    };
+    let answer = client
+        .send(
+            Method::from_bytes(method.as_bytes()).unwrap(),
+            path,
+            body,
+            &[],
+        )
+        .await;
     if answer.status == 403 {
         answer.assert_envelope();
         assert_eq!(answer["error"]["slug"], "HTTP_Forbidden", "{answer:#?}");
@@ -118,16 +176,40 @@ async fn restricted_key_reaches_only_its_areas() {
     for (may_do, reached) in [
         (may(&[]), vec![]),
         (may(&[("auth_configs", "read")]), vec![0]),
-        (may(&[("auth_configs", "write"), ("connected_accounts", "read_write")]), vec![1, 2, 3]),
-        (may(&[("tools", "read"), ("toolkits", "read"), ("tool_execution", "none")]), vec![4, 5]),
+        (
+            may(&[
+                ("auth_configs", "write"),
+                ("connected_accounts", "read_write"),
+            ]),
+            vec![1, 2, 3],
+        ),
+        (
+            may(&[
+                ("tools", "read"),
+                ("toolkits", "read"),
+                ("tool_execution", "none"),
+            ]),
+            vec![4, 5],
+        ),
         (may(&[("tool_execution", "write")]), vec![6]),
-        (may(&[("observability", "read"), ("session_management", "read_write"), ("legacy_mcp", "read")]), vec![7]),
+        (
+            may(&[
+                ("observability", "read"),
+                ("session_management", "read_write"),
+                ("legacy_mcp", "read"),
+            ]),
+            vec![7],
+        ),
     ] {
         let (restricted, _) = key(host, &keys, may_do.clone()).await;
         restricted.get(INFO).await.expect(200);
         for (place, (method, path)) in requests.into_iter().enumerate() {
             let expected = reached.contains(&place);
-            assert_eq!(passes(&restricted, method, path).await, expected, "{may_do}: {method} {path}");
+            assert_eq!(
+                passes(&restricted, method, path).await,
+                expected,
+                "{may_do}: {method} {path}"
+            );
             assert!(passes(&unrestricted, method, path).await, "{method} {path}");
         }
     }
@@ -141,11 +223,19 @@ async fn initial_key_permissions_survive_a_restart() {
         "should_create_api_key": true,
         "api_key_permissions": [{ "preset": "toolkits", "access": "read" }],
     });
-    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let made = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
     let key = made["api_key"].as_str().unwrap();
     for host in [&host.kill().start().await] {
         host.with_key(key).get("/toolkits").await.expect(200);
-        host.with_key(key).get("/tools").await.expect(403).assert_envelope();
+        host.with_key(key)
+            .get("/tools")
+            .await
+            .expect(403)
+            .assert_envelope();
     }
 }
 
@@ -153,9 +243,19 @@ async fn initial_key_permissions_survive_a_restart() {
 async fn key_is_refused_from_a_disallowed_address() {
     let host = Host::shared().await;
     let (_, keys) = project(host).await;
-    let (away, _) = key(host, &keys, json!({ "name": "away", "allowed_ips": ["192.0.2.0/24"] })).await;
+    let (away, _) = key(
+        host,
+        &keys,
+        json!({ "name": "away", "allowed_ips": ["192.0.2.0/24"] }),
+    )
+    .await;
     away.get(INFO).await.expect(403).assert_envelope();
-    let (here, _) = key(host, &keys, json!({ "name": "here", "allowed_ips": ["192.0.2.1", "127.0.0.0/8"] })).await;
+    let (here, _) = key(
+        host,
+        &keys,
+        json!({ "name": "here", "allowed_ips": ["192.0.2.1", "127.0.0.0/8"] }),
+    )
+    .await;
     here.get(INFO).await.expect(200);
 }
 
@@ -165,26 +265,51 @@ async fn leaked_key_can_be_revoked_without_disclosure() {
     let (found, _) = project(host).await;
     let (untouched, _) = project(host).await;
     let nobody = host.anonymous();
-    let given = json!({ "api_keys": [found.key(), "ak_0123456789abcdefghijklmnopqrstuv", "not a key"] });
+    let given =
+        json!({ "api_keys": [found.key(), "ak_0123456789abcdefghijklmnopqrstuv", "not a key"] });
     let answer = nobody.post("/api_key_revocation", &given).await.expect(200);
     assert_eq!(answer.json, json!({ "received": true }));
-    let unknown = nobody.post("/api_key_revocation", &json!({ "api_keys": ["nothing"] })).await.expect(200);
+    let unknown = nobody
+        .post("/api_key_revocation", &json!({ "api_keys": ["nothing"] }))
+        .await
+        .expect(200);
     assert_eq!(unknown.json, answer.json);
     found.get(INFO).await.expect(401);
     untouched.get(INFO).await.expect(200);
-    for bad in [json!({ "api_keys": [] }), json!({ "api_keys": vec!["x"; 101] }), json!({})] {
-        nobody.post("/api_key_revocation", &bad).await.expect(400).assert_envelope();
+    for bad in [
+        json!({ "api_keys": [] }),
+        json!({ "api_keys": vec!["x"; 101] }),
+        json!({}),
+    ] {
+        nobody
+            .post("/api_key_revocation", &bad)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
 }
 
 #[tokio::test]
 async fn start_replaces_a_revoked_organization_key() {
     let host = Setup::new().start().await;
-    host.anonymous().post("/api_key_revocation", &json!({ "api_keys": [host.org_key] })).await.expect(200);
-    host.as_org().get("/org/owner/project/list").await.expect(401);
+    host.anonymous()
+        .post(
+            "/api_key_revocation",
+            &json!({ "api_keys": [host.org_key] }),
+        )
+        .await
+        .expect(200);
+    host.as_org()
+        .get("/org/owner/project/list")
+        .await
+        .expect(401);
     let (before, again) = (host.org_key.clone(), host.kill().start().await);
     assert_ne!(again.org_key, before);
-    again.as_org().get("/org/owner/project/list").await.expect(200);
+    again
+        .as_org()
+        .get("/org/owner/project/list")
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -195,22 +320,49 @@ async fn commands_manage_keys_and_members() {
         assert_eq!(done.code, Some(0), "{done:#?}");
         done.stdout
     };
-    let made = run(&["keys", "add", "demo", "dashboard", "--allow", "toolkits=read", "--from", "127.0.0.0/8"]);
+    let made = run(&[
+        "keys",
+        "add",
+        "demo",
+        "dashboard",
+        "--allow",
+        "toolkits=read",
+        "--from",
+        "127.0.0.0/8",
+    ]);
     let dashboard = host.with_key(made.trim());
     dashboard.get("/toolkits").await.expect(200);
     dashboard.get("/tools").await.expect(403);
     let listed = run(&["keys", "list", "demo"]);
-    let line = listed.lines().find(|line| line.contains("dashboard")).unwrap();
-    assert!(line.contains("restricted") && line.contains("used 20") && !listed.contains(made.trim()), "{listed}");
-    run(&["keys", "revoke", "demo", line.split_whitespace().next().unwrap()]);
+    let line = listed
+        .lines()
+        .find(|line| line.contains("dashboard"))
+        .unwrap();
+    assert!(
+        line.contains("restricted") && line.contains("used 20") && !listed.contains(made.trim()),
+        "{listed}"
+    );
+    run(&[
+        "keys",
+        "revoke",
+        "demo",
+        line.split_whitespace().next().unwrap(),
+    ]);
     dashboard.get("/toolkits").await.expect(401);
 
-    let ada = host.with_user_key(run(&["members", "add", "ada@example.com", "--project", "demo"]).trim());
-    assert_eq!(ada.get(INFO).await.expect(200)["org_member"]["role"], "viewer");
+    let ada =
+        host.with_user_key(run(&["members", "add", "ada@example.com", "--project", "demo"]).trim());
+    assert_eq!(
+        ada.get(INFO).await.expect(200)["org_member"]["role"],
+        "viewer"
+    );
     assert!(run(&["members", "list"]).contains("ada@example.com"));
     run(&["members", "remove", "ada@example.com"]);
     ada.get(INFO).await.expect(401);
 
     let refused = host.setup().command(&["keys", "add", "nowhere", "x"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("no project `nowhere`"), "{refused:#?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("no project `nowhere`"),
+        "{refused:#?}"
+    );
 }

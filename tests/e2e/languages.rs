@@ -82,12 +82,21 @@ fn build(language: &str, slug: &str) -> PathBuf {
     if language == "js" {
         let file = folder.join("tools.js");
         let text = fs::read_to_string(&file).unwrap();
-        let text = text.replace("{ client,", "{ client, http,").replace("  tools: {\n", &format!("  tools: {{{JS}"));
-        fs::write(file, text.replace("egress:", "limits: { cpuMs: 500 },\n  egress:")).unwrap();
+        let text = text
+            .replace("{ client,", "{ client, http,")
+            .replace("  tools: {\n", &format!("  tools: {{{JS}"));
+        fs::write(
+            file,
+            text.replace("egress:", "limits: { cpuMs: 500 },\n  egress:"),
+        )
+        .unwrap();
     } else {
         let file = folder.join("tools.py");
         let text = fs::read_to_string(&file).unwrap();
-        let text = text.replace("import Annotated\n", "import Annotated, Any\nimport random, time, uuid\n");
+        let text = text.replace(
+            "import Annotated\n",
+            "import Annotated, Any\nimport random, time, uuid\n",
+        );
         let text = text
             .replace("import Client,", "import Client, http,")
             .replace("egress=", "limits={\"cpu_ms\": 500},\n    egress=");
@@ -101,20 +110,35 @@ async fn published(language: &str) -> (Client, String) {
     let slug = format!("{language}{}", unique(4));
     let file = build(language, &slug);
     let host = Host::shared().await;
-    let arguments = ["publish", file.to_str().unwrap(), "--url", &host.url, "--org-key", &host.org_key];
+    let arguments = [
+        "publish",
+        file.to_str().unwrap(),
+        "--url",
+        &host.url,
+        "--org-key",
+        &host.org_key,
+    ];
     assert!(toolkit(Path::new("."), &arguments).contains("published"));
     fs::remove_dir_all(file.ancestors().nth(3).unwrap()).unwrap();
     (host.as_project(), slug.to_uppercase())
 }
 
-#[expect(clippy::disallowed_methods, reason = "what the guest tells is compared with this machine's time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what the guest tells is compared with this machine's time"
+)]
 async fn works_like_any_other(language: &str) {
     let (project, slug) = published(language).await;
-    let call = async |tool: &str, arguments: Value| project.execute(&format!("{slug}_{tool}"), arguments).await;
+    let call = async |tool: &str, arguments: Value| {
+        project.execute(&format!("{slug}_{tool}"), arguments).await
+    };
 
     let greeting = call("GREET", json!({ "name": "Grüße 🙂" })).await.data();
     assert_eq!(greeting, json!({ "text": "Hello, Grüße 🙂!" }));
-    assert_eq!(call("GREET", json!({ "name": " " })).await.failure(), "invalid_input");
+    assert_eq!(
+        call("GREET", json!({ "name": " " })).await.failure(),
+        "invalid_input"
+    );
     call("GREET", json!({ "nam": "Ada" })).await.expect(400);
 
     let tag = unique(8);
@@ -123,20 +147,38 @@ async fn works_like_any_other(language: &str) {
     assert_eq!(Host::application().seen(&tag).len(), 1);
     assert_eq!(call("REFUSED", json!({})).await.failure(), "denied");
 
-    let (one, other) = (call("CHANCE", json!({})).await.data(), call("CHANCE", json!({})).await.data());
+    let (one, other) = (
+        call("CHANCE", json!({})).await.data(),
+        call("CHANCE", json!({})).await.data(),
+    );
     for index in 0..2 {
-        assert_ne!(one["numbers"][index], other["numbers"][index], "{one} {other}");
+        assert_ne!(
+            one["numbers"][index], other["numbers"][index],
+            "{one} {other}"
+        );
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
-    assert!(now.abs_diff(other["now"].as_u64().unwrap()) < 60_000, "{other}");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis() as u64;
+    assert!(
+        now.abs_diff(other["now"].as_u64().unwrap()) < 60_000,
+        "{other}"
+    );
     assert_eq!(other["zone"], 0);
 
     let broken = call("BOOM", json!({})).await;
     assert_eq!(broken.failure(), "internal");
-    assert!(broken["data"]["message"].as_str().unwrap().contains("one"), "{broken:?}");
+    assert!(
+        broken["data"]["message"].as_str().unwrap().contains("one"),
+        "{broken:?}"
+    );
     assert_eq!(call("SPIN", json!({})).await.failure(), "tool_cpu_limit");
     assert_eq!(call("HOG", json!({})).await.failure(), "tool_memory_limit");
-    assert_eq!(call("GREET", json!({ "name": "Ada" })).await.data(), json!({ "text": "Hello, Ada!" }));
+    assert_eq!(
+        call("GREET", json!({ "name": "Ada" })).await.data(),
+        json!({ "text": "Hello, Ada!" })
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Results that exceed the size of a response: stored as files of the project, behind links that
 //! expire.
 
-use harness::{Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique};
+use harness::{
+    Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,12 +15,15 @@ const INLINE: usize = 4 << 20;
 /// returns the toolkit's slug.
 async fn talker(host: &Host) -> String {
     let slug = given::slug();
-    host.publish(Guest::filler().component(), &guest::manifest(&slug)).await;
+    host.publish(Guest::filler().component(), &guest::manifest(&slug))
+        .await;
     slug
 }
 
 async fn say(project: &Client, slug: &str, bytes: usize) -> Answer {
-    project.execute(&guest::tool(slug), json!({ "n": bytes })).await
+    project
+        .execute(&guest::tool(slug), json!({ "n": bytes }))
+        .await
 }
 
 fn said(bytes: usize) -> String {
@@ -28,7 +33,9 @@ fn said(bytes: usize) -> String {
 /// Returns the file that replaces a result, and the content behind its link.
 async fn fetched(project: &Client, data: &Value) -> (Value, Exchanged) {
     let file = data["result_file"].clone();
-    let got = project.exchange(Method::GET, file["s3url"].as_str().unwrap(), &[], vec![]).await;
+    let got = project
+        .exchange(Method::GET, file["s3url"].as_str().unwrap(), &[], vec![])
+        .await;
     assert_eq!(got.status, 200);
     (file, got)
 }
@@ -36,30 +43,69 @@ async fn fetched(project: &Client, data: &Value) -> (Value, Exchanged) {
 #[tokio::test]
 async fn large_result_is_a_file_with_expiring_link() {
     let host = Host::shared().await;
-    let (project, other, slug) = (host.new_project().await, host.new_project().await, talker(host).await);
+    let (project, other, slug) = (
+        host.new_project().await,
+        host.new_project().await,
+        talker(host).await,
+    );
     let inline = say(&project, &slug, INLINE).await.data();
     assert_eq!(inline.to_string(), said(INLINE));
     for size in [INLINE + 1, 16 << 20] {
         let answer = say(&project, &slug, size).await;
         let id = answer["log_id"].as_str().unwrap().to_owned();
         let data = answer.data();
-        assert_eq!(data.as_object().unwrap().len(), 1, "nothing but the file: {data}");
+        assert_eq!(
+            data.as_object().unwrap().len(),
+            1,
+            "nothing but the file: {data}"
+        );
         let (file, got) = fetched(&project, &data).await;
-        assert!(got.bytes == said(size).as_bytes(), "the file is the result, {size} bytes");
+        assert!(
+            got.bytes == said(size).as_bytes(),
+            "the file is the result, {size} bytes"
+        );
         assert_eq!(got.header("content-type"), "application/json");
-        assert_eq!((&file["name"], &file["mimetype"]), (&"result.json".into(), &"application/json".into()));
+        assert_eq!(
+            (&file["name"], &file["mimetype"]),
+            (&"result.json".into(), &"application/json".into())
+        );
         assert_eq!(file["size"], size);
         assert!(file["expires_at"].as_str().unwrap().ends_with('Z'));
-        let log = project.get(&format!("/logs/tool_execution/{id}")).await.expect(200);
-        assert_eq!(log["data"]["response"]["data"]["result_file"]["size"], size, "{log:#?}");
-        assert!(!log.text.contains("signature="), "the log holds no link that works");
+        let log = project
+            .get(&format!("/logs/tool_execution/{id}"))
+            .await
+            .expect(200);
+        assert_eq!(
+            log["data"]["response"]["data"]["result_file"]["size"], size,
+            "{log:#?}"
+        );
+        assert!(
+            !log.text.contains("signature="),
+            "the log holds no link that works"
+        );
         let url = file["s3url"].as_str().unwrap();
-        let changed = project.exchange(Method::GET, &url.replace("expires=", "expires=9"), &[], vec![]).await;
+        let changed = project
+            .exchange(
+                Method::GET,
+                &url.replace("expires=", "expires=9"),
+                &[],
+                vec![],
+            )
+            .await;
         assert_eq!(changed.status, 403, "the link ends when it says");
     }
-    let list = project.get(&format!("/files/list?tool_slug={}", guest::tool(&slug))).await.expect(200);
-    assert_eq!((&list["total_items"], &list["items"][0]["filename"]), (&2.into(), &"result.json".into()));
-    let list = other.get(&format!("/files/list?tool_slug={}", guest::tool(&slug))).await.expect(200);
+    let list = project
+        .get(&format!("/files/list?tool_slug={}", guest::tool(&slug)))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&list["total_items"], &list["items"][0]["filename"]),
+        (&2.into(), &"result.json".into())
+    );
+    let list = other
+        .get(&format!("/files/list?tool_slug={}", guest::tool(&slug)))
+        .await
+        .expect(200);
     assert_eq!(list["items"], json!([]), "another project does not see it");
 }
 
@@ -68,20 +114,34 @@ async fn result_over_file_limit_is_refused() {
     let host = Setup::new().with("files.size_mib", "5").start().await;
     let (project, slug) = (host.as_project(), talker(&host).await);
     fetched(&project, &say(&project, &slug, 5 << 20).await.data()).await;
-    assert_eq!(say(&project, &slug, (5 << 20) + 1).await.failure(), "tool_output_too_large");
-    assert_eq!(project.get("/files/list").await.expect(200)["total_items"], 1);
+    assert_eq!(
+        say(&project, &slug, (5 << 20) + 1).await.failure(),
+        "tool_output_too_large"
+    );
+    assert_eq!(
+        project.get("/files/list").await.expect(200)["total_items"],
+        1
+    );
 }
 
 #[tokio::test]
 async fn large_result_is_stored_in_the_bucket() {
     let service = BucketService::start();
     for presigned in ["false", "true"] {
-        let host = Setup::new().in_bucket(&service).with("s3.presigned", presigned).start().await;
+        let host = Setup::new()
+            .in_bucket(&service)
+            .with("s3.presigned", presigned)
+            .start()
+            .await;
         let (project, slug) = (host.as_project(), talker(&host).await);
         let data = say(&project, &slug, INLINE + 1).await.data();
         let (file, got) = fetched(&project, &data).await;
         assert!(got.bytes == said(INLINE + 1).as_bytes());
-        let from = if presigned == "true" { service.endpoint() } else { host.url.clone() };
+        let from = if presigned == "true" {
+            service.endpoint()
+        } else {
+            host.url.clone()
+        };
         assert!(file["s3url"].as_str().unwrap().starts_with(&from), "{file}");
     }
 }
@@ -90,10 +150,19 @@ async fn large_result_is_stored_in_the_bucket() {
 async fn large_result_file_is_redacted() {
     let project = Host::shared().await.new_project().await;
     let (slug, secret) = (given::keyed().await, harness::secret());
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    project
+        .connect(slug, "API_KEY", "default", json!({ "api_key": secret }))
+        .await;
     let url = format!("https://api.example.com/leak/{}/{INLINE}", unique(8));
-    let data = project.execute(&guest::tool(slug), json!({ "url": url })).await.data();
+    let data = project
+        .execute(&guest::tool(slug), json!({ "url": url }))
+        .await
+        .data();
     let (_, got) = fetched(&project, &data).await;
     let text = String::from_utf8(got.bytes).unwrap();
-    assert!(text.contains("[redacted]") && !text.contains(&secret), "{}", &text[text.len() - 2_000..]);
+    assert!(
+        text.contains("[redacted]") && !text.contains(&secret),
+        "{}",
+        &text[text.len() - 2_000..]
+    );
 }

@@ -8,7 +8,9 @@ use crate::given;
 const UUID: &str = "0d3f1f7e-6a57-4a8e-9a41-3c1b6f0a9e11";
 
 async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
-    project.get(&format!("/migration/get-nanoid?uuid={uuid}&type={kind}")).await
+    project
+        .get(&format!("/migration/get-nanoid?uuid={uuid}&type={kind}"))
+        .await
 }
 
 #[tokio::test]
@@ -16,25 +18,67 @@ async fn legacy_uuid_resolves_until_deletion() {
     let host = Host::shared().await;
     let (project, other) = (host.new_project().await, host.new_project().await);
     let values = json!({ "api_key": harness::secret() });
-    let account = project.connect(given::keyed().await, "API_KEY", "amy", values).await;
-    let shown = project.get(&format!("/connected_accounts/{account}")).await.expect(200);
+    let account = project
+        .connect(given::keyed().await, "API_KEY", "amy", values)
+        .await;
+    let shown = project
+        .get(&format!("/connected_accounts/{account}"))
+        .await
+        .expect(200);
     let config = shown["auth_config"]["id"].as_str().unwrap().to_owned();
     let uuid = shown["deprecated"]["uuid"].as_str().unwrap();
     let config_uuid = shown["auth_config"]["deprecated"]["uuid"].as_str().unwrap();
-    assert_eq!(asked(&project, "CONNECTED_ACCOUNT", uuid).await.expect(200)["nanoid"], account);
-    assert_eq!(asked(&project, "CONNECTED_ACCOUNT", &uuid.to_uppercase()).await.expect(200)["nanoid"], account);
-    assert_eq!(asked(&project, "AUTH_CONFIG", config_uuid).await.expect(200)["nanoid"], config);
-    for (client, kind, uuid) in
-        [(&project, "AUTH_CONFIG", uuid), (&project, "TRIGGER_INSTANCE", uuid), (&other, "CONNECTED_ACCOUNT", uuid)]
-    {
-        asked(client, kind, uuid).await.expect(404).assert_envelope();
+    assert_eq!(
+        asked(&project, "CONNECTED_ACCOUNT", uuid).await.expect(200)["nanoid"],
+        account
+    );
+    assert_eq!(
+        asked(&project, "CONNECTED_ACCOUNT", &uuid.to_uppercase())
+            .await
+            .expect(200)["nanoid"],
+        account
+    );
+    assert_eq!(
+        asked(&project, "AUTH_CONFIG", config_uuid)
+            .await
+            .expect(200)["nanoid"],
+        config
+    );
+    for (client, kind, uuid) in [
+        (&project, "AUTH_CONFIG", uuid),
+        (&project, "TRIGGER_INSTANCE", uuid),
+        (&other, "CONNECTED_ACCOUNT", uuid),
+    ] {
+        asked(client, kind, uuid)
+            .await
+            .expect(404)
+            .assert_envelope();
     }
-    project.delete(&format!("/connected_accounts/{account}")).await.expect(200);
-    project.delete(&format!("/auth_configs/{config}")).await.expect(200);
-    asked(&project, "CONNECTED_ACCOUNT", uuid).await.expect(410).assert_envelope();
-    asked(&project, "AUTH_CONFIG", config_uuid).await.expect(410);
-    for (kind, uuid) in [("CONNECTED_ACCOUNT", "7"), ("CONNECTED_ACCOUNT", ""), ("SHOE", UUID), ("", UUID)] {
-        asked(&project, kind, uuid).await.expect(400).assert_envelope();
+    project
+        .delete(&format!("/connected_accounts/{account}"))
+        .await
+        .expect(200);
+    project
+        .delete(&format!("/auth_configs/{config}"))
+        .await
+        .expect(200);
+    asked(&project, "CONNECTED_ACCOUNT", uuid)
+        .await
+        .expect(410)
+        .assert_envelope();
+    asked(&project, "AUTH_CONFIG", config_uuid)
+        .await
+        .expect(410);
+    for (kind, uuid) in [
+        ("CONNECTED_ACCOUNT", "7"),
+        ("CONNECTED_ACCOUNT", ""),
+        ("SHOE", UUID),
+        ("", UUID),
+    ] {
+        asked(&project, kind, uuid)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
 }
 
@@ -42,24 +86,46 @@ async fn legacy_uuid_resolves_until_deletion() {
 async fn import_on_a_store_in_use_is_refused() {
     let host = Setup::embedded().start().await;
     let file = tempfile::NamedTempFile::new().unwrap();
-    let refused = host.setup().command(&["import-legacy", &file.path().display().to_string()]).failed();
+    let refused = host
+        .setup()
+        .command(&["import-legacy", &file.path().display().to_string()])
+        .failed();
     assert!(refused.contains("stop it"), "{refused}");
-    let missing = host.setup().command(&["import-legacy", "no-such-file"]).failed();
+    let missing = host
+        .setup()
+        .command(&["import-legacy", "no-such-file"])
+        .failed();
     assert!(missing.contains("cannot read no-such-file"), "{missing}");
 }
 
 #[tokio::test]
 async fn legacy_id_import_is_atomic() {
     let host = Setup::new().start().await;
-    let id = host.as_project().get("/auth/session/info").await.expect(200)["project"]["nano_id"].clone();
+    let id = host
+        .as_project()
+        .get("/auth/session/info")
+        .await
+        .expect(200)["project"]["nano_id"]
+        .clone();
     let slug = given::slug();
     let manifest = harness::guest::manifest_with_key(&slug, given::bearer());
-    host.publish(harness::Guest::echo().component(), &manifest).await;
-    let account = host.as_project().connect(&slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
+    host.publish(harness::Guest::echo().component(), &manifest)
+        .await;
+    let account = host
+        .as_project()
+        .connect(
+            &slug,
+            "API_KEY",
+            "amy",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let line = |kind: &str, uuid: &str, nanoid: &str| {
         json!({ "project": id, "type": kind, "uuid": uuid, "nanoid": nanoid }).to_string() + "\n"
     };
-    let good = line("CONNECTED_ACCOUNT", UUID, &account) + "\n" + &line("TRIGGER_INSTANCE", UUID, "ti_AAAAAAAAAAAA");
+    let good = line("CONNECTED_ACCOUNT", UUID, &account)
+        + "\n"
+        + &line("TRIGGER_INSTANCE", UUID, "ti_AAAAAAAAAAAA");
     let (setup, _) = host.terminate().await;
     let load = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -67,24 +133,56 @@ async fn legacy_id_import_is_atomic() {
         setup.command(&["import-legacy", &file.path().display().to_string()])
     };
     for (wrong, why) in [
-        (line("CONNECTED_ACCOUNT", UUID, "ca_AAAAAAAAAAAA"), "has no connected account"),
-        (line("AUTH_CONFIG", UUID, &account), "is not the id of an auth config"),
+        (
+            line("CONNECTED_ACCOUNT", UUID, "ca_AAAAAAAAAAAA"),
+            "has no connected account",
+        ),
+        (
+            line("AUTH_CONFIG", UUID, &account),
+            "is not the id of an auth config",
+        ),
         (line("SHOE", UUID, &account), "unknown variant"),
         ("{".to_owned(), "line 4"),
-        (line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB"), "an earlier line"),
+        (
+            line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB"),
+            "an earlier line",
+        ),
     ] {
         let refused = load(&(good.clone() + &wrong)).failed();
-        assert!(refused.contains(why) && refused.contains("line 4"), "{wrong}: {refused}");
+        assert!(
+            refused.contains(why) && refused.contains("line 4"),
+            "{wrong}: {refused}"
+        );
     }
-    assert!(load(&good).succeeded().contains("2 ids are new, 0 were known"), "nothing was loaded before");
-    assert!(load(&good).succeeded().contains("0 ids are new, 2 were known"));
+    assert!(
+        load(&good)
+            .succeeded()
+            .contains("2 ids are new, 0 were known"),
+        "nothing was loaded before"
+    );
+    assert!(
+        load(&good)
+            .succeeded()
+            .contains("0 ids are new, 2 were known")
+    );
     let second = load(&line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB")).failed();
     assert!(second.contains("stands for ti_AAAAAAAAAAAA"), "{second}");
     let host = setup.clone().start().await;
     let project = host.as_project();
-    assert_eq!(asked(&project, "CONNECTED_ACCOUNT", UUID).await.expect(200)["nanoid"], account);
-    assert_eq!(asked(&project, "TRIGGER_INSTANCE", UUID).await.expect(200)["nanoid"], "ti_AAAAAAAAAAAA");
-    asked(&host.new_project().await, "TRIGGER_INSTANCE", UUID).await.expect(404);
-    project.delete(&format!("/connected_accounts/{account}")).await.expect(200);
+    assert_eq!(
+        asked(&project, "CONNECTED_ACCOUNT", UUID).await.expect(200)["nanoid"],
+        account
+    );
+    assert_eq!(
+        asked(&project, "TRIGGER_INSTANCE", UUID).await.expect(200)["nanoid"],
+        "ti_AAAAAAAAAAAA"
+    );
+    asked(&host.new_project().await, "TRIGGER_INSTANCE", UUID)
+        .await
+        .expect(404);
+    project
+        .delete(&format!("/connected_accounts/{account}"))
+        .await
+        .expect(200);
     asked(&project, "CONNECTED_ACCOUNT", UUID).await.expect(410);
 }

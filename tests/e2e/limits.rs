@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::given;
 
 fn head(method: &str, path: &str, more: &str) -> Vec<u8> {
-    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n").into_bytes()
+    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n")
+        .into_bytes()
 }
 
 #[tokio::test]
@@ -15,17 +16,34 @@ async fn oversized_bodies_are_refused_declared_or_chunked() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let tool = given::shared_echo().await;
-    for (path, limit) in [("/auth_configs".to_owned(), 1 << 20), (format!("/tools/execute/{tool}"), 4 << 20)] {
+    for (path, limit) in [
+        ("/auth_configs".to_owned(), 1 << 20),
+        (format!("/tools/execute/{tool}"), 4 << 20),
+    ] {
         let filler = "x".repeat(limit);
         let body = Body::Json(json!({ "arguments": { "filler": filler }, "version": "latest" }));
-        project.send(Method::POST, &path, body, &[]).await.expect(413).assert_envelope();
+        project
+            .send(Method::POST, &path, body, &[])
+            .await
+            .expect(413)
+            .assert_envelope();
         // The length of a chunked body is known only at its end.
         let chunk = format!("{:x}\r\n{}\r\n", limit / 2, "x".repeat(limit / 2)).repeat(3);
-        let more =
-            format!("x-api-key: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n", project.key());
-        let request = [head("POST", &format!("/api/v3{path}"), &more), chunk.into_bytes()].concat();
+        let more = format!(
+            "x-api-key: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n",
+            project.key()
+        );
+        let request = [
+            head("POST", &format!("/api/v3{path}"), &more),
+            chunk.into_bytes(),
+        ]
+        .concat();
         let answer = project.raw(&request).await;
-        assert!(answer.starts_with("HTTP/1.1 413"), "{path}: {}", &answer[..answer.len().min(300)]);
+        assert!(
+            answer.starts_with("HTTP/1.1 413"),
+            "{path}: {}",
+            &answer[..answer.len().min(300)]
+        );
     }
 }
 
@@ -33,7 +51,13 @@ async fn oversized_bodies_are_refused_declared_or_chunked() {
 async fn large_argument_within_the_limit_is_returned() {
     let project = Host::shared().await.new_project().await;
     let arguments = json!({ "filler": "é".repeat(1 << 20) });
-    assert_eq!(project.execute(given::shared_echo().await, arguments.clone()).await.data(), arguments);
+    assert_eq!(
+        project
+            .execute(given::shared_echo().await, arguments.clone())
+            .await
+            .data(),
+        arguments
+    );
 }
 
 #[tokio::test]
@@ -41,12 +65,22 @@ async fn long_request_lines_and_headers_are_refused() {
     let project = Host::shared().await.new_project().await;
     let long = format!("/api/v3/toolkits?search={}", "x".repeat(9 << 10));
     let answer = project.raw(&head("GET", &long, "")).await;
-    assert!(answer.starts_with("HTTP/1.1 414"), "{}", &answer[..answer.len().min(300)]);
+    assert!(
+        answer.starts_with("HTTP/1.1 414"),
+        "{}",
+        &answer[..answer.len().min(300)]
+    );
     let wide = format!("x-filler: {}\r\n", "x".repeat(17 << 10));
-    let many = (0..120).map(|n| format!("x-filler-{n}: x\r\n")).collect::<String>();
+    let many = (0..120)
+        .map(|n| format!("x-filler-{n}: x\r\n"))
+        .collect::<String>();
     for more in [wide, many] {
         let answer = project.raw(&head("GET", "/api/v3/toolkits", &more)).await;
-        assert!(answer.starts_with("HTTP/1.1 431"), "{}", &answer[..answer.len().min(300)]);
+        assert!(
+            answer.starts_with("HTTP/1.1 431"),
+            "{}",
+            &answer[..answer.len().min(300)]
+        );
     }
 }
 
@@ -64,7 +98,10 @@ async fn non_http_request_gets_an_error_response() {
     ];
     for request in garbage {
         let answer = client.raw(request).await;
-        assert!(!answer.starts_with("HTTP/1.1 2") && !answer.contains(" 500 "), "{answer}");
+        assert!(
+            !answer.starts_with("HTTP/1.1 2") && !answer.contains(" 500 "),
+            "{answer}"
+        );
     }
     assert_eq!(client.try_get_root("/health/live").await, Some(200));
 }
@@ -76,64 +113,144 @@ async fn deep_or_duplicate_json_is_refused() {
     let send = |arguments: String| {
         let (project, path) = (project.clone(), path.clone());
         let body = format!(r#"{{"version":"latest","arguments":{arguments}}}"#);
-        async move { project.send(Method::POST, &path, Body::Raw("application/json", body.into_bytes()), &[]).await }
+        async move {
+            project
+                .send(
+                    Method::POST,
+                    &path,
+                    Body::Raw("application/json", body.into_bytes()),
+                    &[],
+                )
+                .await
+        }
     };
     let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
     send(nested(40)).await.data();
     send(nested(70)).await.expect(400).assert_envelope();
     send(nested(100_000)).await.expect(400).assert_envelope();
-    send(r#"{"a":1,"a":2}"#.into()).await.expect(400).assert_envelope();
-    send(r#"{"a":{"b":1,"b":1}}"#.into()).await.expect(400).assert_envelope();
-    send(r#"{"a":NaN}"#.into()).await.expect(400).assert_envelope();
-    send(r#"{"a":"\ud800"}"#.into()).await.expect(400).assert_envelope();
+    send(r#"{"a":1,"a":2}"#.into())
+        .await
+        .expect(400)
+        .assert_envelope();
+    send(r#"{"a":{"b":1,"b":1}}"#.into())
+        .await
+        .expect(400)
+        .assert_envelope();
+    send(r#"{"a":NaN}"#.into())
+        .await
+        .expect(400)
+        .assert_envelope();
+    send(r#"{"a":"\ud800"}"#.into())
+        .await
+        .expect(400)
+        .assert_envelope();
 }
 
 #[tokio::test]
 async fn compressed_bodies_are_refused() {
     let project = Host::shared().await.new_project().await;
-    let answer =
-        project.send(Method::POST, "/auth_configs", Body::Json(json!({})), &[("content-encoding", "gzip")]).await;
+    let answer = project
+        .send(
+            Method::POST,
+            "/auth_configs",
+            Body::Json(json!({})),
+            &[("content-encoding", "gzip")],
+        )
+        .await;
     answer.expect(415).assert_envelope();
 }
 
 #[tokio::test]
 async fn lists_refuse_or_clamp_invalid_parameters() {
     let project = Host::shared().await.new_project().await;
-    for path in ["/toolkits", "/tools", "/auth_configs", "/connected_accounts"] {
-        for bad in
-            ["cursor=x", "cursor=MC0yMA==", "cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk5LTIw", "limit=many", "search=%00"]
-        {
+    for path in [
+        "/toolkits",
+        "/tools",
+        "/auth_configs",
+        "/connected_accounts",
+    ] {
+        for bad in [
+            "cursor=x",
+            "cursor=MC0yMA==",
+            "cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk5LTIw",
+            "limit=many",
+            "search=%00",
+        ] {
             let answer = project.get(&format!("{path}?{bad}")).await;
             let ignored = bad.starts_with("search") && path == "/connected_accounts";
             assert!(answer.status == 400 || ignored, "{path}?{bad}: {answer:#?}");
         }
-        for good in ["limit=9999", "limit=0", "limit=-3", "unknown=1", "cursor=", "cursor=OTk5OTk5LTIw"] {
+        for good in [
+            "limit=9999",
+            "limit=0",
+            "limit=-3",
+            "unknown=1",
+            "cursor=",
+            "cursor=OTk5OTk5LTIw",
+        ] {
             project.get(&format!("{path}?{good}")).await.expect(200);
         }
     }
     let many = vec!["x"; 101].join(",");
-    project.get(&format!("/connected_accounts?user_ids={many}")).await.expect(400).assert_envelope();
-    project.get(&format!("/toolkits?search={}", "x".repeat(257))).await.expect(400).assert_envelope();
+    project
+        .get(&format!("/connected_accounts?user_ids={many}"))
+        .await
+        .expect(400)
+        .assert_envelope();
+    project
+        .get(&format!("/toolkits?search={}", "x".repeat(257)))
+        .await
+        .expect(400)
+        .assert_envelope();
 }
 
 #[tokio::test]
 async fn valid_client_request_id_is_used() {
     let project = Host::shared().await.new_project().await;
-    let given =
-        [("x-request-id", "req-42"), ("x-source", "test"), ("x-client-version", "1"), ("x-stainless-os", "Linux")];
-    let answer = project.send(Method::GET, "/tools/NO_SUCH_TOOL", Body::None, &given).await.expect(404);
-    assert_eq!((&answer["error"]["request_id"], answer.header("x-request-id")), (&"req-42".into(), "req-42"));
+    let given = [
+        ("x-request-id", "req-42"),
+        ("x-source", "test"),
+        ("x-client-version", "1"),
+        ("x-stainless-os", "Linux"),
+    ];
+    let answer = project
+        .send(Method::GET, "/tools/NO_SUCH_TOOL", Body::None, &given)
+        .await
+        .expect(404);
+    assert_eq!(
+        (
+            &answer["error"]["request_id"],
+            answer.header("x-request-id")
+        ),
+        (&"req-42".into(), "req-42")
+    );
     let long = "x".repeat(5000);
-    let answer = project.send(Method::GET, "/tools/NO_SUCH_TOOL", Body::None, &[("x-request-id", &long)]).await;
+    let answer = project
+        .send(
+            Method::GET,
+            "/tools/NO_SUCH_TOOL",
+            Body::None,
+            &[("x-request-id", &long)],
+        )
+        .await;
     assert_ne!(answer.expect(404)["error"]["request_id"], long.as_str());
 }
 
 #[tokio::test]
 async fn an_unknown_path_is_an_envelope_too() {
     let host = Host::shared().await;
-    for path in ["/nothing", "/tools/execute", "/auth_configs/", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"] {
+    for path in [
+        "/nothing",
+        "/tools/execute",
+        "/auth_configs/",
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+    ] {
         let answer = host.anonymous().get(path).await;
-        assert!([401, 404, 405].contains(&answer.status), "{path}: {answer:#?}");
+        assert!(
+            [401, 404, 405].contains(&answer.status),
+            "{path}: {answer:#?}"
+        );
         answer.assert_envelope();
     }
 }
@@ -143,7 +260,13 @@ async fn organization_rate_limit_gives_retry_after() {
     let host = Setup::new().with("limits.rate", "40").start().await;
     let project = host.as_project();
     let first = project.get("/auth/session/info").await.expect(200);
-    assert_eq!((first.header("x-ratelimit"), first.header("x-ratelimit-window-size")), ("40", "600s"));
+    assert_eq!(
+        (
+            first.header("x-ratelimit"),
+            first.header("x-ratelimit-window-size")
+        ),
+        ("40", "600s")
+    );
     let mut refused = None;
     for _ in 0..60 {
         let answer = project.get("/auth/session/info").await;
@@ -154,7 +277,13 @@ async fn organization_rate_limit_gives_retry_after() {
     }
     let refused = refused.expect("sixty are more than forty");
     refused.assert_envelope();
-    assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| seconds >= 1), "{refused:#?}");
+    assert!(
+        refused
+            .header("retry-after")
+            .parse::<u64>()
+            .is_ok_and(|seconds| seconds >= 1),
+        "{refused:#?}"
+    );
     assert_eq!(refused.header("x-ratelimit-remaining"), "0");
     assert!(refused["message"].is_string() || refused["error"]["message"].is_string());
 }
@@ -173,25 +302,60 @@ async fn until_refused(client: &harness::Client, most: usize) -> (usize, harness
 
 #[tokio::test]
 async fn project_rate_limit_protects_other_projects() {
-    let host = Setup::new().with("limits.rate", "1000").with("limits.rate_per_project", "20").start().await;
+    let host = Setup::new()
+        .with("limits.rate", "1000")
+        .with("limits.rate_per_project", "20")
+        .start()
+        .await;
     let (greedy, modest) = (host.new_project().await, host.new_project().await);
     let (sent, refused) = until_refused(&greedy, 40).await;
     assert_eq!(sent, 20);
     refused.assert_envelope();
-    assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=600 / 20).contains(&seconds)));
-    assert!(refused["error"]["message"].as_str().unwrap().starts_with("the project "), "{refused:#?}");
+    assert!(
+        refused
+            .header("retry-after")
+            .parse::<u64>()
+            .is_ok_and(|seconds| (1..=600 / 20).contains(&seconds))
+    );
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("the project "),
+        "{refused:#?}"
+    );
     let answer = modest.get("/auth/session/info").await.expect(200);
-    assert_eq!((answer.header("x-ratelimit"), answer.header("x-ratelimit-remaining")), ("20", "19"));
-    assert_eq!(host.as_org().get("/org/owner/project/list").await.expect(200).header("x-ratelimit"), "1000");
+    assert_eq!(
+        (
+            answer.header("x-ratelimit"),
+            answer.header("x-ratelimit-remaining")
+        ),
+        ("20", "19")
+    );
+    assert_eq!(
+        host.as_org()
+            .get("/org/owner/project/list")
+            .await
+            .expect(200)
+            .header("x-ratelimit"),
+        "1000"
+    );
 }
 
 #[tokio::test]
 async fn each_key_has_its_own_rate_limit() {
     let host = Setup::new().with("limits.rate_per_key", "10").start().await;
     let project = host.as_project();
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let path = format!("/org/owner/project/{id}/api_keys");
-    let made = host.as_org().post(&path, &json!({ "name": "another" })).await.expect(201);
+    let made = host
+        .as_org()
+        .post(&path, &json!({ "name": "another" }))
+        .await
+        .expect(201);
     assert_eq!(until_refused(&project, 20).await.0, 9);
     let another = host.with_key(made["key"].as_str().unwrap());
     assert_eq!(until_refused(&another, 20).await.0, 10);
@@ -202,7 +366,12 @@ async fn key_guessing_is_rate_limited() {
     let host = Setup::new().with("limits.failed_auth", "10").start().await;
     let mut statuses = Vec::new();
     for attempt in 0..30 {
-        statuses.push(host.with_key(&format!("ak_{attempt:032}")).get("/auth/session/info").await.status);
+        statuses.push(
+            host.with_key(&format!("ak_{attempt:032}"))
+                .get("/auth/session/info")
+                .await
+                .status,
+        );
     }
     assert_eq!(statuses[0], 401);
     assert_eq!(statuses[29], 429, "{statuses:?}");
@@ -216,10 +385,19 @@ async fn slow_clients_do_not_block_others() {
     let mut held = Vec::new();
     for _ in 0..100 {
         let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
-        socket.write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n").await.unwrap();
+        socket
+            .write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n")
+            .await
+            .unwrap();
         held.push(socket);
     }
     let project = host.new_project().await;
-    project.execute(given::shared_echo().await, json!({})).await.data();
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["items"], Value::Array(Vec::new()));
+    project
+        .execute(given::shared_echo().await, json!({}))
+        .await
+        .data();
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["items"],
+        Value::Array(Vec::new())
+    );
 }

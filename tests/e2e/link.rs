@@ -14,11 +14,17 @@ pub(crate) struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     pub(crate) fn new(client: &'a Client) -> Self {
-        Self { client, cookie: String::new() }
+        Self {
+            client,
+            cookie: String::new(),
+        }
     }
 
     pub(crate) async fn open(&mut self, url: &str) -> Exchanged {
-        let page = self.client.exchange(Method::GET, url, &[("cookie", &self.cookie)], Vec::new()).await;
+        let page = self
+            .client
+            .exchange(Method::GET, url, &[("cookie", &self.cookie)], Vec::new())
+            .await;
         if let Some((cookie, _)) = page.header("set-cookie").split_once(';') {
             self.cookie = cookie.to_owned();
         }
@@ -27,8 +33,18 @@ impl<'a> Browser<'a> {
 
     pub(crate) async fn send(&self, url: &str, fields: &[(&str, &str)]) -> Exchanged {
         let form = reqwest::Url::parse_with_params("http://form.example", fields).unwrap();
-        let headers = [("cookie", &*self.cookie), ("content-type", "application/x-www-form-urlencoded")];
-        self.client.exchange(Method::POST, url, &headers, form.query().unwrap_or_default().into()).await
+        let headers = [
+            ("cookie", &*self.cookie),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ];
+        self.client
+            .exchange(
+                Method::POST,
+                url,
+                &headers,
+                form.query().unwrap_or_default().into(),
+            )
+            .await
     }
 }
 
@@ -39,59 +55,117 @@ fn text(page: &Exchanged) -> String {
 /// Returns the form token, which protects the page against cross-site request forgery.
 pub(crate) fn form_token(page: &Exchanged) -> String {
     let text = text(page);
-    let value = text.split_once("name=\"form-token\" value=\"").expect("the form has its token").1;
+    let value = text
+        .split_once("name=\"form-token\" value=\"")
+        .expect("the form has its token")
+        .1;
     value.split_once('"').unwrap().0.to_owned()
 }
 
 pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String, String) {
-    let mut body =
-        json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = project.post("/connected_accounts/link", &body).await.expect(201);
+    let mut body = json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let made = project
+        .post("/connected_accounts/link", &body)
+        .await
+        .expect(201);
     let url = made["redirect_url"].as_str().unwrap().to_owned();
-    assert!(url.ends_with(&format!("/link/{}", made["link_token"].as_str().unwrap())), "{made:?}");
-    (made["connected_account_id"].as_str().unwrap().to_owned(), url)
+    assert!(
+        url.ends_with(&format!("/link/{}", made["link_token"].as_str().unwrap())),
+        "{made:?}"
+    );
+    (
+        made["connected_account_id"].as_str().unwrap().to_owned(),
+        url,
+    )
 }
 
 #[tokio::test]
 async fn link_page_connects_an_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    project.patch("/org/project/config", &json!({ "display_name": "Acme <b>&" })).await.expect(200);
+    project
+        .patch(
+            "/org/project/config",
+            &json!({ "display_name": "Acme <b>&" }),
+        )
+        .await
+        .expect(200);
     let oauth = Oauth::new(host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     assert_eq!(status(&project, &id).await, "INITIATED");
     let (anonymous, mut browser) = (host.anonymous(), Browser::new(&project));
     let page = browser.open(&url).await;
-    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-    assert!(text(&page).contains("Acme &lt;b&gt;&amp;") && !text(&page).contains("<script"), "{}", text(&page));
+    assert_eq!(
+        (page.status, page.header("content-type")),
+        (200, "text/html; charset=utf-8")
+    );
+    assert!(
+        text(&page).contains("Acme &lt;b&gt;&amp;") && !text(&page).contains("<script"),
+        "{}",
+        text(&page)
+    );
     let policy = page.header("content-security-policy");
-    for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"] {
+    for part in [
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ] {
         assert!(policy.contains(part), "{policy}");
     }
-    for (name, value) in
-        [("referrer-policy", "no-referrer"), ("cache-control", "no-store"), ("x-frame-options", "DENY")]
-    {
+    for (name, value) in [
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("x-frame-options", "DENY"),
+    ] {
         assert_eq!(page.header(name), value);
     }
     let cookie = page.header("set-cookie");
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax") && cookie.contains("Path=/;"), "{cookie}");
-    let away = browser.send(&url, &[("form-token", &form_token(&page))]).await;
+    assert!(
+        cookie.contains("HttpOnly")
+            && cookie.contains("SameSite=Lax")
+            && cookie.contains("Path=/;"),
+        "{cookie}"
+    );
+    let away = browser
+        .send(&url, &[("form-token", &form_token(&page))])
+        .await;
     assert_eq!(away.status, 303, "{}", text(&away));
     let back = oauth.issuer.visit(away.header("location")).await;
     for other in ["", "toolhost=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
-        let elsewhere = anonymous.exchange(Method::GET, &back, &[("cookie", other)], Vec::new()).await;
+        let elsewhere = anonymous
+            .exchange(Method::GET, &back, &[("cookie", other)], Vec::new())
+            .await;
         assert_eq!(elsewhere.status, 400, "another browser came back");
     }
     assert_eq!(oauth.issuer.granted("authorization_code"), 0);
     let landed = browser.open(&back).await;
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
-    assert_eq!((landed.status, landed.header("location")), (302, &*expected));
+    assert_eq!(
+        (landed.status, landed.header("location")),
+        (302, &*expected)
+    );
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
-    assert!(reused.status == 410 && text(&reused).contains("was used"), "{}", text(&reused));
-    assert!(text(&reused).contains("https://app.example/done?a=1"), "there is no way back: {}", text(&reused));
-    assert_eq!(browser.send(&url, &[("form-token", &form_token(&page))]).await.status, 410);
+    assert!(
+        reused.status == 410 && text(&reused).contains("was used"),
+        "{}",
+        text(&reused)
+    );
+    assert!(
+        text(&reused).contains("https://app.example/done?a=1"),
+        "there is no way back: {}",
+        text(&reused)
+    );
+    assert_eq!(
+        browser
+            .send(&url, &[("form-token", &form_token(&page))])
+            .await
+            .status,
+        410
+    );
     oauth.execute(&project).await.data();
 }
 
@@ -109,34 +183,83 @@ async fn link_page_reports_errors_without_secrets() {
     ]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let config =
-        project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await.expect(201);
+    let config = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await
+        .expect(201);
     let config = config["auth_config"]["id"].as_str().unwrap();
-    let (id, url) = link(&project, config, json!({ "connection_data": { "region": "eu\"west" } })).await;
+    let (id, url) = link(
+        &project,
+        config,
+        json!({ "connection_data": { "region": "eu\"west" } }),
+    )
+    .await;
     assert_eq!(status(&project, &id).await, "INITIALIZING");
     let mut browser = Browser::new(&project);
     let page = browser.open(&url).await;
     let shown = text(&page);
-    assert!(shown.contains("value=\"eu&quot;west\"") && shown.contains("Where &lt;it&gt; is"), "{shown}");
-    assert!(shown.contains("name=\"api_key\"") && shown.contains("type=\"password\""), "{shown}");
+    assert!(
+        shown.contains("value=\"eu&quot;west\"") && shown.contains("Where &lt;it&gt; is"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("name=\"api_key\"") && shown.contains("type=\"password\""),
+        "{shown}"
+    );
     let token = form_token(&page);
     let key = format!("k-01{}", harness::secret());
-    let wrong = browser.send(&url, &[("form-token", &token), ("api_key", &key), ("site", "NO <site>")]).await;
+    let wrong = browser
+        .send(
+            &url,
+            &[
+                ("form-token", &token),
+                ("api_key", &key),
+                ("site", "NO <site>"),
+            ],
+        )
+        .await;
     let shown = text(&wrong);
     assert_eq!(wrong.status, 422);
-    assert!(shown.contains("value=\"NO &lt;site&gt;\"") && shown.contains("aria-invalid=\"true\""), "{shown}");
+    assert!(
+        shown.contains("value=\"NO &lt;site&gt;\"") && shown.contains("aria-invalid=\"true\""),
+        "{shown}"
+    );
     assert!(!shown.contains(&key), "{shown}");
     assert_eq!(status(&project, &id).await, "INITIALIZING");
-    let right = [("form-token", &*token), ("api_key", &*key), ("site", "main"), ("stranger", "x")];
+    let right = [
+        ("form-token", &*token),
+        ("api_key", &*key),
+        ("site", "main"),
+        ("stranger", "x"),
+    ];
     let done = browser.send(&url, &right).await;
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     assert_eq!((done.status, done.header("location")), (303, &*expected));
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-    let val = json!({ "api_key": "k-01...", "region": "eu\"west", "site": "main", "status": "ACTIVE" });
-    assert_eq!((&read["status"], &read["state"]["val"]), (&"ACTIVE".into(), &val));
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
+    let val =
+        json!({ "api_key": "k-01...", "region": "eu\"west", "site": "main", "status": "ACTIVE" });
+    assert_eq!(
+        (&read["status"], &read["state"]["val"]),
+        (&"ACTIVE".into(), &val)
+    );
     let tag = harness::unique(8);
-    project.execute(&guest::tool(&slug), json!({ "url": format!("https://api.example.com/echo/{tag}") })).await.data();
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), format!("Bearer {key}"));
+    project
+        .execute(
+            &guest::tool(&slug),
+            json!({ "url": format!("https://api.example.com/echo/{tag}") }),
+        )
+        .await
+        .data();
+    assert_eq!(
+        Host::application().seen(&tag)[0].header("authorization"),
+        format!("Bearer {key}")
+    );
 }
 
 #[tokio::test]
@@ -151,14 +274,30 @@ async fn form_token_is_bound_to_the_browser() {
     let others = form_token(&other.open(&url).await);
     let of_other_link = form_token(&browser.open(&other_url).await);
     for token in ["", "x", &others, &of_other_link] {
-        assert_eq!(browser.send(&url, &[("form-token", token)]).await.status, 400, "{token}");
+        assert_eq!(
+            browser.send(&url, &[("form-token", token)]).await.status,
+            400,
+            "{token}"
+        );
     }
-    assert_eq!(Browser::new(&project).send(&url, &[("form-token", &token)]).await.status, 400);
-    assert_eq!(other.send(&url, &[("form-token", &token)]).await.status, 400);
+    assert_eq!(
+        Browser::new(&project)
+            .send(&url, &[("form-token", &token)])
+            .await
+            .status,
+        400
+    );
+    assert_eq!(
+        other.send(&url, &[("form-token", &token)]).await.status,
+        400
+    );
     for id in [&id, &other_id] {
         assert_eq!(status(&project, id).await, "INITIATED");
     }
-    assert_eq!(browser.send(&url, &[("form-token", &token)]).await.status, 303);
+    assert_eq!(
+        browser.send(&url, &[("form-token", &token)]).await.status,
+        303
+    );
 }
 
 #[tokio::test]
@@ -176,22 +315,49 @@ async fn first_callback_of_two_tabs_connects() {
     }
     assert_eq!(browser.open(&backs[1]).await.status, 302);
     assert_eq!(browser.open(&backs[0]).await.status, 400);
-    assert_eq!((status(&project, &id).await, oauth.issuer.granted("authorization_code")), ("ACTIVE".into(), 1));
+    assert_eq!(
+        (
+            status(&project, &id).await,
+            oauth.issuer.granted("authorization_code")
+        ),
+        ("ACTIVE".into(), 1)
+    );
 }
 
 #[tokio::test]
 async fn expired_and_unknown_links_are_reported() {
-    let host = given::with_application().with("connections.pending_s", "1").start().await;
+    let host = given::with_application()
+        .with("connections.pending_s", "1")
+        .start()
+        .await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
-    wait_until("the account expires", || async { status(&project, &id).await == "EXPIRED" }).await;
+    wait_until("the account expires", || async {
+        status(&project, &id).await == "EXPIRED"
+    })
+    .await;
     let mut browser = Browser::new(&project);
     let expired = browser.open(&url).await;
-    assert!(expired.status == 410 && text(&expired).contains("expired"), "{}", text(&expired));
-    let unknown = browser.open(&format!("{}/link/lt_{}", host.url, "A".repeat(43))).await;
-    assert!(unknown.status == 400 && text(&unknown).contains("does not work"), "{}", text(&unknown));
-    let state = browser.open(&format!("{}/api/v3/toolkits/auth/callback?code=c&state=s", host.url)).await;
+    assert!(
+        expired.status == 410 && text(&expired).contains("expired"),
+        "{}",
+        text(&expired)
+    );
+    let unknown = browser
+        .open(&format!("{}/link/lt_{}", host.url, "A".repeat(43)))
+        .await;
+    assert!(
+        unknown.status == 400 && text(&unknown).contains("does not work"),
+        "{}",
+        text(&unknown)
+    );
+    let state = browser
+        .open(&format!(
+            "{}/api/v3/toolkits/auth/callback?code=c&state=s",
+            host.url
+        ))
+        .await;
     assert_eq!(state.status, 400);
 }
 
@@ -200,13 +366,26 @@ async fn project_can_disable_links_for_managed_auth() {
     let host = given::with_application().start().await;
     let (org, project) = (host.as_org(), host.as_project());
     let (slug, _, _) = given::oauth_toolkit(&host).await;
-    org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app()).await.expect(200);
-    let managed = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug } })).await.expect(201);
+    org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
+        .await
+        .expect(200);
+    let managed = project
+        .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))
+        .await
+        .expect(201);
     let custom = given::oauth_config(&project, &slug, Issuer::credentials()).await;
     let off = json!({ "is_service_link_enabled_for_managed_auth": false });
     project.patch("/org/project/config", &off).await.expect(200);
     let body = |config: &str| json!({ "auth_config_id": config, "user_id": "amy" });
-    let refused = project.post("/connected_accounts/link", &body(managed["auth_config"]["id"].as_str().unwrap())).await;
+    let refused = project
+        .post(
+            "/connected_accounts/link",
+            &body(managed["auth_config"]["id"].as_str().unwrap()),
+        )
+        .await;
     assert_eq!(refused.expect(400)["error"]["code"], 600);
-    project.post("/connected_accounts/link", &body(&custom)).await.expect(201);
+    project
+        .post("/connected_accounts/link", &body(&custom))
+        .await
+        .expect(201);
 }

@@ -23,22 +23,46 @@ struct Run {
 async fn run(project: &Client, dice: &mut Dice) -> Run {
     let user = USERS[dice.below(3) as usize];
     let fails = dice.below(3) == 0;
-    let tool = if fails { guest::tool(given::keyed().await) } else { given::shared_echo().await.to_owned() };
+    let tool = if fails {
+        guest::tool(given::keyed().await)
+    } else {
+        given::shared_echo().await.to_owned()
+    };
     let request = format!("req-{}", harness::unique(4));
-    let body =
-        json!({ "arguments": { "url": "https://elsewhere.example.org/" }, "user_id": user, "version": "latest" });
+    let body = json!({ "arguments": { "url": "https://elsewhere.example.org/" }, "user_id": user, "version": "latest" });
     let path = format!("/tools/execute/{tool}");
     let body = harness::client::Body::Json(body);
-    let answer = project.send(reqwest::Method::POST, &path, body, &[("x-request-id", &request)]).await.expect(200);
+    let answer = project
+        .send(
+            reqwest::Method::POST,
+            &path,
+            body,
+            &[("x-request-id", &request)],
+        )
+        .await
+        .expect(200);
     let status = if fails { "failed" } else { "success" };
     assert_eq!(answer["successful"], !fails, "{answer:#?}");
-    Run { id: answer["log_id"].as_str().unwrap().to_owned(), tool, user, status, request }
+    Run {
+        id: answer["log_id"].as_str().unwrap().to_owned(),
+        tool,
+        user,
+        status,
+        request,
+    }
 }
 
 async fn project() -> Client {
     let project = Host::shared().await.new_project().await;
     for user in USERS {
-        project.connect(given::keyed().await, "API_KEY", user, json!({ "api_key": harness::secret() })).await;
+        project
+            .connect(
+                given::keyed().await,
+                "API_KEY",
+                user,
+                json!({ "api_key": harness::secret() }),
+            )
+            .await;
     }
     project
 }
@@ -69,13 +93,28 @@ impl Run {
 fn condition(dice: &mut Dice, runs: &[Run]) -> (&'static str, &'static str, String) {
     let field = ["tool_slug", "user_id", "status", "request_id", "log_id"][dice.below(5) as usize];
     let operator = ["==", "!=", "contains", "not_contains"][dice.below(4) as usize];
-    let value = runs[dice.below(runs.len() as u64) as usize].field(field).to_owned();
+    let value = runs[dice.below(runs.len() as u64) as usize]
+        .field(field)
+        .to_owned();
     let part = operator.ends_with("contains") && dice.below(2) == 0;
-    (field, operator, if part { value[1..value.len() - 1].to_owned() } else { value })
+    (
+        field,
+        operator,
+        if part {
+            value[1..value.len() - 1].to_owned()
+        } else {
+            value
+        },
+    )
 }
 
 fn ids(page: &Answer) -> Vec<String> {
-    page["logs"].as_array().unwrap().iter().map(|log| log["id"].as_str().unwrap().to_owned()).collect()
+    page["logs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|log| log["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -88,9 +127,20 @@ async fn log_lists_match_a_plain_filter() {
         runs.push(run(&project, &mut dice).await);
     }
     for _ in 0..40 {
-        let conditions: Vec<_> = (0..dice.below(3)).map(|_| condition(&mut dice, &runs)).collect();
-        let fits = |run: &&Run| conditions.iter().all(|(field, operator, value)| run.fits(field, operator, value));
-        let expected: Vec<_> = runs.iter().rev().filter(fits).map(|run| run.id.clone()).collect();
+        let conditions: Vec<_> = (0..dice.below(3))
+            .map(|_| condition(&mut dice, &runs))
+            .collect();
+        let fits = |run: &&Run| {
+            conditions
+                .iter()
+                .all(|(field, operator, value)| run.fits(field, operator, value))
+        };
+        let expected: Vec<_> = runs
+            .iter()
+            .rev()
+            .filter(fits)
+            .map(|run| run.id.clone())
+            .collect();
         let filters: Vec<_> = conditions
             .iter()
             .map(|(field, operator, value)| json!({ "field": field, "operator": operator, "value": value }))
@@ -121,7 +171,10 @@ async fn legacy_page_cursor_is_accepted() {
     for _ in 0..3 {
         runs.push(run(&project, &mut dice).await.id);
     }
-    let second = project.post(LOGS, &json!({ "cursor": "Mi0y" })).await.expect(200);
+    let second = project
+        .post(LOGS, &json!({ "cursor": "Mi0y" }))
+        .await
+        .expect(200);
     assert_eq!(ids(&second), runs[..1]);
 }
 
@@ -131,32 +184,63 @@ async fn record_names_component_and_its_requests() {
     let (project, slug) = (project().await, given::keyed().await);
     let url = "https://api.example.com/echo/recorded";
     let body = json!({ "arguments": { "url": url }, "user_id": "amy", "version": "latest" });
-    let ran = project.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await.expect(200);
+    let ran = project
+        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
+        .await
+        .expect(200);
     let id = ran["log_id"].as_str().unwrap();
     let detail = project.get(&format!("{LOGS}/{id}")).await.expect(200);
-    let version = host.as_org().get(&format!("/toolkits/{slug}/versions/20260101_00")).await.expect(200);
+    let version = host
+        .as_org()
+        .get(&format!("/toolkits/{slug}/versions/20260101_00"))
+        .await
+        .expect(200);
     assert_eq!(
-        (&detail["metadata"]["component"], &detail["metadata"]["version"]),
+        (
+            &detail["metadata"]["component"],
+            &detail["metadata"]["version"]
+        ),
         (&version["digest"], &version["version"])
     );
     let request = &detail["data"]["requests"][0];
-    assert_eq!((&request["method"], &request["url"], &request["status"]), (&"GET".into(), &url.into(), &200.into()));
+    assert_eq!(
+        (&request["method"], &request["url"], &request["status"]),
+        (&"GET".into(), &url.into(), &200.into())
+    );
     for number in ["elapsed_ms", "sent", "received"] {
         assert!(request[number].is_u64(), "{number}: {request}");
     }
     assert!(request["received"].as_u64() > Some(0), "{request}");
     for number in ["cpu_us", "wall_us", "peak_memory_bytes", "host_calls"] {
-        assert!(detail["metrics"][number].as_u64() > Some(0), "{number}: {detail:#?}");
+        assert!(
+            detail["metrics"][number].as_u64() > Some(0),
+            "{number}: {detail:#?}"
+        );
     }
-    assert!(!detail.text.contains(harness::MARK), "the credential is not kept");
+    assert!(
+        !detail.text.contains(harness::MARK),
+        "the credential is not kept"
+    );
 }
 
 #[tokio::test]
 async fn oversized_payloads_are_omitted_from_records() {
-    let (project, tool) = (Host::shared().await.new_project().await, given::shared_echo().await);
-    let ran = project.execute(tool, json!({ "filler": "x".repeat(65 << 10) })).await.expect(200);
-    let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
-    for kept in [&detail["data"]["arguments"], &detail["data"]["response"]["data"]] {
+    let (project, tool) = (
+        Host::shared().await.new_project().await,
+        given::shared_echo().await,
+    );
+    let ran = project
+        .execute(tool, json!({ "filler": "x".repeat(65 << 10) }))
+        .await
+        .expect(200);
+    let detail = project
+        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .await
+        .expect(200);
+    for kept in [
+        &detail["data"]["arguments"],
+        &detail["data"]["response"]["data"],
+    ] {
         assert_eq!(kept["omitted"], true, "{kept}");
         assert!(kept["bytes"].as_u64() > Some(65 << 10), "{kept}");
     }
@@ -171,32 +255,77 @@ async fn deprecated_log_paths_return_the_same_records() {
     }
     let asked = |body: Value| {
         let project = project.clone();
-        async move { project.post("/internal/action_execution/logs", &body).await.expect(200) }
+        async move {
+            project
+                .post("/internal/action_execution/logs", &body)
+                .await
+                .expect(200)
+        }
     };
     let listed = |page: &Answer| -> Vec<String> {
-        page["data"].as_array().unwrap().iter().map(|log| log["id"].as_str().unwrap().to_owned()).collect()
+        page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|log| log["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     let newest_first: Vec<_> = runs.iter().rev().map(|run| run.id.clone()).collect();
     let first = asked(json!({ "limit": 3 })).await;
     assert_eq!(listed(&first), newest_first[..3]);
     let second = asked(json!({ "limit": 3, "cursor": first["nextCursor"] })).await;
-    assert_eq!((listed(&second), &second["nextCursor"]), (newest_first[3..].to_vec(), &Value::Null));
+    assert_eq!(
+        (listed(&second), &second["nextCursor"]),
+        (newest_first[3..].to_vec(), &Value::Null)
+    );
     let search = |value: &str| json!([{ "field": "actionKey", "operation": "==", "value": value }]);
     let lower = runs[0].tool.to_lowercase();
     assert!(listed(&asked(json!({ "search_params": search(&lower) })).await).is_empty());
-    let found = listed(&asked(json!({ "search_params": search(&lower), "case_sensitive": false })).await);
+    let found =
+        listed(&asked(json!({ "search_params": search(&lower), "case_sensitive": false })).await);
     assert!(found.contains(&runs[0].id), "{found:?}");
-    project.post("/internal/action_execution/logs", &json!({ "cursor": -1 })).await.expect(400);
-    let fields = project.get("/internal/action_execution/fields").await.expect(200);
+    project
+        .post("/internal/action_execution/logs", &json!({ "cursor": -1 }))
+        .await
+        .expect(400);
+    let fields = project
+        .get("/internal/action_execution/fields")
+        .await
+        .expect(200);
     assert_eq!(fields["fields"]["action_execution"][0]["id"], "actionKey");
-    let one = project.get(&format!("/internal/action_execution/log/{}", runs[0].id)).await.expect(200);
-    assert_eq!((&one["actionId"], &one["connection"]["entity"]), (&runs[0].tool.clone().into(), &runs[0].user.into()));
-    assert_eq!(one["payloadReceived"], json!({ "url": "https://elsewhere.example.org/" }));
+    let one = project
+        .get(&format!("/internal/action_execution/log/{}", runs[0].id))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&one["actionId"], &one["connection"]["entity"]),
+        (&runs[0].tool.clone().into(), &runs[0].user.into())
+    );
+    assert_eq!(
+        one["payloadReceived"],
+        json!({ "url": "https://elsewhere.example.org/" })
+    );
     for answer in [&first, &fields, &one] {
-        let old = answer.header("deprecation").strip_prefix('@').unwrap().parse::<u64>();
+        let old = answer
+            .header("deprecation")
+            .strip_prefix('@')
+            .unwrap()
+            .parse::<u64>();
         assert!(old.is_ok(), "a date of RFC 9651: {answer:#?}");
         assert!(answer.header("sunset").ends_with(" GMT"), "{answer:#?}");
-        assert!(answer.header("link").contains("/logs/tool_execution>; rel=\"successor-version\""), "{answer:#?}");
+        assert!(
+            answer
+                .header("link")
+                .contains("/logs/tool_execution>; rel=\"successor-version\""),
+            "{answer:#?}"
+        );
     }
-    assert_eq!(project.post(LOGS, &json!({})).await.expect(200).header("deprecation"), "");
+    assert_eq!(
+        project
+            .post(LOGS, &json!({}))
+            .await
+            .expect(200)
+            .header("deprecation"),
+        ""
+    );
 }

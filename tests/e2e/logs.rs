@@ -11,10 +11,23 @@ const LOGS: &str = "/logs/tool_execution";
 async fn every_execution_can_be_looked_up() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
-    let ran = project.execute(tool, json!({ "word": "heard" })).await.expect(200);
-    let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
-    assert_eq!((&detail["id"], &detail["status"]), (&ran["log_id"], &"success".into()));
-    assert!(detail.text.contains("heard"), "arguments and result are kept: {}", detail.text);
+    let ran = project
+        .execute(tool, json!({ "word": "heard" }))
+        .await
+        .expect(200);
+    let detail = project
+        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&detail["id"], &detail["status"]),
+        (&ran["log_id"], &"success".into())
+    );
+    assert!(
+        detail.text.contains("heard"),
+        "arguments and result are kept: {}",
+        detail.text
+    );
     assert!(detail.text.contains(tool), "{}", detail.text);
     let list = project.post(LOGS, &json!({})).await.expect(200);
     assert_eq!(list["logs"][0]["id"], ran["log_id"]);
@@ -24,16 +37,46 @@ async fn every_execution_can_be_looked_up() {
 async fn failures_and_what_the_guest_wrote_are_kept() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let tool = guest::tool(slug);
-    let failed = project.execute(&tool, json!({ "url": "https://elsewhere.example.org/" })).await.expect(200);
-    let detail = project.get(&format!("{LOGS}/{}", failed["log_id"].as_str().unwrap())).await.expect(200);
-    assert_eq!((&detail["status"], &detail["level"]), (&"failed".into(), &"error".into()));
+    let failed = project
+        .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
+        .await
+        .expect(200);
+    let detail = project
+        .get(&format!("{LOGS}/{}", failed["log_id"].as_str().unwrap()))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&detail["status"], &detail["level"]),
+        (&"failed".into(), &"error".into())
+    );
     let url = "https://api.example.com/echo/kept";
-    let worked = project.execute(&tool, json!({ "url": url })).await.expect(200);
-    let detail = project.get(&format!("{LOGS}/{}", worked["log_id"].as_str().unwrap())).await.expect(200);
-    assert!(detail.text.contains("content-type"), "the guest's lines are kept: {}", detail.text);
-    assert!(detail.text.contains(url), "the outgoing request is kept: {}", detail.text);
+    let worked = project
+        .execute(&tool, json!({ "url": url }))
+        .await
+        .expect(200);
+    let detail = project
+        .get(&format!("{LOGS}/{}", worked["log_id"].as_str().unwrap()))
+        .await
+        .expect(200);
+    assert!(
+        detail.text.contains("content-type"),
+        "the guest's lines are kept: {}",
+        detail.text
+    );
+    assert!(
+        detail.text.contains(url),
+        "the outgoing request is kept: {}",
+        detail.text
+    );
 }
 
 #[tokio::test]
@@ -45,38 +88,76 @@ async fn log_list_filters_and_pages() {
     }
     let count = |body: Value| {
         let project = project.clone();
-        async move { project.post(LOGS, &body).await.expect(200)["logs"].as_array().unwrap().len() }
+        async move {
+            project.post(LOGS, &body).await.expect(200)["logs"]
+                .as_array()
+                .unwrap()
+                .len()
+        }
     };
     let filter = |field: &str, operator: &str, value: &str| json!({ "filters": [{ "field": field, "operator": operator, "value": value }] });
     assert_eq!(count(filter("tool_slug", "==", tool)).await, 3);
     assert_eq!(count(filter("tool_slug", "!=", tool)).await, 0);
     assert_eq!(count(filter("status", "==", "failed")).await, 0);
     assert_eq!(count(filter("user_id", "contains", "defa")).await, 3);
-    assert_eq!(count(json!({ "time_range": { "from": 0, "to": 1000 } })).await, 0);
+    assert_eq!(
+        count(json!({ "time_range": { "from": 0, "to": 1000 } })).await,
+        0
+    );
     let first = project.post(LOGS, &json!({ "limit": 2 })).await.expect(200);
     assert_eq!(first["logs"].as_array().unwrap().len(), 2);
-    let second = project.post(LOGS, &json!({ "cursor": first["next_cursor"] })).await.expect(200);
-    assert_eq!((second["logs"].as_array().unwrap().len(), &second["next_cursor"]), (1, &Value::Null));
-    project.post(LOGS, &filter("shoe_size", "==", "44")).await.expect(400);
-    project.post(LOGS, &filter("status", "~", "x")).await.expect(400);
+    let second = project
+        .post(LOGS, &json!({ "cursor": first["next_cursor"] }))
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            second["logs"].as_array().unwrap().len(),
+            &second["next_cursor"]
+        ),
+        (1, &Value::Null)
+    );
+    project
+        .post(LOGS, &filter("shoe_size", "==", "44"))
+        .await
+        .expect(400);
+    project
+        .post(LOGS, &filter("status", "~", "x"))
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
 async fn project_can_disable_payload_storage() {
     let host = Host::shared().await;
     let config = json!({ "log_visibility_setting": "dont_store_data" });
-    let body = json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
-    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let body =
+        json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
+    let made = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
     let project = host.with_key(made["api_key"].as_str().unwrap());
-    let ran = project.execute(given::shared_echo().await, json!({ "word": "unheard" })).await.expect(200);
-    let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
+    let ran = project
+        .execute(given::shared_echo().await, json!({ "word": "unheard" }))
+        .await
+        .expect(200);
+    let detail = project
+        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .await
+        .expect(200);
     assert!(!detail.text.contains("unheard"), "{}", detail.text);
 }
 
 #[tokio::test]
 async fn an_unknown_log_is_not_found() {
     let project = Host::shared().await.new_project().await;
-    project.get(&format!("{LOGS}/log_AAAAAAAAAAAA")).await.expect(404).assert_envelope();
+    project
+        .get(&format!("{LOGS}/log_AAAAAAAAAAAA"))
+        .await
+        .expect(404)
+        .assert_envelope();
 }
 
 #[tokio::test]
@@ -86,18 +167,38 @@ async fn newest_runs_of_each_project_are_kept() {
     let other = host.new_project().await;
     let mut ids = Vec::new();
     for _ in 0..12 {
-        let ran = host.as_project().execute(&tool, json!({})).await.expect(200);
+        let ran = host
+            .as_project()
+            .execute(&tool, json!({}))
+            .await
+            .expect(200);
         ids.push(ran["log_id"].as_str().unwrap().to_owned());
     }
-    let kept = other.execute(&tool, json!({})).await.expect(200)["log_id"].as_str().unwrap().to_owned();
+    let kept = other.execute(&tool, json!({})).await.expect(200)["log_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let (setup, _) = host.terminate().await;
     let host = setup.with("logs.keep_count", "3").start().await;
     let project = host.as_project();
-    wait_until("old runs are gone", || async { project.get(&format!("{LOGS}/{}", ids[0])).await.status == 404 }).await;
-    wait_until("only the newest are listed", || async {
-        project.post(LOGS, &json!({})).await.expect(200)["logs"].as_array().unwrap().len() == 3
+    wait_until("old runs are gone", || async {
+        project.get(&format!("{LOGS}/{}", ids[0])).await.status == 404
     })
     .await;
-    project.get(&format!("{LOGS}/{}", ids[11])).await.expect(200);
-    host.with_key(other.key()).get(&format!("{LOGS}/{kept}")).await.expect(200);
+    wait_until("only the newest are listed", || async {
+        project.post(LOGS, &json!({})).await.expect(200)["logs"]
+            .as_array()
+            .unwrap()
+            .len()
+            == 3
+    })
+    .await;
+    project
+        .get(&format!("{LOGS}/{}", ids[11]))
+        .await
+        .expect(200);
+    host.with_key(other.key())
+        .get(&format!("{LOGS}/{kept}"))
+        .await
+        .expect(200);
 }

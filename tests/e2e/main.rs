@@ -4,7 +4,10 @@
 //! of hostile guests, destinations of credentials, isolation of projects, and survival of killed
 //! processes and damaged data directories.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 mod description;
 mod given;

@@ -24,11 +24,18 @@ fn page(name: &str) -> PathBuf {
 
 /// Lets the toolkit in a folder build with the already compiled dependencies.
 fn prepare(folder: &Path) {
-    fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    fs::copy(
+        Path::new(TOOLKITS).join("Cargo.lock"),
+        folder.join("Cargo.lock"),
+    )
+    .unwrap();
 }
 
 /// Starts a fake provider on loopback and returns its origin.
-#[expect(clippy::disallowed_methods, reason = "it serves for as long as the test runs")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it serves for as long as the test runs"
+)]
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -45,15 +52,27 @@ async fn weather() -> String {
 async fn items() -> String {
     let item = async |InPath(id): InPath<u64>| match id {
         7 => (StatusCode::OK, Json(json!({ "name": "seven" }))),
-        _ => (StatusCode::NOT_FOUND, Json(json!({ "message": "no such item" }))),
+        _ => (
+            StatusCode::NOT_FOUND,
+            Json(json!({ "message": "no such item" })),
+        ),
     };
     serve(Router::new().route("/v1/items/{id}", get(item))).await
 }
 
 /// Returns the environment of a reader's shell, with both commands in the path.
-#[expect(clippy::disallowed_methods, reason = "the reader's path is this one, with our programs before it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the reader's path is this one, with our programs before it"
+)]
 fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
-    let programs = env::current_exe().unwrap().ancestors().nth(2).unwrap().display().to_string();
+    let programs = env::current_exe()
+        .unwrap()
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .display()
+        .to_string();
     let target = PathBuf::from(TOOLKITS).join("target").display().to_string();
     vec![
         ("PATH", format!("{programs}:{}", env::var("PATH").unwrap())),
@@ -66,7 +85,8 @@ fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
 }
 
 fn weather_of(answer: &str) -> Value {
-    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|cause| panic!("{cause}: {answer}"));
+    let answer: Value =
+        serde_json::from_str(answer).unwrap_or_else(|cause| panic!("{cause}: {answer}"));
     assert_eq!(answer["successful"], true, "{answer}");
     answer["data"].clone()
 }
@@ -100,12 +120,22 @@ async fn tutorial_works_step_by_step() {
             let terminal = dev.as_ref().unwrap();
             shell.until(terminal, "WEATHER_CURRENT").await;
             let printed = fs::read_to_string(terminal).unwrap();
-            let line = printed.lines().find(|line| line.contains("WEATHER_CURRENT")).unwrap();
-            assert_eq!(weather_of(&shell.run(line).await), expected, "the printed line, pasted");
+            let line = printed
+                .lines()
+                .find(|line| line.contains("WEATHER_CURRENT"))
+                .unwrap();
+            assert_eq!(
+                weather_of(&shell.run(line).await),
+                expected,
+                "the printed line, pasted"
+            );
         }
     }
     // The last block calls the tool as `latest` and by its version.
-    let answers: Vec<Value> = serde_json::Deserializer::from_str(&said).into_iter().map(Result::unwrap).collect();
+    let answers: Vec<Value> = serde_json::Deserializer::from_str(&said)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(answers.len(), 2, "{said}");
     for answer in answers {
         assert_eq!(answer["data"], expected, "{answer}");
@@ -115,13 +145,20 @@ async fn tutorial_works_step_by_step() {
 /// Parses several responses of the API printed one after another.
 fn answers(said: &str) -> Vec<Value> {
     let read = serde_json::Deserializer::from_str(said).into_iter();
-    read.collect::<Result<_, _>>().unwrap_or_else(|cause| panic!("{cause}: {said}"))
+    read.collect::<Result<_, _>>()
+        .unwrap_or_else(|cause| panic!("{cause}: {said}"))
 }
 
 /// Returns the reasons for which blocks of a page are not run.
 fn left(page: &[Step]) -> Vec<&str> {
     page.iter()
-        .filter_map(|step| if let Step::Leave(_, reason) = step { Some(reason.as_str()) } else { None })
+        .filter_map(|step| {
+            if let Step::Leave(_, reason) = step {
+                Some(reason.as_str())
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
@@ -129,49 +166,98 @@ fn left(page: &[Step]) -> Vec<&str> {
 async fn commands_of_readme_and_operations_work() {
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(TOOLKITS).join("dist");
-    assert!(built.join("documents.wasm").is_file(), "nothing is built: `cargo toolkit build --all` first");
+    assert!(
+        built.join("documents.wasm").is_file(),
+        "nothing is built: `cargo toolkit build --all` first"
+    );
     let mut known = variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1");
-    known.push(("TOOLHOST_PASSPHRASE", "a passphrase of the tests".to_owned()));
+    known.push((
+        "TOOLHOST_PASSPHRASE",
+        "a passphrase of the tests".to_owned(),
+    ));
     let mut shell = Shell::open(folder.path(), &known);
-    shell.leave(&format!("toolhost serve --toolkits '{}'", built.display()), "toolhost-data.env").await;
+    shell
+        .leave(
+            &format!("toolhost serve --toolkits '{}'", built.display()),
+            "toolhost-data.env",
+        )
+        .await;
     let first = steps(&page("README.md"));
-    assert_eq!(left(&first), ["it builds everything, the program that reads this included"]);
+    assert_eq!(
+        left(&first),
+        ["it builds everything, the program that reads this included"]
+    );
     let page = [first, steps(&page("docs/operations.md"))].concat();
     let mut ran = Vec::new();
     for step in &page {
         let Step::Type(commands) = step else { continue };
-        let mark = ["toolhost-data.env", "/auth_configs", "/connected_accounts", "toolkit new", "toolhost export"];
-        let mark = mark.into_iter().find(|mark| commands.contains(mark)).unwrap_or_else(|| panic!("new: {commands}"));
+        let mark = [
+            "toolhost-data.env",
+            "/auth_configs",
+            "/connected_accounts",
+            "toolkit new",
+            "toolhost export",
+        ];
+        let mark = mark
+            .into_iter()
+            .find(|mark| commands.contains(mark))
+            .unwrap_or_else(|| panic!("new: {commands}"));
         ran.push(mark);
         match mark {
             "toolhost-data.env" => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said.len(), 3, "{said:?}");
-                assert!(said[0]["items"].as_array().is_some_and(|tools| !tools.is_empty()), "{said:?}");
-                assert!(weather_of(&said[1].to_string())["markdown"].as_str().unwrap().contains("# Hello"), "{said:?}");
-                assert!(said[2].to_string().contains("DOCUMENTS_HTML_TO_MARKDOWN"), "{said:?}");
+                assert!(
+                    said[0]["items"]
+                        .as_array()
+                        .is_some_and(|tools| !tools.is_empty()),
+                    "{said:?}"
+                );
+                assert!(
+                    weather_of(&said[1].to_string())["markdown"]
+                        .as_str()
+                        .unwrap()
+                        .contains("# Hello"),
+                    "{said:?}"
+                );
+                assert!(
+                    said[2].to_string().contains("DOCUMENTS_HTML_TO_MARKDOWN"),
+                    "{said:?}"
+                );
             }
             "/auth_configs" => {
                 let said = answers(&shell.run(commands).await);
-                let id = said[0]["auth_config"]["id"].as_str().unwrap_or_else(|| panic!("{said:?}"));
-                shell.run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789")).await;
+                let id = said[0]["auth_config"]["id"]
+                    .as_str()
+                    .unwrap_or_else(|| panic!("{said:?}"));
+                shell
+                    .run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789"))
+                    .await;
             }
             "toolhost export" => {
                 // The previous toolkit has its own folder.
-                shell.run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'").await;
+                shell
+                    .run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'")
+                    .await;
                 let said = shell.run(commands).await;
                 assert!(said.contains("./restored holds"), "{said}");
             }
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
-                assert_eq!(said[0]["connectionData"]["val"]["status"], "ACTIVE", "{said:?}");
+                assert_eq!(
+                    said[0]["connectionData"]["val"]["status"], "ACTIVE",
+                    "{said:?}"
+                );
             }
             _ => {
                 let (before, after) = commands.split_once(" && cd greeter\n").unwrap();
                 shell.run(before).await;
                 prepare(&folder.path().join("greeter"));
                 let said = shell.run(&format!("cd greeter\n{after}")).await;
-                assert!(said.contains("Hello, Ada!") && said.contains("published"), "{said}");
+                assert!(
+                    said.contains("Hello, Ada!") && said.contains("published"),
+                    "{said}"
+                );
             }
         }
     }
@@ -181,7 +267,11 @@ async fn commands_of_readme_and_operations_work() {
 /// Starts a server and creates the files that the commands of the author's manual name.
 async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shell) {
     let rewrite = format!("https://api.example.com={application}");
-    let host = Setup::new().with("logs.cassettes", "failed").with("net.rewrite", &rewrite).start().await;
+    let host = Setup::new()
+        .with("logs.cassettes", "failed")
+        .with("net.rewrite", &rewrite)
+        .start()
+        .await;
     let registry = Registry::start().await;
     let mut known = variables(folder, &rewrite);
     known.extend([
@@ -195,7 +285,10 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
         ("REGISTRY", registry.host.clone()),
     ]);
     let cache = author::cache().display().to_string();
-    known.iter_mut().filter(|(name, _)| *name == "XDG_CACHE_HOME").for_each(|(_, value)| value.clone_from(&cache));
+    known
+        .iter_mut()
+        .filter(|(name, _)| *name == "XDG_CACHE_HOME")
+        .for_each(|(_, value)| value.clone_from(&cache));
     let files = [
         (
             "acme.yaml",
@@ -237,7 +330,10 @@ async fn author_manual_commands_work() {
     let mut places = vec![
         ("toolkit dev my-toolkit", "true"),
         ("toolkit import openapi", "true"),
-        ("toolkit sign --generate", "cd hello && toolkit build --version 20260101_00"),
+        (
+            "toolkit sign --generate",
+            "cd hello && toolkit build --version 20260101_00",
+        ),
         ("toolkit record .", "cd my-toolkit"),
         ("toolhost logs export", "true"),
         ("toolkit setup --lang js", "true"),
@@ -245,11 +341,17 @@ async fn author_manual_commands_work() {
     for step in &page {
         match step {
             Step::Write(file, text) if file.ends_with(".rs") || file.ends_with(".json") => {
-                shell.run(&format!("cd '{root}/my-toolkit'; rm -rf cases/greet")).await;
+                shell
+                    .run(&format!("cd '{root}/my-toolkit'; rm -rf cases/greet"))
+                    .await;
                 shell.follow(&Step::Write(file.clone(), text.clone())).await;
             }
             Step::Write(file, text) => {
-                let language = if file.ends_with(".py") { "python" } else { "js" };
+                let language = if file.ends_with(".py") {
+                    "python"
+                } else {
+                    "js"
+                };
                 shell
                     .run(&format!("cd '{root}'; toolkit new said-{language} --lang {language}; cd said-{language}"))
                     .await;
@@ -257,8 +359,11 @@ async fn author_manual_commands_work() {
                 shell.run("rm -r cases; toolkit build").await;
             }
             Step::Type(commands) => {
-                let place = places.iter().position(|(begins, _)| commands.starts_with(begins));
-                let (begins, before) = places.remove(place.unwrap_or_else(|| panic!("this block is new: {commands}")));
+                let place = places
+                    .iter()
+                    .position(|(begins, _)| commands.starts_with(begins));
+                let (begins, before) =
+                    places.remove(place.unwrap_or_else(|| panic!("this block is new: {commands}")));
                 shell.run(&format!("cd '{root}'; {before}")).await;
                 if begins.starts_with("toolkit dev") {
                     shell.leave(commands, "EXAMPLE_GET_ITEM").await;
@@ -268,10 +373,19 @@ async fn author_manual_commands_work() {
                     shell.run("toolkit publish my-toolkit").await;
                     let project = host.as_project();
                     project
-                        .connect("example", "BEARER_TOKEN", "default", json!({ "token": "a-token-of-an-account" }))
+                        .connect(
+                            "example",
+                            "BEARER_TOKEN",
+                            "default",
+                            json!({ "token": "a-token-of-an-account" }),
+                        )
                         .await;
-                    let failed = project.execute("EXAMPLE_GET_ITEM", json!({ "id": 8 })).await;
-                    shell.run(&format!("LOG_ID={}", failed["log_id"].as_str().unwrap())).await;
+                    let failed = project
+                        .execute("EXAMPLE_GET_ITEM", json!({ "id": 8 }))
+                        .await;
+                    shell
+                        .run(&format!("LOG_ID={}", failed["log_id"].as_str().unwrap()))
+                        .await;
                 }
                 shell.run(commands).await;
             }
@@ -283,7 +397,11 @@ async fn author_manual_commands_work() {
 
 /// Returns the help text of a command.
 fn help(program: &str, command: &[&str]) -> String {
-    let output = std::process::Command::new(beside(program)).args(command).arg("--help").output().unwrap();
+    let output = std::process::Command::new(beside(program))
+        .args(command)
+        .arg("--help")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{program} {command:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -291,22 +409,34 @@ fn help(program: &str, command: &[&str]) -> String {
 #[test]
 fn author_manual_matches_the_command_help() {
     let help_of_all = help("toolkit", &[]);
-    let listed =
-        help_of_all.split("Commands:\n").nth(1).unwrap().lines().map_while(|line| line.split_whitespace().next());
+    let listed = help_of_all
+        .split("Commands:\n")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .map_while(|line| line.split_whitespace().next());
     let mut there: Vec<_> = listed.filter(|name| *name != "help").collect();
     let mut told = Vec::new();
     for row in rows(&page("toolkit-sdk/README.md")) {
         let text = row.join(" ");
         let code: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
-        let commands: Vec<_> =
-            code.iter().filter_map(|code| code.strip_prefix("toolkit ")?.split(' ').next()).collect();
-        let [command, ..] = commands.as_slice() else { continue };
+        let commands: Vec<_> = code
+            .iter()
+            .filter_map(|code| code.strip_prefix("toolkit ")?.split(' ').next())
+            .collect();
+        let [command, ..] = commands.as_slice() else {
+            continue;
+        };
         if !row[0].starts_with("`toolkit ") {
             continue;
         }
         told.extend(commands.iter().map(|command| (*command).to_owned()));
         let help = help("toolkit", &[command]);
-        for flag in code.iter().flat_map(|code| code.split([' ', '[', ']'])).filter(|word| word.starts_with("--")) {
+        for flag in code
+            .iter()
+            .flat_map(|code| code.split([' ', '[', ']']))
+            .filter(|word| word.starts_with("--"))
+        {
             assert!(help.contains(flag), "`toolkit {command}` has no {flag}");
         }
     }
@@ -319,14 +449,22 @@ fn author_manual_matches_the_command_help() {
 #[test]
 fn documented_settings_exist_with_these_defaults() {
     let help = help("toolhost", &["serve"]);
-    let rows: Vec<_> = rows(&page("docs/configuration.md")).into_iter().filter(|row| row.len() == 3).collect();
+    let rows: Vec<_> = rows(&page("docs/configuration.md"))
+        .into_iter()
+        .filter(|row| row.len() == 3)
+        .collect();
     assert!(rows.len() > 5, "{rows:?}");
     for row in rows {
         let [key, default] = [&row[0], &row[1]].map(|cell| cell.trim_matches('`'));
-        let line = help.lines().find(|line| line.split_whitespace().next() == Some(key));
+        let line = help
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(key));
         let line = line.unwrap_or_else(|| panic!("`toolhost serve --help` has no {key}:\n{help}"));
         if row[1].starts_with('`') {
-            assert!(line.contains(&format!("Default {default}")), "{row:?}: {line}");
+            assert!(
+                line.contains(&format!("Default {default}")),
+                "{row:?}: {line}"
+            );
         }
     }
 }

@@ -21,17 +21,53 @@ async fn member_is_added_listed_and_removed() {
     let made = host.as_org().post(MEMBERS, &body).await.expect(201);
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     assert!(key.starts_with("uak_"), "{key}");
-    host.as_org().post(MEMBERS, &json!({ "email": email.to_lowercase(), "role": "viewer" })).await.expect(400);
-    let listed = host.as_org().get(&format!("{MEMBERS}?limit=1000")).await.expect(200);
+    host.as_org()
+        .post(
+            MEMBERS,
+            &json!({ "email": email.to_lowercase(), "role": "viewer" }),
+        )
+        .await
+        .expect(400);
+    let listed = host
+        .as_org()
+        .get(&format!("{MEMBERS}?limit=1000"))
+        .await
+        .expect(200);
     assert!(!listed.text.contains(key));
-    let found = listed["items"].as_array().unwrap().iter().find(|member| member["id"] == id).unwrap();
-    assert_eq!((&found["email"], &found["role"]), (&email.to_lowercase().into(), &"admin".into()));
+    let found = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|member| member["id"] == id)
+        .unwrap();
+    assert_eq!(
+        (&found["email"], &found["role"]),
+        (&email.to_lowercase().into(), &"admin".into())
+    );
     host.with_user_key(key).get(INFO).await.expect(200);
-    host.as_org().delete(&format!("{MEMBERS}/{id}")).await.expect(200);
-    host.with_user_key(key).get(INFO).await.expect(401).assert_envelope();
-    host.as_org().delete(&format!("{MEMBERS}/{id}")).await.expect(404).assert_envelope();
-    for bad in [json!({ "email": "nobody", "role": "admin" }), json!({ "email": "a@b", "role": "owner" })] {
-        host.as_org().post(MEMBERS, &bad).await.expect(400).assert_envelope();
+    host.as_org()
+        .delete(&format!("{MEMBERS}/{id}"))
+        .await
+        .expect(200);
+    host.with_user_key(key)
+        .get(INFO)
+        .await
+        .expect(401)
+        .assert_envelope();
+    host.as_org()
+        .delete(&format!("{MEMBERS}/{id}"))
+        .await
+        .expect(404)
+        .assert_envelope();
+    for bad in [
+        json!({ "email": "nobody", "role": "admin" }),
+        json!({ "email": "a@b", "role": "owner" }),
+    ] {
+        host.as_org()
+            .post(MEMBERS, &bad)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
 }
 
@@ -39,35 +75,75 @@ async fn member_is_added_listed_and_removed() {
 async fn member_acts_in_named_or_default_project() {
     let host = Host::shared().await;
     let project = host.new_project().await.get(INFO).await.expect(200);
-    let (org, id) = (project["project"]["org_id"].as_str().unwrap(), project["project"]["nano_id"].as_str().unwrap());
+    let (org, id) = (
+        project["project"]["org_id"].as_str().unwrap(),
+        project["project"]["nano_id"].as_str().unwrap(),
+    );
     let oldest = host.as_project().get(INFO).await.expect(200)["project"]["nano_id"].clone();
     let member = host.new_member("admin").await;
     let default = member.get(INFO).await.expect(200);
-    assert_eq!((&default["project"]["nano_id"], &default["api_key"]), (&oldest, &Value::Null));
+    assert_eq!(
+        (&default["project"]["nano_id"], &default["api_key"]),
+        (&oldest, &Value::Null)
+    );
     assert_eq!(default["org_member"]["role"], "admin");
-    let named = as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)]).await.expect(200);
+    let named = as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)])
+        .await
+        .expect(200);
     assert_eq!(named["project"]["nano_id"], id);
-    as_member(&member, INFO, &[("x-project-id", id)]).await.expect(400).assert_envelope();
+    as_member(&member, INFO, &[("x-project-id", id)])
+        .await
+        .expect(400)
+        .assert_envelope();
     for (org, id) in [("ok_AAAAAAAAAAAA", id), (org, "proj_AAAAAAAAAAAA")] {
-        as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)]).await.expect(404).assert_envelope();
+        as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)])
+            .await
+            .expect(404)
+            .assert_envelope();
     }
     let body = json!({ "email": format!("{}@example.com", unique(8)), "role": "viewer", "project_id": id });
     let made = host.as_org().post(MEMBERS, &body).await.expect(201);
-    let own = host.with_user_key(made["key"].as_str().unwrap()).get(INFO).await.expect(200);
+    let own = host
+        .with_user_key(made["key"].as_str().unwrap())
+        .get(INFO)
+        .await
+        .expect(200);
     assert_eq!(own["project"]["nano_id"], id);
 }
 
 #[tokio::test]
 async fn a_viewer_looks_and_changes_nothing() {
     let host = Host::shared().await;
-    let (admin, viewer) = (host.new_member("admin").await, host.new_member("viewer").await);
-    for path in ["/auth_configs", "/connected_accounts", "/toolkits", "/org/project/config"] {
+    let (admin, viewer) = (
+        host.new_member("admin").await,
+        host.new_member("viewer").await,
+    );
+    for path in [
+        "/auth_configs",
+        "/connected_accounts",
+        "/toolkits",
+        "/org/project/config",
+    ] {
         viewer.get(path).await.expect(200);
     }
-    viewer.post("/logs/tool_execution", &json!({})).await.expect(200);
-    viewer.execute(given::shared_echo().await, json!({})).await.expect(403).assert_envelope();
-    viewer.patch("/org/project/config", &json!({})).await.expect(403).assert_envelope();
-    admin.execute(given::shared_echo().await, json!({})).await.data();
+    viewer
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
+    viewer
+        .execute(given::shared_echo().await, json!({}))
+        .await
+        .expect(403)
+        .assert_envelope();
+    viewer
+        .patch("/org/project/config", &json!({}))
+        .await
+        .expect(403)
+        .assert_envelope();
+    admin
+        .execute(given::shared_echo().await, json!({}))
+        .await
+        .data();
 }
 
 #[tokio::test]
@@ -77,14 +153,28 @@ async fn member_lists_projects_in_pages() {
     let member = host.new_member("viewer").await;
     let organisations = member.get("/org/list").await.expect(200);
     assert_eq!(
-        (organisations["organizations"].as_array().unwrap().len(), &organisations["total_items"]),
+        (
+            organisations["organizations"].as_array().unwrap().len(),
+            &organisations["total_items"]
+        ),
         (1, &1.into())
     );
     let page = member.get("/org/project/list?limit=1").await.expect(200);
-    assert!(page["data"].as_array().unwrap().len() == 1 && page["next_cursor"].is_string(), "{page:#?}");
+    assert!(
+        page["data"].as_array().unwrap().len() == 1 && page["next_cursor"].is_string(),
+        "{page:#?}"
+    );
     let page = member.get("/org/project/list?limit=9999").await.expect(200);
     assert!(page["data"].as_array().unwrap().len() <= 50, "{page:#?}");
-    host.as_project().get("/org/list").await.expect(401).assert_envelope();
-    member.get("/org/owner/project/list").await.expect(401).assert_envelope();
+    host.as_project()
+        .get("/org/list")
+        .await
+        .expect(401)
+        .assert_envelope();
+    member
+        .get("/org/owner/project/list")
+        .await
+        .expect(401)
+        .assert_envelope();
     member.get(MEMBERS).await.expect(401).assert_envelope();
 }

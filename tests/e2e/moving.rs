@@ -39,17 +39,28 @@ impl Shelf {
     /// Runs `export` or `import` with the archive and its passphrase.
     fn run(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
-        setup.command(&[what, file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()])
+        setup.command(&[
+            what,
+            file.to_str().unwrap(),
+            "--passphrase-file",
+            passphrase.to_str().unwrap(),
+        ])
     }
 
     /// Kills an import once it has restored the first component. Returns false if the import ended
     /// first.
     fn kill_import(&self, setup: &Setup, name: &str) -> bool {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
-        let arguments = ["import", file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()];
+        let arguments = [
+            "import",
+            file.to_str().unwrap(),
+            "--passphrase-file",
+            passphrase.to_str().unwrap(),
+        ];
         let mut import = setup.begin(&arguments);
         let blobs = setup.data().join("store/blobs");
-        let has_begun = || std::fs::read_dir(&blobs).is_ok_and(|mut entries| entries.next().is_some());
+        let has_begun =
+            || std::fs::read_dir(&blobs).is_ok_and(|mut entries| entries.next().is_some());
         while !has_begun() && !import.has_ended() {}
         !import.has_ended()
     }
@@ -58,20 +69,35 @@ impl Shelf {
 /// Starts a server with a toolkit that requires a key and an account with that key. Returns the
 /// server, the tool and the key.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
-    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    let host = Setup::new()
+        .with_application(&["api.example.com"], application)
+        .start()
+        .await;
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
     let secret = format!("sk-{}", harness::secret());
-    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    host.as_project()
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
+        .await;
     (host, guest::tool(&slug), secret)
 }
 
 /// Asserts that the encrypted secret can be decrypted: the provider receives it.
 async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
     let tag = unique(8);
-    let answer = client.execute(tool, json!({ "url": format!("{APPLICATION}/echo/{tag}") })).await.expect(200);
+    let answer = client
+        .execute(tool, json!({ "url": format!("{APPLICATION}/echo/{tag}") }))
+        .await
+        .expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");
-    assert_eq!(application.seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
+    assert_eq!(
+        application.seen(&tag)[0].header("authorization"),
+        format!("Bearer {secret}")
+    );
 }
 
 #[tokio::test]
@@ -99,8 +125,17 @@ async fn export_under_load_holds_all_acknowledged_writes() {
             }
         })
         .collect();
-    let before = host.as_project().get("/auth_configs?limit=1000").await.expect(200);
-    let before: Vec<_> = before["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
+    let before = host
+        .as_project()
+        .get("/auth_configs?limit=1000")
+        .await
+        .expect(200);
+    let before: Vec<_> = before["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].clone())
+        .collect();
     let exporting = async {
         let setup = host.setup().clone();
         let (shelf, done) = tokio::task::spawn_blocking(move || {
@@ -114,7 +149,10 @@ async fn export_under_load_holds_all_acknowledged_writes() {
         shelf
     };
     let (made, shelf) = tokio::join!(join_all(writers), exporting);
-    assert!(made.iter().all(|made| !made.is_empty()), "writers went on: {made:?}");
+    assert!(
+        made.iter().all(|made| !made.is_empty()),
+        "writers went on: {made:?}"
+    );
 
     let fresh = Setup::new().with_application(&["api.example.com"], &application);
     let told = shelf.run(&fresh, "import", "all.age").succeeded();
@@ -123,7 +161,10 @@ async fn export_under_load_holds_all_acknowledged_writes() {
     let client = moved.with_key(&host.project_key);
     assert_connected(&client, &application, &tool, &secret).await;
     for id in before {
-        client.get(&format!("/auth_configs/{}", id.as_str().unwrap())).await.expect(200);
+        client
+            .get(&format!("/auth_configs/{}", id.as_str().unwrap()))
+            .await
+            .expect(200);
     }
     // The export is consistent: a later record of a writer is present only if all its earlier ones
     // are.
@@ -132,7 +173,10 @@ async fn export_under_load_holds_all_acknowledged_writes() {
         for id in &made {
             there.push(client.get(&format!("/auth_configs/{id}")).await.status == 200);
         }
-        assert!(there.is_sorted_by(|earlier, later| earlier >= later), "{there:?}");
+        assert!(
+            there.is_sorted_by(|earlier, later| earlier >= later),
+            "{there:?}"
+        );
     }
     let (setup, _) = moved.terminate().await;
     setup.command(&["verify"]).succeeded();
@@ -146,7 +190,13 @@ async fn import_needs_an_empty_destination() {
     let (setup, _) = host.terminate().await;
     let shelf = Shelf::new();
     shelf.run(&setup, "export", "all.age").succeeded();
-    assert!(shelf.run(&setup, "export", "all.age").failed().contains("all.age"), "nothing is written over");
+    assert!(
+        shelf
+            .run(&setup, "export", "all.age")
+            .failed()
+            .contains("all.age"),
+        "nothing is written over"
+    );
     let refused = shelf.run(&setup, "import", "all.age").failed();
     assert!(refused.contains("empty"), "{refused}");
     // The old machine with its key file is gone.
@@ -164,7 +214,10 @@ async fn damaged_archive_is_refused_before_writing() {
     shelf.run(host.setup(), "export", "all.age").succeeded();
     let whole = std::fs::read(shelf.path("all.age")).unwrap();
     let text = String::from_utf8_lossy(&whole);
-    assert!(!text.contains(&host.project_key) && !text.contains("toolhost-key-1"), "nothing of it is in the clear");
+    assert!(
+        !text.contains(&host.project_key) && !text.contains("toolhost-key-1"),
+        "nothing of it is in the clear"
+    );
     let mut changed = whole.clone();
     let at = whole.len() * 2 / 3;
     changed[at] ^= 4;
@@ -174,16 +227,25 @@ async fn damaged_archive_is_refused_before_writing() {
     let untouched = |data: &Path| !data.exists() && !data.with_extension("key").exists();
     for name in ["changed.age", "cut.age"] {
         let refused = shelf.run(&fresh, "import", name).failed();
-        assert!(refused.contains(name) && refused.contains("damaged") && untouched(&fresh.data()), "{refused}");
+        assert!(
+            refused.contains(name) && refused.contains("damaged") && untouched(&fresh.data()),
+            "{refused}"
+        );
     }
     std::fs::write(shelf.path("passphrase"), "four words that reason").unwrap();
     let refused = shelf.run(&fresh, "import", "all.age").failed();
-    assert!(refused.contains("passphrase") && untouched(&fresh.data()), "{refused}");
+    assert!(
+        refused.contains("passphrase") && untouched(&fresh.data()),
+        "{refused}"
+    );
 }
 
 /// Adds filler that the server does not read to a component.
 fn padded(component: Vec<u8>) -> Vec<u8> {
-    let filler = wasm_encoder::CustomSection { name: "filler".into(), data: vec![b'x'; 3 << 20].into() };
+    let filler = wasm_encoder::CustomSection {
+        name: "filler".into(),
+        data: vec![b'x'; 3 << 20].into(),
+    };
     let mut bytes = component;
     wasm_encoder::ComponentSection::append_to_component(&filler, &mut bytes);
     bytes
@@ -194,7 +256,8 @@ async fn killed_import_prevents_start() {
     let host = Setup::new().start().await;
     let slugs: Vec<_> = (0..6).map(|_| given::slug()).collect();
     for slug in &slugs {
-        host.publish(padded(Guest::echo().component()), &guest::manifest(slug)).await;
+        host.publish(padded(Guest::echo().component()), &guest::manifest(slug))
+            .await;
     }
     let shelf = Shelf::new();
     shelf.run(host.setup(), "export", "all.age").succeeded();
@@ -209,7 +272,11 @@ async fn killed_import_prevents_start() {
     let target = killed.expect("an import is slower than a signal");
     let refused = target.clone().try_start().await.unwrap_err();
     assert_eq!(refused.code, Some(78), "{}", refused.output);
-    let repair = if on_postgres() { "import again into an empty one" } else { "move it away and import again" };
+    let repair = if on_postgres() {
+        "import again into an empty one"
+    } else {
+        "move it away and import again"
+    };
     assert!(refused.output.contains(repair), "{}", refused.output);
     // The command is followed as the message states it.
     let target = if on_postgres() {
@@ -231,10 +298,17 @@ async fn short_or_missing_passphrase_is_refused() {
     let setup = Setup::new().start().await.kill();
     let shelf = Shelf::new();
     std::fs::write(shelf.path("passphrase"), "short").unwrap();
-    assert!(shelf.run(&setup, "export", "all.age").failed().contains("12 characters"));
+    assert!(
+        shelf
+            .run(&setup, "export", "all.age")
+            .failed()
+            .contains("12 characters")
+    );
     let refused = setup.command(&["export", "all.age"]).failed();
     assert!(refused.contains("--passphrase-file"), "{refused}");
-    let refused = setup.command(&["export", "all.age", "--recipient", "nobody"]).failed();
+    let refused = setup
+        .command(&["export", "all.age", "--recipient", "nobody"])
+        .failed();
     assert!(refused.contains("nobody"), "{refused}");
 }
 
@@ -243,7 +317,10 @@ async fn export_during_shutdown_is_atomic() {
     let host = Setup::new().start().await;
     let tool = given::echo(&host).await;
     for _ in 0..50 {
-        host.as_project().execute(&tool, json!({ "word": unique(2_000) })).await.expect(200);
+        host.as_project()
+            .execute(&tool, json!({ "word": unique(2_000) }))
+            .await
+            .expect(200);
     }
     let shelf = Shelf::new();
     let setup = host.setup().clone();
@@ -251,7 +328,11 @@ async fn export_during_shutdown_is_atomic() {
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
     let (done, shelf) = exporting.join().unwrap();
-    assert_eq!(done.code == Some(0), shelf.path("all.age").exists(), "{done:?}");
+    assert_eq!(
+        done.code == Some(0),
+        shelf.path("all.age").exists(),
+        "{done:?}"
+    );
     assert!(!shelf.path("all.age.partial").exists());
     setup.command(&["verify"]).succeeded();
 }

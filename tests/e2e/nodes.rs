@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use harness::{BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for, wait_until};
+use harness::{
+    BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for,
+    wait_until,
+};
 use serde_json::json;
 
 /// Time within which other servers must see a change.
@@ -12,7 +15,11 @@ const SEEN: Duration = Duration::from_secs(2);
 
 /// Starts servers on one database, which the first one initializes.
 async fn nodes<const N: usize>(bucket: &BucketService, database: Database) -> [Host; N] {
-    let first = Setup::embedded().on(database).in_bucket(bucket).start().await;
+    let first = Setup::embedded()
+        .on(database)
+        .in_bucket(bucket)
+        .start()
+        .await;
     let rest = join_all((1..N).map(|_| first.setup().another().start())).await;
     let all: Vec<_> = std::iter::once(first).chain(rest).collect();
     all.try_into().expect("there are as many as were started")
@@ -27,17 +34,28 @@ async fn published_toolkit_reaches_all_servers() {
     let bucket = BucketService::start();
     let hosts: [Host; 3] = nodes(&bucket, database()).await;
     let slug = crate::given::slug();
-    hosts[0].publish(Guest::echo().component(), &guest::manifest(&slug)).await;
+    hosts[0]
+        .publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
     for host in &hosts {
         let path = format!("/toolkits/{slug}");
-        wait_for(SEEN, "the toolkit is seen", || async { host.as_project().get(&path).await.status == 200 }).await;
+        wait_for(SEEN, "the toolkit is seen", || async {
+            host.as_project().get(&path).await.status == 200
+        })
+        .await;
     }
     for host in &hosts {
-        let data = host.as_project().execute(&guest::tool(&slug), json!({ "a": 1 })).await.data();
+        let data = host
+            .as_project()
+            .execute(&guest::tool(&slug), json!({ "a": 1 }))
+            .await
+            .data();
         assert_eq!(data, json!({ "a": 1 }));
     }
     // Another server publishes the same bytes, and the request succeeds.
-    hosts[2].publish(Guest::echo().component(), &guest::manifest(&slug)).await;
+    hosts[2]
+        .publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,13 +63,32 @@ async fn revoked_key_is_refused_by_all_servers() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
     let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
-    let made = one.as_org().post("/org/owner/project/new", &body).await.expect(200);
-    let (id, key) = (made["id"].as_str().unwrap(), made["api_key"].as_str().unwrap());
+    let made = one
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
+    let (id, key) = (
+        made["id"].as_str().unwrap(),
+        made["api_key"].as_str().unwrap(),
+    );
     for host in [&one, &two] {
-        host.with_key(key).get("/auth/session/info").await.expect(200);
+        host.with_key(key)
+            .get("/auth/session/info")
+            .await
+            .expect(200);
     }
-    one.as_org().post(&format!("/org/owner/project/{id}/regenerate_api_key"), &json!({})).await.expect(200);
-    one.with_key(key).get("/auth/session/info").await.expect(401);
+    one.as_org()
+        .post(
+            &format!("/org/owner/project/{id}/regenerate_api_key"),
+            &json!({}),
+        )
+        .await
+        .expect(200);
+    one.with_key(key)
+        .get("/auth/session/info")
+        .await
+        .expect(401);
     let refused = || async { two.with_key(key).get("/auth/session/info").await.status == 401 };
     wait_for(SEEN, "the other server refuses the key", refused).await;
 }
@@ -68,8 +105,20 @@ async fn concurrent_first_starts_form_one_installation() {
     assert_eq!(one.org_key, two.org_key);
     assert_eq!(one.project_key, two.project_key);
     for host in [&one, &two] {
-        assert_eq!(host.as_org().get("/org/owner/project/list").await.expect(200)["data"].as_array().unwrap().len(), 1);
-        host.as_project().get("/auth/session/info").await.expect(200);
+        assert_eq!(
+            host.as_org()
+                .get("/org/owner/project/list")
+                .await
+                .expect(200)["data"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        host.as_project()
+            .get("/auth/session/info")
+            .await
+            .expect(200);
     }
 }
 
@@ -77,15 +126,32 @@ async fn concurrent_first_starts_form_one_installation() {
 async fn killed_or_stopped_server_loses_nothing() {
     let bucket = BucketService::start();
     let [one, two, three]: [Host; 3] = nodes(&bucket, database()).await;
-    one.publish(Guest::echo().component(), &guest::manifest("kept")).await;
-    one.as_project().execute(&guest::tool("kept"), json!({})).await.data();
+    one.publish(Guest::echo().component(), &guest::manifest("kept"))
+        .await;
+    one.as_project()
+        .execute(&guest::tool("kept"), json!({}))
+        .await
+        .data();
     let path = "/toolkits/kept";
-    wait_until("the toolkit is seen", || async { two.as_project().get(path).await.status == 200 }).await;
+    wait_until("the toolkit is seen", || async {
+        two.as_project().get(path).await.status == 200
+    })
+    .await;
     let project = two.as_project();
     one.kill();
     let (_, status) = three.terminate().await;
     assert!(status.success(), "{status}");
-    project.execute(&guest::tool("kept"), json!({})).await.data();
-    let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
-    assert_eq!(logs["logs"].as_array().unwrap().len(), 2, "the killed server's record is there: {logs:#?}");
+    project
+        .execute(&guest::tool("kept"), json!({}))
+        .await
+        .data();
+    let logs = project
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        logs["logs"].as_array().unwrap().len(),
+        2,
+        "the killed server's record is there: {logs:#?}"
+    );
 }

@@ -6,13 +6,18 @@ use serde_json::{Value, json};
 use crate::given::{self, Oauth, open};
 
 async fn account(project: &Client, id: &str) -> Answer {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200)
 }
 
 /// Returns the number of codes sent to the token endpoint.
 fn exchanges(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
-    seen.iter().filter(|seen| seen.path.ends_with("/token")).count()
+    seen.iter()
+        .filter(|seen| seen.path.ends_with("/token"))
+        .count()
 }
 
 #[tokio::test]
@@ -23,26 +28,57 @@ async fn authorized_account_uses_the_issued_token() {
     let made = oauth.begin(&project, "https://app.example/done?a=1").await;
     assert_eq!(made["status"], "INITIATED");
     assert_eq!(made["redirect_url"], made["redirect_uri"]);
-    assert_eq!(made["connectionData"]["val"]["redirectUrl"], made["redirect_url"]);
+    assert_eq!(
+        made["connectionData"]["val"]["redirectUrl"],
+        made["redirect_url"]
+    );
     let id = made["id"].as_str().unwrap();
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    assert!(back.starts_with(&format!("{}/api/v3/toolkits/auth/callback?code=", host.url)), "{back}");
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    assert!(
+        back.starts_with(&format!("{}/api/v3/toolkits/auth/callback?code=", host.url)),
+        "{back}"
+    );
     let landed = open(&project, &back).await;
     assert_eq!(landed.status, 302);
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     assert_eq!(landed.header("location"), expected);
     let connected = account(&project, id).await;
     assert_eq!(connected["status"], "ACTIVE");
-    assert!(connected["state"]["val"]["redirectUrl"].is_null(), "{connected:?}");
-    assert!(connected["state"]["val"]["access_token"].as_str().unwrap().ends_with("..."), "{connected:?}");
+    assert!(
+        connected["state"]["val"]["redirectUrl"].is_null(),
+        "{connected:?}"
+    );
+    assert!(
+        connected["state"]["val"]["access_token"]
+            .as_str()
+            .unwrap()
+            .ends_with("..."),
+        "{connected:?}"
+    );
     oauth.execute(&project).await.data();
     let seen = Host::application().seen(&oauth.tag);
-    let [exchange] = &seen.iter().filter(|seen| seen.path.ends_with("/token")).collect::<Vec<_>>()[..] else {
+    let [exchange] = &seen
+        .iter()
+        .filter(|seen| seen.path.ends_with("/token"))
+        .collect::<Vec<_>>()[..]
+    else {
         panic!("{seen:#?}")
     };
-    assert!(String::from_utf8_lossy(&exchange.body).contains("code_verifier="), "{exchange:?}");
-    let call = seen.iter().find(|seen| seen.path.ends_with("/api/me")).unwrap();
-    let token = call.header("authorization").strip_prefix("Bearer ").unwrap();
+    assert!(
+        String::from_utf8_lossy(&exchange.body).contains("code_verifier="),
+        "{exchange:?}"
+    );
+    let call = seen
+        .iter()
+        .find(|seen| seen.path.ends_with("/api/me"))
+        .unwrap();
+    let token = call
+        .header("authorization")
+        .strip_prefix("Bearer ")
+        .unwrap();
     assert!(oauth.issuer.knows(token));
 }
 
@@ -51,15 +87,28 @@ async fn denied_authorization_fails_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
-    oauth.issuer.set(|settings| settings.consent = harness::issuer::Consent::Deny);
+    oauth
+        .issuer
+        .set(|settings| settings.consent = harness::issuer::Consent::Deny);
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let landed = open(&project, &back).await;
-    let expected = format!("https://app.example/done?status=failed&connected_account_id={id}&error=access_denied");
-    assert_eq!((landed.status, landed.header("location")), (302, &*expected));
+    let expected = format!(
+        "https://app.example/done?status=failed&connected_account_id={id}&error=access_denied"
+    );
+    assert_eq!(
+        (landed.status, landed.header("location")),
+        (302, &*expected)
+    );
     let failed = account(&project, id).await;
-    assert_eq!((&failed["status"], &failed["status_reason"]), (&"FAILED".into(), &"access_denied".into()));
+    assert_eq!(
+        (&failed["status"], &failed["status_reason"]),
+        (&"FAILED".into(), &"access_denied".into())
+    );
     assert_eq!(failed["state"]["val"]["error_description"], "Not today");
     assert_eq!(exchanges(&oauth), 0);
     oauth.execute(&project).await.expect(404);
@@ -72,7 +121,10 @@ async fn state_is_valid_once() {
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let (address, query) = back.split_once('?').unwrap();
     let (code, state) = query.split_once('&').unwrap();
     let altered = state.replacen("state=", "state=A", 1);
@@ -88,14 +140,24 @@ async fn state_is_valid_once() {
         let refused = open(&project, &format!("{address}?{query}")).await;
         assert_eq!(refused.status, 400, "{query}");
         assert_eq!(refused.header("location"), "", "{query}");
-        assert_eq!(account(&project, id).await["status"], "INITIATED", "{query}");
+        assert_eq!(
+            account(&project, id).await["status"],
+            "INITIATED",
+            "{query}"
+        );
     }
     assert_eq!(exchanges(&oauth), 0);
     assert_eq!(open(&project, &back).await.status, 302);
     assert_eq!(open(&project, &back).await.status, 400, "it was used");
     let failing = format!("{address}?error=access_denied&{state}");
     assert_eq!(open(&project, &failing).await.status, 400, "it was used");
-    assert_eq!((exchanges(&oauth), account(&project, id).await["status"].clone()), (1, "ACTIVE".into()));
+    assert_eq!(
+        (
+            exchanges(&oauth),
+            account(&project, id).await["status"].clone()
+        ),
+        (1, "ACTIVE".into())
+    );
 }
 
 #[tokio::test]
@@ -104,13 +166,19 @@ async fn concurrent_callbacks_exchange_the_code_once() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let all = futures::future::join_all((0..8).map(|_| open(&project, &back))).await;
     let mut statuses: Vec<_> = all.iter().map(|landed| landed.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [302, 400, 400, 400, 400, 400, 400, 400]);
     assert_eq!(exchanges(&oauth), 1);
-    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "ACTIVE");
+    assert_eq!(
+        account(&project, made["id"].as_str().unwrap()).await["status"],
+        "ACTIVE"
+    );
 }
 
 #[tokio::test]
@@ -120,10 +188,21 @@ async fn issuer_mismatch_fails_before_code_exchange() {
     let oauth = Oauth::new(host, &project).await;
     oauth.issuer.fault(Fault::OtherIssuer, 1);
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let landed = open(&project, &back).await;
-    assert!(landed.header("location").ends_with("&error=issuer_mismatch"), "{landed:?}");
-    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "FAILED");
+    assert!(
+        landed
+            .header("location")
+            .ends_with("&error=issuer_mismatch"),
+        "{landed:?}"
+    );
+    assert_eq!(
+        account(&project, made["id"].as_str().unwrap()).await["status"],
+        "FAILED"
+    );
     assert_eq!(exchanges(&oauth), 0);
 }
 
@@ -142,12 +221,27 @@ async fn invalid_token_response_fails_the_account() {
         let oauth = Oauth::new(host, &project).await;
         oauth.issuer.fault(fault, 1);
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = oauth
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let landed = open(&project, &back).await;
-        assert!(landed.header("location").ends_with("&error=token_exchange_failed"), "{fault:?}: {landed:?}");
+        assert!(
+            landed
+                .header("location")
+                .ends_with("&error=token_exchange_failed"),
+            "{fault:?}: {landed:?}"
+        );
         let failed = account(&project, made["id"].as_str().unwrap()).await;
-        assert_eq!((failed["status"].clone(), exchanges(&oauth)), ("FAILED".into(), 1), "{fault:?}");
-        assert!(!failed.text.contains(harness::issuer::CLIENT_SECRET), "{fault:?}: {failed:?}");
+        assert_eq!(
+            (failed["status"].clone(), exchanges(&oauth)),
+            ("FAILED".into(), 1),
+            "{fault:?}"
+        );
+        assert!(
+            !failed.text.contains(harness::issuer::CLIENT_SECRET),
+            "{fault:?}: {failed:?}"
+        );
     }
 }
 
@@ -156,14 +250,27 @@ async fn callback_url_must_be_an_http_url() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
-    for url in ["javascript:alert(1)", "//evil.example", "/here", "https://a:b@evil.example", "data:text/html,x", "x"] {
+    for url in [
+        "javascript:alert(1)",
+        "//evil.example",
+        "/here",
+        "https://a:b@evil.example",
+        "data:text/html,x",
+        "x",
+    ] {
         let connection = json!({ "user_id": "default", "callback_url": url });
         let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
         project.post("/connected_accounts", &body).await.expect(400);
         let body = json!({ "auth_config_id": oauth.config, "user_id": "amy", "callback_url": url });
-        project.post("/connected_accounts/link", &body).await.expect(400);
+        project
+            .post("/connected_accounts/link", &body)
+            .await
+            .expect(400);
     }
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -173,22 +280,40 @@ async fn missing_return_url_ends_on_server_page() {
     let oauth = Oauth::new(host, &project).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let landed = open(&project, &back).await;
-    assert_eq!(landed.header("location"), format!("{}/link/done?status=success", host.url));
+    assert_eq!(
+        landed.header("location"),
+        format!("{}/link/done?status=success", host.url)
+    );
     let page = open(&project, landed.header("location")).await;
-    assert!(page.status == 200 && String::from_utf8_lossy(&page.bytes).contains("connected"), "{page:?}");
+    assert!(
+        page.status == 200 && String::from_utf8_lossy(&page.bytes).contains("connected"),
+        "{page:?}"
+    );
 }
 
 #[tokio::test]
 async fn late_callback_connects_an_expired_account() {
-    let host = given::with_application().with("connections.pending_s", "1").start().await;
+    let host = given::with_application()
+        .with("connections.pending_s", "1")
+        .start()
+        .await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    wait_until("the account expires", || async { account(&project, id).await["status"] == "EXPIRED" }).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    wait_until("the account expires", || async {
+        account(&project, id).await["status"] == "EXPIRED"
+    })
+    .await;
     let expired = account(&project, id).await;
     assert_eq!(expired["status_reason"], "INITIATION_TIMEOUT");
     assert!(expired["state"]["val"]["expired_at"].is_string());
@@ -204,23 +329,39 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
     let id = oauth.connect(&project).await;
     let path = format!("/connected_accounts/{id}/refresh");
     let again = json!({ "redirect_url": "https://app.example/again" });
-    for (consent, error) in
-        [(harness::issuer::Consent::Deny, "&error=access_denied"), (harness::issuer::Consent::Agree, "")]
-    {
+    for (consent, error) in [
+        (harness::issuer::Consent::Deny, "&error=access_denied"),
+        (harness::issuer::Consent::Agree, ""),
+    ] {
         oauth.issuer.set(|settings| settings.consent = consent);
         let asked = project.post(&path, &again).await.expect(200);
-        assert_eq!((&asked["id"], &asked["status"]), (&id.as_str().into(), &"ACTIVE".into()));
-        let back = oauth.issuer.visit(asked["redirect_url"].as_str().unwrap()).await;
+        assert_eq!(
+            (&asked["id"], &asked["status"]),
+            (&id.as_str().into(), &"ACTIVE".into())
+        );
+        let back = oauth
+            .issuer
+            .visit(asked["redirect_url"].as_str().unwrap())
+            .await;
         oauth.execute(&project).await.data();
         let landed = open(&project, &back).await;
-        let status = if error.is_empty() { "success" } else { "failed" };
-        let expected = format!("https://app.example/again?status={status}&connected_account_id={id}{error}");
+        let status = if error.is_empty() {
+            "success"
+        } else {
+            "failed"
+        };
+        let expected =
+            format!("https://app.example/again?status={status}&connected_account_id={id}{error}");
         assert_eq!(landed.header("location"), expected);
         assert_eq!(account(&project, &id).await["status"], "ACTIVE");
         oauth.execute(&project).await.data();
     }
     let tokens: std::collections::BTreeSet<_> = oauth.tokens_used().into_iter().collect();
-    assert_eq!(tokens.len(), 2, "the new token replaced the old one at the end: {tokens:?}");
+    assert_eq!(
+        tokens.len(),
+        2,
+        "the new token replaced the old one at the end: {tokens:?}"
+    );
 }
 
 #[tokio::test]
@@ -229,12 +370,21 @@ async fn superseded_connection_attempt_is_rejected() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let old = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    let path = format!("/connected_accounts/{}/refresh", made["id"].as_str().unwrap());
+    let old = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    let path = format!(
+        "/connected_accounts/{}/refresh",
+        made["id"].as_str().unwrap()
+    );
     let asked = project.post(&path, &json!({})).await.expect(200);
     assert_eq!(asked["status"], "INITIATED");
     assert_eq!(open(&project, &old).await.status, 400);
-    let new = oauth.issuer.visit(asked["redirect_url"].as_str().unwrap()).await;
+    let new = oauth
+        .issuer
+        .visit(asked["redirect_url"].as_str().unwrap())
+        .await;
     assert_eq!(open(&project, &new).await.status, 302);
     assert_eq!(exchanges(&oauth), 1);
 }
@@ -245,14 +395,29 @@ async fn callback_for_deleted_account_is_rejected() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    project.delete(&format!("/connected_accounts/{}", made["id"].as_str().unwrap())).await.expect(200);
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    project
+        .delete(&format!(
+            "/connected_accounts/{}",
+            made["id"].as_str().unwrap()
+        ))
+        .await
+        .expect(200);
     assert_eq!(open(&project, &back).await.status, 400);
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let info = project.get("/auth/session/info").await.expect(200);
     let id = info["project"]["nano_id"].as_str().unwrap();
-    host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
+    host.as_org()
+        .delete(&format!("/org/owner/project/{id}"))
+        .await
+        .expect(200);
     assert_eq!(open(&project, &back).await.status, 400);
     assert_eq!(exchanges(&oauth), 0);
 }
@@ -262,28 +427,49 @@ async fn user_verification_precedes_activation() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify?x=1" });
-    project.patch("/org/project/config", &verifier).await.expect(200);
+    project
+        .patch("/org/project/config", &verifier)
+        .await
+        .expect(200);
     let oauth = Oauth::new(host, &project).await;
-    let nameless = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
-    project.post("/connected_accounts", &nameless).await.expect(400);
+    let nameless =
+        json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
+    project
+        .post("/connected_accounts", &nameless)
+        .await
+        .expect(400);
     let complete = |session: String, user: &'static str| {
         let project = project.clone();
         let body = json!({ "session_uri": session, "user_id": user });
-        async move { project.post("/connected_accounts/complete_auth", &body).await }
+        async move {
+            project
+                .post("/connected_accounts/complete_auth", &body)
+                .await
+        }
     };
     for (user, status, becomes) in [("amy", 200, "ACTIVE"), ("bob", 400, "FAILED")] {
-        let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
+        let body =
+            json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
         let made = project.post("/connected_accounts", &body).await.expect(201);
         let id = made["id"].as_str().unwrap();
-        let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = oauth
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let landed = open(&project, &back).await;
-        let session = landed.header("location").strip_prefix("https://app.example/verify?x=1&session_uri=");
+        let session = landed
+            .header("location")
+            .strip_prefix("https://app.example/verify?x=1&session_uri=");
         let session = session.unwrap_or_else(|| panic!("{landed:?}")).to_owned();
         assert!(session.starts_with("session_"));
         assert_eq!(account(&project, id).await["status"], "INITIATED");
         complete(format!("{session}x"), user).await.expect(404);
         let foreign = json!({ "session_uri": session, "user_id": user });
-        host.new_project().await.post("/connected_accounts/complete_auth", &foreign).await.expect(404);
+        host.new_project()
+            .await
+            .post("/connected_accounts/complete_auth", &foreign)
+            .await
+            .expect(404);
         let done = complete(session.clone(), user).await.expect(status);
         if status == 200 {
             assert_eq!(
@@ -302,30 +488,73 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
     let (org, project) = (host.as_org(), host.as_project());
     let (slug, tag, issuer) = given::oauth_toolkit(&host).await;
     let managed = json!({ "toolkit": { "slug": slug } });
-    assert_eq!(project.post("/auth_configs", &managed).await.expect(400)["error"]["code"], 306);
-    assert_eq!(project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"], json!([]));
-    org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app()).await.expect(200);
-    assert!(host.setup().command(&["oauth-apps", "list"]).succeeded().contains(&slug));
+    assert_eq!(
+        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
+        306
+    );
+    assert_eq!(
+        project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"],
+        json!([])
+    );
+    org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
+        .await
+        .expect(200);
+    assert!(
+        host.setup()
+            .command(&["oauth-apps", "list"])
+            .succeeded()
+            .contains(&slug)
+    );
     let listed = org.get("/org/oauth_apps").await.expect(200);
     assert_eq!(listed["items"][0]["client_id"], harness::issuer::CLIENT_ID);
     assert!(!listed.text.contains(harness::issuer::CLIENT_SECRET));
-    assert_eq!(project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"], json!(["OAUTH2"]));
-    let found = project.get(&format!("/toolkits?search={slug}")).await.expect(200);
-    assert_eq!(found["items"][0]["service_managed_auth_schemes"], json!(["OAUTH2"]));
+    assert_eq!(
+        project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"],
+        json!(["OAUTH2"])
+    );
+    let found = project
+        .get(&format!("/toolkits?search={slug}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        found["items"][0]["service_managed_auth_schemes"],
+        json!(["OAUTH2"])
+    );
     let config = project.post("/auth_configs", &managed).await.expect(201);
     assert_eq!(
-        (&config["auth_config"]["auth_scheme"], &config["auth_config"]["is_service_managed"]),
+        (
+            &config["auth_config"]["auth_scheme"],
+            &config["auth_config"]["is_service_managed"]
+        ),
         (&"OAUTH2".into(), &true.into())
     );
     let config = config["auth_config"]["id"].as_str().unwrap().to_owned();
-    let read = project.get(&format!("/auth_configs/{config}")).await.expect(200);
-    assert_eq!((&read["type"], &read["credentials"]), (&"default".into(), &json!({})));
-    let oauth = Oauth { tag, slug: slug.clone(), config, issuer };
+    let read = project
+        .get(&format!("/auth_configs/{config}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&read["type"], &read["credentials"]),
+        (&"default".into(), &json!({}))
+    );
+    let oauth = Oauth {
+        tag,
+        slug: slug.clone(),
+        config,
+        issuer,
+    };
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
-    host.setup().command(&["oauth-apps", "remove", &slug]).succeeded();
-    org.delete(&format!("/org/oauth_apps/{slug}")).await.expect(404);
-    assert_eq!(project.post("/auth_configs", &managed).await.expect(400)["error"]["code"], 306);
+    host.setup()
+        .command(&["oauth-apps", "remove", &slug])
+        .succeeded();
+    org.delete(&format!("/org/oauth_apps/{slug}"))
+        .await
+        .expect(404);
+    assert_eq!(
+        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
+        306
+    );
 }
 
 #[tokio::test]
@@ -338,18 +567,34 @@ async fn auth_config_patch_keeps_unnamed_fields() {
     assert_eq!(read().await["credentials"]["client_secret"], "clie...");
     let asked = |made: &Answer| {
         let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
-        url.query_pairs().find(|(name, _)| name == "scope").map(|(_, value)| value.into_owned()).unwrap_or_default()
+        url.query_pairs()
+            .find(|(name, _)| name == "scope")
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
     };
     for (changes, scopes) in [
-        (json!({ "credentials": { "scopes": "read, write" } }), "read write"),
+        (
+            json!({ "credentials": { "scopes": "read, write" } }),
+            "read write",
+        ),
         (json!({ "name": "renamed" }), "read write"),
         (json!({ "credentials": { "scopes": ["x:y"] } }), "x:y"),
-        (json!({ "credentials": { "scopes": [] }, "tool_access_config": {} }), ""),
+        (
+            json!({ "credentials": { "scopes": [] }, "tool_access_config": {} }),
+            "",
+        ),
     ] {
         let mut body = changes.clone();
         body["type"] = "custom".into();
-        assert_eq!(project.patch(&path, &body).await.expect(200)["success"], true);
-        assert_eq!(asked(&oauth.begin(&project, "https://app.example/done").await), scopes, "{changes}");
+        assert_eq!(
+            project.patch(&path, &body).await.expect(200)["success"],
+            true
+        );
+        assert_eq!(
+            asked(&oauth.begin(&project, "https://app.example/done").await),
+            scopes,
+            "{changes}"
+        );
     }
     assert_eq!(read().await["name"], "renamed");
     assert_eq!(read().await["credentials"]["client_secret"], "clie...");
@@ -375,10 +620,14 @@ async fn imported_tokens_keep_working() {
     let token = oauth.tokens_used().remove(0);
     let other = host.new_project().await;
     let config = given::oauth_config(&other, &oauth.slug, Issuer::credentials()).await;
-    let state = json!({ "authScheme": "OAUTH2", "val": { "status": "ACTIVE", "access_token": token } });
+    let state =
+        json!({ "authScheme": "OAUTH2", "val": { "status": "ACTIVE", "access_token": token } });
     let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
     let made = other.post("/connected_accounts", &body).await.expect(201);
-    assert_eq!((&made["status"], &made["redirect_url"]), (&"ACTIVE".into(), &Value::Null));
+    assert_eq!(
+        (&made["status"], &made["redirect_url"]),
+        (&"ACTIVE".into(), &Value::Null)
+    );
     oauth.execute(&other).await.data();
 }
 
@@ -388,15 +637,33 @@ async fn revoked_account_loses_its_tokens() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let id = oauth.connect(&project).await;
-    let revoked = project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
-    assert_eq!(revoked["connected_account"], json!({ "id": id, "status": "REVOKED" }));
+    let revoked = project
+        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        revoked["connected_account"],
+        json!({ "id": id, "status": "REVOKED" })
+    );
     let read = account(&project, &id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
     let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
-    project.post(&format!("/tools/execute/{}", guest::tool(&oauth.slug)), &call).await.expect(422);
+    project
+        .post(
+            &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
+            &call,
+        )
+        .await
+        .expect(422);
     let fresh = oauth.begin(&project, "https://app.example/done").await;
-    let path = format!("/connected_accounts/{}/revoke", fresh["id"].as_str().unwrap());
-    assert_eq!(project.post(&path, &json!({})).await.expect(400)["error"]["code"], 600);
+    let path = format!(
+        "/connected_accounts/{}/revoke",
+        fresh["id"].as_str().unwrap()
+    );
+    assert_eq!(
+        project.post(&path, &json!({})).await.expect(400)["error"]["code"],
+        600
+    );
 }
 
 #[tokio::test]
@@ -409,8 +676,14 @@ async fn project_deletion_can_revoke_tokens() {
         oauth.begin(&project, "https://app.example/done").await;
         oauth.execute(&project).await.data();
         let token = oauth.tokens_used().pop().unwrap();
-        let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
-        host.as_org().delete(&format!("/org/owner/project/{id}{query}")).await.expect(200);
+        let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        host.as_org()
+            .delete(&format!("/org/owner/project/{id}{query}"))
+            .await
+            .expect(200);
         project.get("/auth/session/info").await.expect(401);
         assert_eq!(oauth.issuer.knows(&token), works, "{query}");
     }
@@ -422,7 +695,10 @@ async fn account_key_and_alias_can_be_updated() {
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
     let made = project
-        .post("/connected_accounts", &given::account(&config, "amy", harness::marked!("k-old-")))
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", harness::marked!("k-old-")),
+        )
         .await
         .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
@@ -435,18 +711,38 @@ async fn account_key_and_alias_can_be_updated() {
         (&true.into(), &made["id"], &"ACTIVE".into())
     );
     let read = project.get(&path).await.expect(200);
-    assert_eq!((&read["alias"], &read["state"]["val"]["api_key"]), (&"work".into(), &"k-ne...".into()));
+    assert_eq!(
+        (&read["alias"], &read["state"]["val"]["api_key"]),
+        (&"work".into(), &"k-ne...".into())
+    );
     project.patch(&path, &key("BASIC", "x")).await.expect(400);
     project
         .patch(&path, &json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": null } } } }))
         .await
         .expect(400);
-    let second =
-        project.post("/connected_accounts", &given::account(&config, "amy", &harness::secret())).await.expect(201);
+    let second = project
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", &harness::secret()),
+        )
+        .await
+        .expect(201);
     let second = format!("/connected_accounts/{}", second["id"].as_str().unwrap());
-    assert_eq!(project.patch(&second, &json!({ "alias": "work" })).await.expect(400)["error"]["code"], 600);
-    project.patch(&path, &json!({ "alias": "" })).await.expect(200);
-    project.patch(&second, &json!({ "alias": "work" })).await.expect(200);
+    assert_eq!(
+        project
+            .patch(&second, &json!({ "alias": "work" }))
+            .await
+            .expect(400)["error"]["code"],
+        600
+    );
+    project
+        .patch(&path, &json!({ "alias": "" }))
+        .await
+        .expect(200);
+    project
+        .patch(&second, &json!({ "alias": "work" }))
+        .await
+        .expect(200);
     assert_eq!(project.get(&path).await.expect(200)["alias"], Value::Null);
 }
 
@@ -459,7 +755,8 @@ async fn unverified_credential_is_refused() {
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     manifest["auth"][0]["verify"] =
         json!({ "method": "GET", "url": format!("https://api.example.com/oauth/{tag}/api/me") });
-    host.publish(harness::Guest::fetch().component(), &manifest).await;
+    host.publish(harness::Guest::fetch().component(), &manifest)
+        .await;
     let issuer = Host::application().issuer(&tag);
     let config = json!({
         "toolkit": { "slug": slug },
@@ -469,14 +766,38 @@ async fn unverified_credential_is_refused() {
     let config = config["auth_config"]["id"].as_str().unwrap();
     let mut request = given::account(config, "amy", harness::marked!("no-such-"));
     request["validate_credentials"] = true.into();
-    let refused = project.post("/connected_accounts", &request).await.expect(400);
-    assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    let refused = project
+        .post("/connected_accounts", &request)
+        .await
+        .expect(400);
+    assert_eq!(
+        refused["error"]["slug"],
+        "ConnectedAccount_CredentialRejected"
+    );
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
     request["validate_credentials"] = false.into();
-    let made = project.post("/connected_accounts", &request).await.expect(201);
-    let path = format!("/connected_accounts/{}/refresh", made["id"].as_str().unwrap());
-    assert_eq!(project.post(&path, &json!({})).await.expect(200)["status"], "ACTIVE");
-    let checked = project.post(&path, &json!({ "validate_credentials": true })).await.expect(200);
-    assert_eq!((&checked["status"], &checked["redirect_url"]), (&"FAILED".into(), &Value::Null));
+    let made = project
+        .post("/connected_accounts", &request)
+        .await
+        .expect(201);
+    let path = format!(
+        "/connected_accounts/{}/refresh",
+        made["id"].as_str().unwrap()
+    );
+    assert_eq!(
+        project.post(&path, &json!({})).await.expect(200)["status"],
+        "ACTIVE"
+    );
+    let checked = project
+        .post(&path, &json!({ "validate_credentials": true }))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&checked["status"], &checked["redirect_url"]),
+        (&"FAILED".into(), &Value::Null)
+    );
     drop(issuer);
 }

@@ -18,7 +18,11 @@ use crate::{
 fn counted(answers: &[Answer]) -> BTreeMap<u16, usize> {
     let mut counts = BTreeMap::new();
     for answer in answers {
-        let status = if (200..300).contains(&answer.status) { 200 } else { answer.status };
+        let status = if (200..300).contains(&answer.status) {
+            200
+        } else {
+            answer.status
+        };
         *counts.entry(status).or_default() += 1;
         if status != 200 {
             answer.assert_envelope();
@@ -51,13 +55,28 @@ async fn flood_of_requests_cuts_no_connection() {
     let asks = [
         (Method::GET, "/toolkits?limit=5".to_owned(), Body::None),
         (Method::POST, "/auth_configs".to_owned(), Body::Json(write)),
-        (Method::POST, format!("/tools/execute/{sleeps}"), Body::Json(run)),
+        (
+            Method::POST,
+            format!("/tools/execute/{sleeps}"),
+            Body::Json(run),
+        ),
     ];
     // Eight times the concurrency limit.
     let sent = stream::iter(0..900).map(|number: usize| {
-        let (kind, project) = (number % asks.len(), &projects[number / asks.len() % projects.len()]);
+        let (kind, project) = (
+            number % asks.len(),
+            &projects[number / asks.len() % projects.len()],
+        );
         let (method, path, body) = asks[kind].clone();
-        async move { (kind, project.try_send(method, &path, body, &[]).await.expect("the connection is not cut")) }
+        async move {
+            (
+                kind,
+                project
+                    .try_send(method, &path, body, &[])
+                    .await
+                    .expect("the connection is not cut"),
+            )
+        }
     });
     let mut answers = [Vec::new(), Vec::new(), Vec::new()];
     for (kind, answer) in sent.buffer_unordered(128).collect::<Vec<_>>().await {
@@ -65,7 +84,10 @@ async fn flood_of_requests_cuts_no_connection() {
     }
     let counts = answers.each_ref().map(|answers| counted(answers));
     for counts in &counts {
-        assert!(counts.keys().all(|status| [200, 429, 503].contains(status)), "{counts:?}");
+        assert!(
+            counts.keys().all(|status| [200, 429, 503].contains(status)),
+            "{counts:?}"
+        );
         assert!(counts.get(&200) > Some(&0), "some are done: {counts:?}");
     }
     assert!(counts[2].len() > 1, "some runs are refused: {counts:?}");
@@ -75,7 +97,10 @@ async fn flood_of_requests_cuts_no_connection() {
         listed += page["items"].as_array().unwrap().len();
         project.execute(&sleeps, json!({})).await.data();
     }
-    assert_eq!(listed, counts[1][&200], "what was refused was not done, what was answered was");
+    assert_eq!(
+        listed, counts[1][&200],
+        "what was refused was not done, what was answered was"
+    );
 }
 
 /// Repeats the same small request and returns the statuses of the failed ones.
@@ -103,17 +128,39 @@ async fn slow_requests_time_out_without_blocking_others() {
     let mut bodies = Vec::new();
     for _ in 0..120 {
         let mut head = TcpStream::connect(address).await.unwrap();
-        head.write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nx-filler: ").await.unwrap();
+        head.write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nx-filler: ")
+            .await
+            .unwrap();
         heads.push(to_the_end(head));
-        bodies.push(to_the_end(unfinished(&host, slow.key(), "/auth_configs").await));
+        bodies.push(to_the_end(
+            unfinished(&host, slow.key(), "/auth_configs").await,
+        ));
     }
-    let (heads, bodies, wrong) = tokio::join!(join_all(heads), join_all(bodies), goes_on(&other, 200));
-    assert_eq!(wrong, Vec::<u16>::new(), "a request of another project was not answered");
-    assert!(heads.iter().all(|head| head.is_empty() || head.starts_with("HTTP/1.1 408")), "{heads:?}");
-    let with = |status: &str| bodies.iter().filter(|body| body.starts_with(&format!("HTTP/1.1 {status}"))).count();
+    let (heads, bodies, wrong) =
+        tokio::join!(join_all(heads), join_all(bodies), goes_on(&other, 200));
+    assert_eq!(
+        wrong,
+        Vec::<u16>::new(),
+        "a request of another project was not answered"
+    );
+    assert!(
+        heads
+            .iter()
+            .all(|head| head.is_empty() || head.starts_with("HTTP/1.1 408")),
+        "{heads:?}"
+    );
+    let with = |status: &str| {
+        bodies
+            .iter()
+            .filter(|body| body.starts_with(&format!("HTTP/1.1 {status}")))
+            .count()
+    };
     let (late, refused) = (with("408"), with("429"));
     assert_eq!(late + refused, bodies.len(), "{bodies:?}");
-    assert!(late >= 40 && refused > 0, "{late} bodies were waited for, {refused} were not");
+    assert!(
+        late >= 40 && refused > 0,
+        "{late} bodies were waited for, {refused} were not"
+    );
     slow.get("/auth/session/info").await.expect(200);
 }
 
@@ -134,10 +181,14 @@ async fn excess_runs_wait_or_are_refused() {
         let held = futures::future::join(sleeping(&full, &sleeps), sleeping(&full, &sleeps));
         tokio::pin!(held);
         let refused = async {
-            for (project, status, slug) in [(&full, 429, "Server_ProjectBusy"), (&other, 503, "Server_Busy")] {
+            for (project, status, slug) in [
+                (&full, 429, "Server_ProjectBusy"),
+                (&other, 503, "Server_Busy"),
+            ] {
                 // An arbitrary one of several calls waits. The others are refused at once.
-                let mut calls: stream::FuturesUnordered<_> =
-                    (0..4).map(|_| Box::pin(project.execute(&echo, json!({})))).collect();
+                let mut calls: stream::FuturesUnordered<_> = (0..4)
+                    .map(|_| Box::pin(project.execute(&echo, json!({}))))
+                    .collect();
                 let mut said = 0;
                 while said < 3 {
                     let answer = calls.next().await.expect("there are four");
@@ -161,5 +212,8 @@ async fn excess_runs_wait_or_are_refused() {
     for answer in join_all(waiting).await {
         answer.data();
     }
-    wait_until("every place is free", async || other.execute(&echo, json!({})).await.status == 200).await;
+    wait_until("every place is free", async || {
+        other.execute(&echo, json!({})).await.status == 200
+    })
+    .await;
 }

@@ -10,7 +10,13 @@ const LOGS: &str = "/logs/tool_execution";
 
 #[tokio::test]
 async fn a_new_project_has_the_documented_settings() {
-    let config = Host::shared().await.new_project().await.get(CONFIG).await.expect(200);
+    let config = Host::shared()
+        .await
+        .new_project()
+        .await
+        .get(CONFIG)
+        .await
+        .expect(200);
     let expected = json!({
         "is_2FA_enabled": true,
         "mask_secret_keys_in_connected_account": true,
@@ -41,10 +47,28 @@ async fn config_patch_keeps_unnamed_fields() {
     }
     assert_eq!(changed.json, expected);
     let again = host.kill().start().await;
-    assert_eq!(again.as_project().get(CONFIG).await.expect(200).json, expected);
-    let cleared = again.as_project().patch(CONFIG, &json!({ "logo_url": "", "display_name": null })).await.expect(200);
-    assert_eq!((&cleared["logo_url"], &cleared["display_name"]), (&Value::Null, &"Acme".into()));
-    assert_eq!(again.as_project().patch(CONFIG, &json!({})).await.expect(200).json, cleared.json);
+    assert_eq!(
+        again.as_project().get(CONFIG).await.expect(200).json,
+        expected
+    );
+    let cleared = again
+        .as_project()
+        .patch(CONFIG, &json!({ "logo_url": "", "display_name": null }))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&cleared["logo_url"], &cleared["display_name"]),
+        (&Value::Null, &"Acme".into())
+    );
+    assert_eq!(
+        again
+            .as_project()
+            .patch(CONFIG, &json!({}))
+            .await
+            .expect(200)
+            .json,
+        cleared.json
+    );
 }
 
 #[tokio::test]
@@ -72,25 +96,63 @@ async fn invalid_config_value_changes_nothing() {
 async fn new_project_takes_its_config() {
     let host = Host::shared().await;
     let config = json!({ "display_name": "Acme", "signed_url_file_expiry_in_seconds": 120 });
-    let body = json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
-    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
-    let found = host.with_key(made["api_key"].as_str().unwrap()).get(CONFIG).await.expect(200);
-    assert_eq!((&found["display_name"], &found["signed_url_file_expiry_in_seconds"]), (&"Acme".into(), &120.into()));
+    let body =
+        json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
+    let made = host
+        .as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(200);
+    let found = host
+        .with_key(made["api_key"].as_str().unwrap())
+        .get(CONFIG)
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            &found["display_name"],
+            &found["signed_url_file_expiry_in_seconds"]
+        ),
+        (&"Acme".into(), &120.into())
+    );
     let body = json!({ "name": harness::unique(8), "config": { "logo_url": "nowhere" } });
-    host.as_org().post("/org/owner/project/new", &body).await.expect(400).assert_envelope();
+    host.as_org()
+        .post("/org/owner/project/new", &body)
+        .await
+        .expect(400)
+        .assert_envelope();
 }
 
 #[tokio::test]
 async fn disabled_masking_applies_immediately() {
     let project = Host::shared().await.new_project().await;
     let key = harness::secret();
-    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": key })).await;
+    let account = project
+        .connect(
+            given::keyed().await,
+            "API_KEY",
+            "ada",
+            json!({ "api_key": key }),
+        )
+        .await;
     let path = format!("/connected_accounts/{account}");
     assert!(!project.get(&path).await.expect(200).text.contains(&key));
-    project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
+    project
+        .patch(
+            CONFIG,
+            &json!({ "mask_secret_keys_in_connected_account": false }),
+        )
+        .await
+        .expect(200);
     let open = project.clone().may_show_secrets("masking is off");
     assert!(open.get(&path).await.expect(200).text.contains(&key));
-    project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": true })).await.expect(200);
+    project
+        .patch(
+            CONFIG,
+            &json!({ "mask_secret_keys_in_connected_account": true }),
+        )
+        .await
+        .expect(200);
     assert!(!project.get(&path).await.expect(200).text.contains(&key));
 }
 
@@ -99,25 +161,49 @@ async fn disabled_data_storage_applies_immediately() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let said = async |word: &str| {
-        let ran = project.execute(tool, json!({ "word": word })).await.expect(200);
-        let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
+        let ran = project
+            .execute(tool, json!({ "word": word }))
+            .await
+            .expect(200);
+        let detail = project
+            .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+            .await
+            .expect(200);
         detail.text.contains(word)
     };
     assert!(said("spoken").await);
-    project.patch(CONFIG, &json!({ "log_visibility_setting": "dont_store_data" })).await.expect(200);
+    project
+        .patch(
+            CONFIG,
+            &json!({ "log_visibility_setting": "dont_store_data" }),
+        )
+        .await
+        .expect(200);
     assert!(!said("whispered").await);
 }
 
 #[tokio::test]
 async fn pinned_account_needs_user_by_default() {
     let project = Host::shared().await.new_project().await;
-    let account =
-        project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": harness::secret() })).await;
+    let account = project
+        .connect(
+            given::keyed().await,
+            "API_KEY",
+            "ada",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let path = format!("/tools/execute/{}", guest::tool(given::keyed().await));
     let url = "https://api.example.com/echo/pinned";
     let call = json!({ "arguments": { "url": url }, "version": "latest", "connected_account_id": account });
-    assert_eq!(project.post(&path, &call).await.expect(400)["error"]["code"], 1811);
-    project.patch(CONFIG, &json!({ "is_2FA_enabled": false })).await.expect(200);
+    assert_eq!(
+        project.post(&path, &call).await.expect(400)["error"]["code"],
+        1811
+    );
+    project
+        .patch(CONFIG, &json!({ "is_2FA_enabled": false }))
+        .await
+        .expect(200);
     project.post(&path, &call).await.data();
 }
 
@@ -125,9 +211,17 @@ async fn pinned_account_needs_user_by_default() {
 async fn project_configs_are_independent() {
     let host = Host::shared().await;
     let (one, other) = (host.new_project().await, host.new_project().await);
-    one.patch(CONFIG, &json!({ "display_name": "One", "require_mcp_api_key": true })).await.expect(200);
+    one.patch(
+        CONFIG,
+        &json!({ "display_name": "One", "require_mcp_api_key": true }),
+    )
+    .await
+    .expect(200);
     let other = other.get(CONFIG).await.expect(200);
-    assert_eq!((&other["display_name"], &other["require_mcp_api_key"]), (&Value::Null, &false.into()));
+    assert_eq!(
+        (&other["display_name"], &other["require_mcp_api_key"]),
+        (&Value::Null, &false.into())
+    );
 }
 
 #[tokio::test]
@@ -139,12 +233,29 @@ async fn file_link_ttl_follows_project_config() {
         "md5": "900150983cd24fb0d6963f7d28e17f72",
     });
     let ends = async || {
-        let link = project.post("/files/upload/request", &asked).await.expect(200);
+        let link = project
+            .post("/files/upload/request", &asked)
+            .await
+            .expect(200);
         let link = reqwest::Url::parse(link["new_presigned_url"].as_str().unwrap()).unwrap();
-        let end = link.query_pairs().find(|(name, _)| name == "expires").unwrap().1.parse::<i64>();
+        let end = link
+            .query_pairs()
+            .find(|(name, _)| name == "expires")
+            .unwrap()
+            .1
+            .parse::<i64>();
         end.unwrap()
     };
     let hour = ends().await;
-    project.patch(CONFIG, &json!({ "signed_url_file_expiry_in_seconds": 604_800 })).await.expect(200);
-    assert!(ends().await - hour >= (604_800 - 3_600) * 1_000, "a week is longer than an hour");
+    project
+        .patch(
+            CONFIG,
+            &json!({ "signed_url_file_expiry_in_seconds": 604_800 }),
+        )
+        .await
+        .expect(200);
+    assert!(
+        ends().await - hour >= (604_800 - 3_600) * 1_000,
+        "a week is longer than an hour"
+    );
 }

@@ -6,17 +6,31 @@ use serde_json::{Value, json};
 const NEW: &str = "/org/owner/project/new";
 
 async fn id_of(client: &harness::Client) -> String {
-    client.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned()
+    client.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
 async fn new_project_gets_a_key_on_request() {
     let host = Host::shared().await;
-    let with = host.as_org().post(NEW, &json!({ "name": unique(8), "should_create_api_key": true })).await.expect(200);
+    let with = host
+        .as_org()
+        .post(
+            NEW,
+            &json!({ "name": unique(8), "should_create_api_key": true }),
+        )
+        .await
+        .expect(200);
     let key = with["api_key"].as_str().unwrap();
     assert!(key.starts_with("ak_"), "{key}");
     assert_eq!(id_of(&host.with_key(key)).await, with["id"]);
-    let without = host.as_org().post(NEW, &json!({ "name": unique(8) })).await.expect(200);
+    let without = host
+        .as_org()
+        .post(NEW, &json!({ "name": unique(8) }))
+        .await
+        .expect(200);
     assert_eq!(without["api_key"], Value::Null);
 }
 
@@ -24,11 +38,30 @@ async fn new_project_gets_a_key_on_request() {
 async fn a_name_is_checked_and_taken_once() {
     let host = Host::shared().await;
     let name = unique(8);
-    host.as_org().post(NEW, &json!({ "name": name })).await.expect(200);
-    let taken = host.as_org().post(NEW, &json!({ "name": name })).await.expect(400);
+    host.as_org()
+        .post(NEW, &json!({ "name": name }))
+        .await
+        .expect(200);
+    let taken = host
+        .as_org()
+        .post(NEW, &json!({ "name": name }))
+        .await
+        .expect(400);
     assert_eq!(taken["error"]["slug"], "Project_NameTaken");
-    for bad in ["ab", &"x".repeat(76), "with blank", "ünïcode", "", "a/b", "tab\t___"] {
-        let answer = host.as_org().post(NEW, &json!({ "name": bad })).await.expect(400);
+    for bad in [
+        "ab",
+        &"x".repeat(76),
+        "with blank",
+        "ünïcode",
+        "",
+        "a/b",
+        "tab\t___",
+    ] {
+        let answer = host
+            .as_org()
+            .post(NEW, &json!({ "name": bad }))
+            .await
+            .expect(400);
         answer.assert_envelope();
         assert!(!answer.problems().is_empty(), "{bad:?}: {answer:?}");
     }
@@ -37,7 +70,9 @@ async fn a_name_is_checked_and_taken_once() {
 #[tokio::test]
 async fn unknown_field_is_ignored_wrong_type_refused() {
     let org = Host::shared().await.as_org();
-    org.post(NEW, &json!({ "name": unique(8), "colour": "red" })).await.expect(200);
+    org.post(NEW, &json!({ "name": unique(8), "colour": "red" }))
+        .await
+        .expect(200);
     org.post(NEW, &json!({ "name": 7 })).await.expect(400);
     org.post(NEW, &json!({})).await.expect(400);
     org.post(NEW, &json!([])).await.expect(400);
@@ -49,17 +84,34 @@ async fn project_list_is_newest_first() {
     let mut names = Vec::new();
     for _ in 0..5 {
         let name = unique(8);
-        host.as_org().post(NEW, &json!({ "name": name })).await.expect(200);
+        host.as_org()
+            .post(NEW, &json!({ "name": name }))
+            .await
+            .expect(200);
         names.insert(0, Value::from(name));
     }
     let mut listed = Vec::new();
     let mut path = "/org/owner/project/list?limit=2".to_owned();
     let pages = loop {
         let page = host.as_org().get(&path).await.expect(200);
-        listed.extend(page["data"].as_array().unwrap().iter().map(|project| project["name"].clone()));
-        assert_eq!((&page["total_items"], &page["total_pages"]), (&6.into(), &3.into()));
+        listed.extend(
+            page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|project| project["name"].clone()),
+        );
+        assert_eq!(
+            (&page["total_items"], &page["total_pages"]),
+            (&6.into(), &3.into())
+        );
         match page["next_cursor"].as_str() {
-            Some(cursor) => path = format!("/org/owner/project/list?cursor={}", harness::fake_app::percent(cursor)),
+            Some(cursor) => {
+                path = format!(
+                    "/org/owner/project/list?cursor={}",
+                    harness::fake_app::percent(cursor)
+                )
+            }
             None => break page["current_page"].clone(),
         }
     };
@@ -71,16 +123,27 @@ async fn project_list_is_newest_first() {
 async fn detail_shows_the_keys_of_the_project() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let detail = host.as_org().get(&format!("/org/owner/project/{}", id_of(&project).await)).await.expect(200);
+    let detail = host
+        .as_org()
+        .get(&format!("/org/owner/project/{}", id_of(&project).await))
+        .await
+        .expect(200);
     assert_eq!(detail["api_keys"][0]["key"], project.key());
     assert!(detail["created_at"].as_str().unwrap().ends_with('Z'));
 }
 
 #[tokio::test]
 async fn keys_in_detail_can_be_masked_by_setting() {
-    let host = harness::host::Setup::new().with("keys.reveal", "false").start().await;
+    let host = harness::host::Setup::new()
+        .with("keys.reveal", "false")
+        .start()
+        .await;
     let project = host.new_project().await;
-    let detail = host.as_org().get(&format!("/org/owner/project/{}", id_of(&project).await)).await.expect(200);
+    let detail = host
+        .as_org()
+        .get(&format!("/org/owner/project/{}", id_of(&project).await))
+        .await
+        .expect(200);
     assert!(!detail.text.contains(project.key()), "{}", detail.text);
 }
 
@@ -88,29 +151,51 @@ async fn keys_in_detail_can_be_masked_by_setting() {
 async fn a_new_key_ends_every_older_one() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let path = format!("/org/owner/project/{}/regenerate_api_key", id_of(&project).await);
+    let path = format!(
+        "/org/owner/project/{}/regenerate_api_key",
+        id_of(&project).await
+    );
     let made = host.as_org().post(&path, &json!({})).await.expect(200);
-    let key = made["key"].as_str().or(made["api_key"]["key"].as_str()).expect("the answer has the key");
+    let key = made["key"]
+        .as_str()
+        .or(made["api_key"]["key"].as_str())
+        .expect("the answer has the key");
     project.get("/auth/session/info").await.expect(401);
-    host.with_key(key).get("/auth/session/info").await.expect(200);
+    host.with_key(key)
+        .get("/auth/session/info")
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn deleted_project_frees_its_name() {
     let host = Host::shared().await;
     let name = unique(8);
-    let made = host.as_org().post(NEW, &json!({ "name": name })).await.expect(200);
+    let made = host
+        .as_org()
+        .post(NEW, &json!({ "name": name }))
+        .await
+        .expect(200);
     let path = format!("/org/owner/project/{}", made["id"].as_str().unwrap());
     host.as_org().delete(&path).await.expect(200);
     host.as_org().get(&path).await.expect(404).assert_envelope();
     host.as_org().delete(&path).await.expect(404);
-    host.as_org().post(NEW, &json!({ "name": name })).await.expect(200);
+    host.as_org()
+        .post(NEW, &json!({ "name": name }))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn project_key_cannot_change_the_organization() {
     let project = Host::shared().await.new_project().await;
-    project.post(NEW, &json!({ "name": unique(8) })).await.expect(401);
+    project
+        .post(NEW, &json!({ "name": unique(8) }))
+        .await
+        .expect(401);
     project.get("/org/owner/project/list").await.expect(401);
-    project.delete(&format!("/org/owner/project/{}", id_of(&project).await)).await.expect(401);
+    project
+        .delete(&format!("/org/owner/project/{}", id_of(&project).await))
+        .await
+        .expect(401);
 }

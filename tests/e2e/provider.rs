@@ -1,7 +1,8 @@
 //! The whole life cycle of accounts at a certified third-party identity provider.
 
 use harness::{
-    Answer, Client, Guest, Host, IdentityProvider, client::Exchanged, guest, host::Setup, provider::ISSUER, unique,
+    Answer, Client, Guest, Host, IdentityProvider, client::Exchanged, guest, host::Setup,
+    provider::ISSUER, unique,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -14,7 +15,11 @@ async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, Strin
     let host = Setup::new().with_provider(provider).start().await;
     let settings = json!({ "mask_secret_keys_in_connected_account": false });
     let project = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
-    let project = host.as_org().post("/org/owner/project/new", &project).await.expect(200);
+    let project = host
+        .as_org()
+        .post("/org/owner/project/new", &project)
+        .await
+        .expect(200);
     let project = host.with_key(project["api_key"].as_str().unwrap());
     let bearer = "Bearer {access_token}";
     let mut manifest = guest::manifest(&given::slug());
@@ -34,8 +39,10 @@ async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, Strin
     let slug = manifest["slug"].as_str().unwrap().to_owned();
     let config = json!({ "type": "use_custom_auth", "authScheme": "DCR_OAUTH", "credentials": {} });
     let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config =
-        project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
+    let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     (host, project, slug, config)
 }
 
@@ -52,20 +59,34 @@ async fn open(project: &Client, url: &str) -> Exchanged {
 }
 
 /// Connects an account of a user and returns its id.
-async fn connect(provider: &IdentityProvider, project: &Client, config: &str, person: &str) -> String {
+async fn connect(
+    provider: &IdentityProvider,
+    project: &Client,
+    config: &str,
+    person: &str,
+) -> String {
     let (id, url) = begin(project, config).await;
     let landed = open(project, &provider.agree(&url, person).await).await;
-    assert!(landed.header("location").contains("?status=success"), "{landed:?}");
+    assert!(
+        landed.header("location").contains("?status=success"),
+        "{landed:?}"
+    );
     id
 }
 
 async fn read(project: &Client, id: &str) -> Answer {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200)
 }
 
 /// Returns one of the values of an account.
 async fn value(project: &Client, id: &str, name: &str) -> String {
-    read(project, id).await["state"]["val"][name].as_str().unwrap_or_default().to_owned()
+    read(project, id).await["state"]["val"][name]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -74,31 +95,68 @@ async fn account_completes_life_cycle_at_real_provider() {
     let (_host, project, slug, config) = connecting(&provider).await;
     let id = connect(&provider, &project, &config, "amy").await;
     let connected = read(&project, &id).await;
-    assert_eq!((&connected["status"], &connected["state"]["val"]["displayName"]), (&"ACTIVE".into(), &"amy".into()));
+    assert_eq!(
+        (
+            &connected["status"],
+            &connected["state"]["val"]["displayName"]
+        ),
+        (&"ACTIVE".into(), &"amy".into())
+    );
     let call = || async {
-        project.execute(&guest::tool(&slug), json!({ "url": format!("{ISSUER}/me") })).await.data()["sub"].clone()
+        project
+            .execute(
+                &guest::tool(&slug),
+                json!({ "url": format!("{ISSUER}/me") }),
+            )
+            .await
+            .data()["sub"]
+            .clone()
     };
     assert_eq!(call().await, "amy");
 
-    let (client, access) = (value(&project, &id, "client_id").await, value(&project, &id, "access_token").await);
+    let (client, access) = (
+        value(&project, &id, "client_id").await,
+        value(&project, &id, "access_token").await,
+    );
     let refresh = value(&project, &id, "refresh_token").await;
     provider.end(&access).await;
     assert_eq!(call().await, "amy", "the call goes on with a new token");
-    let (second, rotated) = (value(&project, &id, "access_token").await, value(&project, &id, "refresh_token").await);
+    let (second, rotated) = (
+        value(&project, &id, "access_token").await,
+        value(&project, &id, "refresh_token").await,
+    );
     assert!(second != access && rotated != refresh && !rotated.is_empty());
     assert_eq!(provider.owner(&second).await.as_deref(), Some("amy"));
-    let revoked = project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
+    let revoked = project
+        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(revoked["connected_account"]["status"], "REVOKED");
     assert_eq!(provider.owner(&second).await, None, "the provider was told");
-    assert_eq!(read(&project, &id).await["state"]["val"], json!({ "status": "REVOKED" }));
+    assert_eq!(
+        read(&project, &id).await["state"]["val"],
+        json!({ "status": "REVOKED" })
+    );
 
     let other = connect(&provider, &project, &config, "amy").await;
-    assert_eq!(value(&project, &other, "client_id").await, client, "a client is registered once");
+    assert_eq!(
+        value(&project, &other, "client_id").await,
+        client,
+        "a client is registered once"
+    );
     let access = value(&project, &other, "access_token").await;
     assert_eq!(call().await, "amy");
-    project.delete(&format!("/connected_accounts/{other}?revoke_on_delete=true")).await.expect(200);
+    project
+        .delete(&format!(
+            "/connected_accounts/{other}?revoke_on_delete=true"
+        ))
+        .await
+        .expect(200);
     assert_eq!(provider.owner(&access).await, None, "the provider was told");
-    project.get(&format!("/connected_accounts/{other}")).await.expect(404);
+    project
+        .get(&format!("/connected_accounts/{other}"))
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -107,10 +165,16 @@ async fn altered_provider_callback_is_rejected() {
     let (_host, project, _, config) = connecting(&provider).await;
     for (change, error) in [
         (
-            ("&iss=https%3A%2F%2Flogin.example.com", "&iss=https%3A%2F%2Flogin.example.com.evil.example"),
+            (
+                "&iss=https%3A%2F%2Flogin.example.com",
+                "&iss=https%3A%2F%2Flogin.example.com.evil.example",
+            ),
             "issuer_mismatch",
         ),
-        (("&iss=https%3A%2F%2Flogin.example.com", ""), "issuer_mismatch"),
+        (
+            ("&iss=https%3A%2F%2Flogin.example.com", ""),
+            "issuer_mismatch",
+        ),
         (("code=", "code=x"), "token_exchange_failed"),
     ] {
         let (id, url) = begin(&project, &config).await;
@@ -118,7 +182,10 @@ async fn altered_provider_callback_is_rejected() {
         assert!(back.contains(change.0), "{back}");
         let landed = open(&project, &back.replace(change.0, change.1)).await;
         let to = landed.header("location");
-        assert!(to.contains("status=failed") && to.ends_with(&format!("&error={error}")), "{change:?}: {landed:?}");
+        assert!(
+            to.contains("status=failed") && to.ends_with(&format!("&error={error}")),
+            "{change:?}: {landed:?}"
+        );
         assert_eq!(read(&project, &id).await["status"], "FAILED");
     }
 }

@@ -16,11 +16,18 @@ fn basic() -> String {
 
 /// Returns settings of a server that reaches the provider only through the proxy.
 fn behind(tunnel: &Tunnel) -> Setup {
-    Setup::new().with_variable("SSL_CERT_FILE", tunnel.authority()).with("net.allow", "127.0.0.0/8")
+    Setup::new()
+        .with_variable("SSL_CERT_FILE", tunnel.authority())
+        .with("net.allow", "127.0.0.0/8")
 }
 
 async fn set(project: &Client, config: &str, proxy: Value) -> Answer {
-    project.patch(&format!("/auth_configs/{config}"), &json!({ "type": "custom", "proxy_config": proxy })).await
+    project
+        .patch(
+            &format!("/auth_configs/{config}"),
+            &json!({ "type": "custom", "proxy_config": proxy }),
+        )
+        .await
 }
 
 /// Connects an account of a toolkit that requires a key, with this proxy in its auth config.
@@ -29,22 +36,43 @@ async fn connected(host: &Host, proxy: Value) -> (String, String, String) {
     let (project, slug) = (host.as_project(), given::slug());
     let manifest = guest::manifest_with_key(&slug, given::bearer());
     host.publish(Guest::fetch().component(), &manifest).await;
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": proxy });
-    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
-    let config = made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
-    let account = project.post("/connected_accounts", &given::account(&config, "default", KEY)).await;
-    (slug, config, account.expect(201)["id"].as_str().unwrap().to_owned())
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": proxy });
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
+    let config = made.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let account = project
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "default", KEY),
+        )
+        .await;
+    (
+        slug,
+        config,
+        account.expect(201)["id"].as_str().unwrap().to_owned(),
+    )
 }
 
 async fn fetch(host: &Host, slug: &str, url: &str) -> Answer {
-    host.as_project().execute(&guest::tool(slug), json!({ "url": url })).await
+    host.as_project()
+        .execute(&guest::tool(slug), json!({ "url": url }))
+        .await
 }
 
 /// Returns the host names that a proxy was asked for.
 fn names(tunnel: &Tunnel) -> Vec<String> {
     let asked = tunnel.asked();
-    asked.iter().map(|head| head.split(' ').nth(1).unwrap().to_owned()).collect()
+    asked
+        .iter()
+        .map(|head| head.split(' ').nth(1).unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -54,16 +82,25 @@ async fn requests_leave_through_the_account_proxy() {
     let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });
     let (slug, config, account) = connected(&host, proxy).await;
     let tag = unique(8);
-    let data = fetch(&host, &slug, &format!("https://api.example.com/echo/{tag}")).await.data();
+    let data = fetch(&host, &slug, &format!("https://api.example.com/echo/{tag}"))
+        .await
+        .data();
     assert_eq!(data["path"], format!("/echo/{tag}"));
     let body = json!({ "connected_account_id": account, "endpoint": format!("/echo/{tag}"), "method": "GET" });
-    let passed = host.as_project().post("/tools/execute/proxy", &body).await.expect(200);
+    let passed = host
+        .as_project()
+        .post("/tools/execute/proxy", &body)
+        .await
+        .expect(200);
     assert_eq!(passed["status"], 200, "{passed:#?}");
     let seen = Host::application().seen(&tag);
     assert_eq!(seen.len(), 2);
     for seen in seen {
         assert_eq!(
-            (seen.header("authorization"), seen.header("proxy-authorization")),
+            (
+                seen.header("authorization"),
+                seen.header("proxy-authorization")
+            ),
             (harness::marked!("Bearer k-"), "")
         );
     }
@@ -71,13 +108,26 @@ async fn requests_leave_through_the_account_proxy() {
     assert!(!asked.is_empty());
     for head in &asked {
         assert!(head.starts_with("CONNECT api.example.com:443 "), "{head}");
-        assert!(!head.contains(KEY) && !head.contains(&tag), "what is sent is in the tunnel: {head}");
+        assert!(
+            !head.contains(KEY) && !head.contains(&tag),
+            "what is sent is in the tunnel: {head}"
+        );
     }
 
-    set(&host.as_project(), &config, Value::Null).await.expect(200);
+    set(&host.as_project(), &config, Value::Null)
+        .await
+        .expect(200);
     let straight = fetch(&host, &slug, &format!("https://api.example.com/echo/{tag}")).await;
-    assert!(["dns", "connect", "timeout", "denied"].contains(&straight.failure()), "{}", straight.text);
-    assert_eq!(tunnel.asked().len(), asked.len(), "a proxy that was taken away is asked no more");
+    assert!(
+        ["dns", "connect", "timeout", "denied"].contains(&straight.failure()),
+        "{}",
+        straight.text
+    );
+    assert_eq!(
+        tunnel.asked().len(),
+        asked.len(),
+        "a proxy that was taken away is asked no more"
+    );
 }
 
 #[tokio::test]
@@ -86,13 +136,31 @@ async fn tokens_are_got_and_renewed_through_the_proxy() {
     let host = behind(&tunnel).start().await;
     let project = host.as_project();
     let oauth = given::Oauth::new(&host, &project).await;
-    set(&project, &oauth.config, json!({ "proxy_url": tunnel.address })).await.expect(200);
+    set(
+        &project,
+        &oauth.config,
+        json!({ "proxy_url": tunnel.address }),
+    )
+    .await
+    .expect(200);
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((oauth.issuer.granted("authorization_code"), oauth.issuer.granted("refresh_token")), (1, 1));
-    assert!(names(&tunnel).iter().all(|name| name == "api.example.com:443"), "{:?}", names(&tunnel));
+    assert_eq!(
+        (
+            oauth.issuer.granted("authorization_code"),
+            oauth.issuer.granted("refresh_token")
+        ),
+        (1, 1)
+    );
+    assert!(
+        names(&tunnel)
+            .iter()
+            .all(|name| name == "api.example.com:443"),
+        "{:?}",
+        names(&tunnel)
+    );
 }
 
 #[tokio::test]
@@ -100,66 +168,138 @@ async fn client_registration_uses_the_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = behind(&tunnel).start().await;
     let project = host.as_project();
-    let oauth = given::Oauth::of(&host, &project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await;
+    let oauth = given::Oauth::of(&host, &project, json!({}), |issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await;
     let connection = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let unreached = project.post("/connected_accounts", &connection).await;
-    assert!(unreached.status >= 400, "there is no other way: {unreached:?}");
-    assert_eq!((oauth.issuer.granted("registration"), tunnel.asked().len()), (0, 0));
-    set(&project, &oauth.config, json!({ "proxy_url": tunnel.address })).await.expect(200);
+    assert!(
+        unreached.status >= 400,
+        "there is no other way: {unreached:?}"
+    );
+    assert_eq!(
+        (oauth.issuer.granted("registration"), tunnel.asked().len()),
+        (0, 0)
+    );
+    set(
+        &project,
+        &oauth.config,
+        json!({ "proxy_url": tunnel.address }),
+    )
+    .await
+    .expect(200);
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     assert_eq!(oauth.issuer.granted("registration"), 1);
-    assert!(names(&tunnel).iter().all(|name| name == "api.example.com:443"), "{:?}", names(&tunnel));
+    assert!(
+        names(&tunnel)
+            .iter()
+            .all(|name| name == "api.example.com:443"),
+        "{:?}",
+        names(&tunnel)
+    );
 }
 
 #[tokio::test]
 async fn private_proxy_needs_operator_permission() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
-    let host = Setup::new().with_variable("SSL_CERT_FILE", tunnel.authority()).start().await;
+    let host = Setup::new()
+        .with_variable("SSL_CERT_FILE", tunnel.authority())
+        .start()
+        .await;
     let port = tunnel.address.rsplit(':').next().unwrap();
     for name in ["127.0.0.1", "localhost", "[::1]", "2130706433"] {
-        let (slug, _, account) = connected(&host, json!({ "proxy_url": format!("http://{name}:{port}") })).await;
+        let (slug, _, account) = connected(
+            &host,
+            json!({ "proxy_url": format!("http://{name}:{port}") }),
+        )
+        .await;
         let answer = fetch(&host, &slug, "https://api.example.com/echo/x").await;
         assert_eq!(answer.failure(), "denied", "{name}: {}", answer.text);
-        let body = json!({ "connected_account_id": account, "endpoint": "/echo/x", "method": "GET" });
-        let refused = host.as_project().post("/tools/execute/proxy", &body).await.expect(403);
+        let body =
+            json!({ "connected_account_id": account, "endpoint": "/echo/x", "method": "GET" });
+        let refused = host
+            .as_project()
+            .post("/tools/execute/proxy", &body)
+            .await
+            .expect(403);
         refused.assert_envelope();
     }
     assert_eq!(tunnel.asked(), Vec::<String>::new());
 
     let host = behind(&tunnel).start().await;
     let (slug, ..) = connected(&host, json!({ "proxy_url": tunnel.address })).await;
-    for url in ["https://other.example.com/echo/x", "https://127.0.0.1/echo/x", "http://api.example.com/echo/x"] {
+    for url in [
+        "https://other.example.com/echo/x",
+        "https://127.0.0.1/echo/x",
+        "http://api.example.com/echo/x",
+    ] {
         let answer = fetch(&host, &slug, url).await;
-        assert!(["denied", "invalid_request"].contains(&answer.failure()), "{url}: {}", answer.text);
+        assert!(
+            ["denied", "invalid_request"].contains(&answer.failure()),
+            "{url}: {}",
+            answer.text
+        );
     }
-    assert_eq!(tunnel.asked(), Vec::<String>::new(), "who may be asked for is decided here");
+    assert_eq!(
+        tunnel.asked(),
+        Vec::<String>::new(),
+        "who may be asked for is decided here"
+    );
 }
 
 #[tokio::test]
 async fn refused_proxy_key_stays_secret() {
-    let tunnel = Tunnel::start(Host::application(), &["api.example.com"], Some("Bearer another"));
+    let tunnel = Tunnel::start(
+        Host::application(),
+        &["api.example.com"],
+        Some("Bearer another"),
+    );
     let host = behind(&tunnel).with("log", "trace").start().await;
     let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });
     let (slug, config, _) = connected(&host, proxy).await;
     let answer = fetch(&host, &slug, "https://api.example.com/echo/x").await;
     assert_eq!(answer.failure(), "connect", "{}", answer.text);
     assert!(tunnel.asked()[0].contains(&basic()), "it was shown");
-    let view = host.as_project().get(&format!("/auth_configs/{config}")).await.expect(200);
+    let view = host
+        .as_project()
+        .get(&format!("/auth_configs/{config}"))
+        .await
+        .expect(200);
     let shown = json!({ "proxy_url": tunnel.address, "proxy_auth_key": "tunn..." });
     assert_eq!(view["proxy_config"], shown);
-    let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+    let log = format!(
+        "/logs/tool_execution/{}",
+        answer["log_id"].as_str().unwrap()
+    );
     let log = host.as_project().get(&log).await.expect(200).text;
     for text in [&answer.text, &view.text, &log, &host.output()] {
-        assert!(!text.contains(harness::MARK) && !text.contains(&BASE64.encode(PAIR)), "{text}");
+        assert!(
+            !text.contains(harness::MARK) && !text.contains(&BASE64.encode(PAIR)),
+            "{text}"
+        );
     }
 
     let project = host.as_project();
-    for bad in ["proxy.example", "socks5://proxy.example", "http://user:pass@proxy.example", "http://proxy.example/x"] {
-        let refused = set(&project, &config, json!({ "proxy_url": bad })).await.expect(400);
+    for bad in [
+        "proxy.example",
+        "socks5://proxy.example",
+        "http://user:pass@proxy.example",
+        "http://proxy.example/x",
+    ] {
+        let refused = set(&project, &config, json!({ "proxy_url": bad }))
+            .await
+            .expect(400);
         refused.assert_envelope();
-        assert!(refused.problems()[0].starts_with("proxy_config:"), "{bad}: {refused:#?}");
+        assert!(
+            refused.problems()[0].starts_with("proxy_config:"),
+            "{bad}: {refused:#?}"
+        );
     }
-    let unchanged = project.get(&format!("/auth_configs/{config}")).await.expect(200);
+    let unchanged = project
+        .get(&format!("/auth_configs/{config}"))
+        .await
+        .expect(200);
     assert_eq!(unchanged["proxy_config"], shown);
 }

@@ -13,12 +13,20 @@ const KEY: &str = harness::marked!("k-");
 /// id.
 async fn connected() -> (Client, String) {
     let project = Host::shared().await.new_project().await;
-    let account = project.connect(given::keyed().await, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let account = project
+        .connect(
+            given::keyed().await,
+            "API_KEY",
+            "default",
+            json!({ "api_key": KEY }),
+        )
+        .await;
     (project, account)
 }
 
 async fn proxy(project: &Client, account: &str, endpoint: &str, more: Value) -> Answer {
-    let mut body = json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+    let mut body =
+        json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
     }
@@ -36,11 +44,19 @@ async fn proxy_request_within_domain_carries_the_credential() {
                 { "name": "X-Own", "value": "mine", "type": "header" },
             ]);
             let more = json!({ "parameters": parameters });
-            let answer = proxy(&client, &account, &format!("{host}/echo/{tag}?p=1"), more).await.expect(200);
+            let answer = proxy(&client, &account, &format!("{host}/echo/{tag}?p=1"), more)
+                .await
+                .expect(200);
             assert_eq!(answer["status"], 200, "{answer:#?}");
-            assert_eq!((&answer["data"]["query"], &answer["data"]["method"]), (&"p=1&q=a+b".into(), &"GET".into()));
+            assert_eq!(
+                (&answer["data"]["query"], &answer["data"]["method"]),
+                (&"p=1&q=a+b".into(), &"GET".into())
+            );
             let seen = &Host::application().seen(&tag)[0];
-            assert_eq!((seen.header("authorization"), seen.header("x-own")), (&*format!("Bearer {KEY}"), "mine"));
+            assert_eq!(
+                (seen.header("authorization"), seen.header("x-own")),
+                (&*format!("Bearer {KEY}"), "mine")
+            );
         }
     }
 }
@@ -65,9 +81,19 @@ async fn other_origin_is_refused_without_a_request() {
         "@files.example.net/echo/TAG",
         "file:///etc/TAG",
     ] {
-        let refused = proxy(&project, &account, &endpoint.replace("TAG", &tag), json!({})).await.expect(400);
+        let refused = proxy(
+            &project,
+            &account,
+            &endpoint.replace("TAG", &tag),
+            json!({}),
+        )
+        .await
+        .expect(400);
         refused.assert_envelope();
-        assert_eq!(refused["error"]["slug"], "OriginMismatch", "{endpoint}: {refused:#?}");
+        assert_eq!(
+            refused["error"]["slug"], "OriginMismatch",
+            "{endpoint}: {refused:#?}"
+        );
     }
     assert_eq!(Host::application().seen(&tag).len(), 0);
 }
@@ -76,15 +102,34 @@ async fn other_origin_is_refused_without_a_request() {
 async fn redirect_outside_the_domain_is_refused() {
     let (project, account) = connected().await;
     let tag = unique(8);
-    let answer = proxy(&project, &account, &format!("/redirect/from?to=/echo/{tag}"), json!({})).await.expect(200);
-    assert_eq!((&answer["status"], &answer["data"]["path"]), (&200.into(), &format!("/echo/{tag}").into()));
-    for target in ["https://files.example.net/echo/TAG", "https://127.0.0.1/TAG", "http://api.example.com/echo/TAG"] {
+    let answer = proxy(
+        &project,
+        &account,
+        &format!("/redirect/from?to=/echo/{tag}"),
+        json!({}),
+    )
+    .await
+    .expect(200);
+    assert_eq!(
+        (&answer["status"], &answer["data"]["path"]),
+        (&200.into(), &format!("/echo/{tag}").into())
+    );
+    for target in [
+        "https://files.example.net/echo/TAG",
+        "https://127.0.0.1/TAG",
+        "http://api.example.com/echo/TAG",
+    ] {
         let tag = unique(8);
         let endpoint = format!("/redirect/from?to={}", target.replace("TAG", &tag));
-        let refused = proxy(&project, &account, &endpoint, json!({})).await.expect(403);
+        let refused = proxy(&project, &account, &endpoint, json!({}))
+            .await
+            .expect(403);
         refused.assert_envelope();
         let seen = Host::application().seen(&tag);
-        assert!(seen.iter().all(|seen| seen.path.starts_with("/redirect")), "{target}: {seen:?}");
+        assert!(
+            seen.iter().all(|seen| seen.path.starts_with("/redirect")),
+            "{target}: {seen:?}"
+        );
     }
 }
 
@@ -98,38 +143,81 @@ async fn caller_parameters_cannot_override_the_credential() {
         { "name": "Cookie", "value": "a=b", "type": "header" },
     ]);
     let endpoint = format!("/echo/{tag}");
-    let answer = proxy(&project, &account, &endpoint, json!({ "parameters": parameters })).await.expect(200);
+    let answer = proxy(
+        &project,
+        &account,
+        &endpoint,
+        json!({ "parameters": parameters }),
+    )
+    .await
+    .expect(200);
     let seen = &Host::application().seen(&tag)[0];
     assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
     assert_eq!(seen.header("cookie"), "");
     assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
-    let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+    let log = format!(
+        "/logs/tool_execution/{}",
+        answer["log_id"].as_str().unwrap()
+    );
     let log = project.get(&log).await.expect(200);
-    assert!(log["data"]["log"].to_string().contains("left out"), "{log:#?}");
+    assert!(
+        log["data"]["log"].to_string().contains("left out"),
+        "{log:#?}"
+    );
 
     let slug = given::slug();
-    let in_query = guest::manifest_with_key(&slug, json!({ "in": "query", "name": "key", "value": "{api_key}" }));
-    Host::shared().await.publish(Guest::fetch().component(), &in_query).await;
-    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let in_query = guest::manifest_with_key(
+        &slug,
+        json!({ "in": "query", "name": "key", "value": "{api_key}" }),
+    );
+    Host::shared()
+        .await
+        .publish(Guest::fetch().component(), &in_query)
+        .await;
+    let account = project
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": KEY }))
+        .await;
     let tag = unique(8);
     let parameters = json!([{ "name": "KEY", "value": "forged", "type": "query" }]);
     let endpoint = format!("/echo/{tag}?key=forged&a=b");
-    proxy(&project, &account, &endpoint, json!({ "parameters": parameters })).await.expect(200);
-    assert_eq!(Host::application().seen(&tag)[0].query, format!("a=b&key={KEY}"));
+    proxy(
+        &project,
+        &account,
+        &endpoint,
+        json!({ "parameters": parameters }),
+    )
+    .await
+    .expect(200);
+    assert_eq!(
+        Host::application().seen(&tag)[0].query,
+        format!("a=b&key={KEY}")
+    );
 }
 
 #[tokio::test]
 async fn provider_response_is_passed_through() {
     let (project, account) = connected().await;
     for status in [201, 204, 400, 401, 404, 500, 503] {
-        let answer = proxy(&project, &account, &format!("/status/x/{status}"), json!({})).await.expect(200);
+        let answer = proxy(
+            &project,
+            &account,
+            &format!("/status/x/{status}"),
+            json!({}),
+        )
+        .await
+        .expect(200);
         assert_eq!(answer["status"], status, "{answer:#?}");
         if status != 204 {
             assert_eq!(answer["data"]["message"], "as asked", "{answer:#?}");
         }
     }
-    let answer = proxy(&project, &account, "/echo/x", json!({ "method": "HEAD" })).await.expect(200);
-    assert_eq!((&answer["status"], &answer["data"]), (&200.into(), &Value::Null));
+    let answer = proxy(&project, &account, "/echo/x", json!({ "method": "HEAD" }))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&answer["status"], &answer["data"]),
+        (&200.into(), &Value::Null)
+    );
 }
 
 #[tokio::test]
@@ -141,23 +229,58 @@ async fn bodies_go_out_as_they_are_given() {
     let download = format!("https://files.example.net/bytes/{}/300", unique(8));
     let downloaded: Vec<u8> = (0..300).map(|number| (number % 256) as u8).collect();
     for (more, media_type, body) in [
-        (json!({ "body": { "a": [1, null] } }), "application/json", br#"{"a":[1,null]}"#.to_vec()),
-        (json!({ "body": "a=b", "parameters": form }), "application/x-www-form-urlencoded", b"a=b".to_vec()),
-        (json!({ "binary_body": { "base64": encoded } }), "application/octet-stream", binary.clone()),
-        (json!({ "binary_body": { "base64": encoded, "content_type": "image/png" } }), "image/png", binary.clone()),
-        (json!({ "binary_body": { "base64": encoded, "contentType": "image/gif" } }), "image/gif", binary.clone()),
-        (json!({ "binary_body": { "url": download } }), "application/x-bytes", downloaded),
+        (
+            json!({ "body": { "a": [1, null] } }),
+            "application/json",
+            br#"{"a":[1,null]}"#.to_vec(),
+        ),
+        (
+            json!({ "body": "a=b", "parameters": form }),
+            "application/x-www-form-urlencoded",
+            b"a=b".to_vec(),
+        ),
+        (
+            json!({ "binary_body": { "base64": encoded } }),
+            "application/octet-stream",
+            binary.clone(),
+        ),
+        (
+            json!({ "binary_body": { "base64": encoded, "content_type": "image/png" } }),
+            "image/png",
+            binary.clone(),
+        ),
+        (
+            json!({ "binary_body": { "base64": encoded, "contentType": "image/gif" } }),
+            "image/gif",
+            binary.clone(),
+        ),
+        (
+            json!({ "binary_body": { "url": download } }),
+            "application/x-bytes",
+            downloaded,
+        ),
     ] {
         let tag = unique(8);
         let mut more = more;
         more["method"] = "POST".into();
-        proxy(&project, &account, &format!("/echo/{tag}"), more.clone()).await.expect(200);
+        proxy(&project, &account, &format!("/echo/{tag}"), more.clone())
+            .await
+            .expect(200);
         let seen = &Host::application().seen(&tag)[0];
-        assert_eq!((seen.header("content-type"), &seen.body), (media_type, &body), "{more}");
+        assert_eq!(
+            (seen.header("content-type"), &seen.body),
+            (media_type, &body),
+            "{more}"
+        );
     }
     let tag = download.split('/').nth(4).unwrap();
     let fetched = Host::application().seen(tag);
-    assert!(fetched.iter().all(|seen| seen.header("authorization").is_empty()), "the download carries no credential");
+    assert!(
+        fetched
+            .iter()
+            .all(|seen| seen.header("authorization").is_empty()),
+        "the download carries no credential"
+    );
 }
 
 #[tokio::test]
@@ -189,34 +312,64 @@ async fn invalid_proxy_body_is_refused() {
         refused.assert_envelope();
     }
     let huge = json!({ "method": "POST", "binary_body": { "base64": "A".repeat(7 << 20) } });
-    proxy(&project, &account, &format!("/echo/{tag}"), huge).await.expect(413);
+    proxy(&project, &account, &format!("/echo/{tag}"), huge)
+        .await
+        .expect(413);
     assert_eq!(Host::application().seen(&tag).len(), 0);
-    let most = json!({ "method": "POST", "binary_body": { "base64": BASE64.encode(vec![7; 4 << 20]) } });
-    proxy(&project, &account, &format!("/echo/{tag}"), most).await.expect(200);
+    let most =
+        json!({ "method": "POST", "binary_body": { "base64": BASE64.encode(vec![7; 4 << 20]) } });
+    proxy(&project, &account, &format!("/echo/{tag}"), most)
+        .await
+        .expect(200);
     assert_eq!(Host::application().seen(&tag)[0].body.len(), 4 << 20);
 }
 
 #[tokio::test]
 async fn binary_response_becomes_a_file_link() {
     let (project, account) = connected().await;
-    let answer = proxy(&project, &account, "/bytes/x/1000", json!({})).await.expect(200);
+    let answer = proxy(&project, &account, "/bytes/x/1000", json!({}))
+        .await
+        .expect(200);
     let file = &answer["binary_data"];
-    assert_eq!((&file["content_type"], &file["size"]), (&"application/x-bytes".into(), &1000.into()));
+    assert_eq!(
+        (&file["content_type"], &file["size"]),
+        (&"application/x-bytes".into(), &1000.into())
+    );
     assert_eq!(answer["data"], json!({}), "{answer:#?}");
     assert!(file["expires_at"].as_str().unwrap().ends_with('Z'));
-    let got = project.exchange(Method::GET, file["url"].as_str().unwrap(), &[], vec![]).await;
-    assert_eq!((got.status, got.header("content-type")), (200, "application/x-bytes"));
-    assert_eq!(got.bytes, (0..1000).map(|number| (number % 256) as u8).collect::<Vec<_>>());
+    let got = project
+        .exchange(Method::GET, file["url"].as_str().unwrap(), &[], vec![])
+        .await;
+    assert_eq!(
+        (got.status, got.header("content-type")),
+        (200, "application/x-bytes")
+    );
+    assert_eq!(
+        got.bytes,
+        (0..1000)
+            .map(|number| (number % 256) as u8)
+            .collect::<Vec<_>>()
+    );
     assert!(got.header("content-disposition").starts_with("attachment"));
 }
 
 #[tokio::test]
 async fn nothing_that_comes_back_holds_the_credential() {
     let (project, account) = connected().await;
-    let answer = proxy(&project, &account, &format!("/leak/{}", unique(8)), json!({})).await.expect(200);
+    let answer = proxy(
+        &project,
+        &account,
+        &format!("/leak/{}", unique(8)),
+        json!({}),
+    )
+    .await
+    .expect(200);
     assert!(!answer.text.contains(KEY), "{}", answer.text);
     assert!(answer.text.contains("redacted"));
-    let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+    let log = format!(
+        "/logs/tool_execution/{}",
+        answer["log_id"].as_str().unwrap()
+    );
     let log = project.get(&log).await.expect(200);
     assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
     assert_eq!(log["metadata"]["connected_account_id"], account);
@@ -228,21 +381,49 @@ async fn nothing_that_comes_back_holds_the_credential() {
 async fn proxy_request_needs_usable_account_or_credential() {
     let (project, account) = connected().await;
     let bare = json!({ "endpoint": "/echo/x", "method": "GET" });
-    let refused = project.post("/tools/execute/proxy", &bare).await.expect(400);
+    let refused = project
+        .post("/tools/execute/proxy", &bare)
+        .await
+        .expect(400);
     assert_eq!(refused["error"]["slug"], "MissingAuthContext");
-    proxy(&project, "ca_AAAAAAAAAAAA", "/echo/x", json!({})).await.expect(404).assert_envelope();
-    proxy(&project, "nonsense", "/echo/x", json!({})).await.expect(400).assert_envelope();
-    proxy(&Host::shared().await.new_project().await, &account, "/echo/x", json!({})).await.expect(404);
+    proxy(&project, "ca_AAAAAAAAAAAA", "/echo/x", json!({}))
+        .await
+        .expect(404)
+        .assert_envelope();
+    proxy(&project, "nonsense", "/echo/x", json!({}))
+        .await
+        .expect(400)
+        .assert_envelope();
+    proxy(
+        &Host::shared().await.new_project().await,
+        &account,
+        "/echo/x",
+        json!({}),
+    )
+    .await
+    .expect(404);
     let status = format!("/connected_accounts/{account}/status");
-    project.patch(&status, &json!({ "enabled": false })).await.expect(200);
-    proxy(&project, &account, "/echo/x", json!({})).await.expect(422).assert_envelope();
+    project
+        .patch(&status, &json!({ "enabled": false }))
+        .await
+        .expect(200);
+    proxy(&project, &account, "/echo/x", json!({}))
+        .await
+        .expect(422)
+        .assert_envelope();
 
     let tag = unique(8);
     let brought = json!({ "authScheme": "API_KEY", "toolkitSlug": given::keyed().await, "val": { "api_key": harness::marked!("brought-") } });
     let body = json!({ "endpoint": format!("/echo/{tag}"), "method": "GET", "custom_connection_data": brought });
-    let answer = project.post("/tools/execute/proxy", &body).await.expect(200);
+    let answer = project
+        .post("/tools/execute/proxy", &body)
+        .await
+        .expect(200);
     assert_eq!(answer["status"], 200, "{answer:#?}");
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), harness::marked!("Bearer brought-"));
+    assert_eq!(
+        Host::application().seen(&tag)[0].header("authorization"),
+        harness::marked!("Bearer brought-")
+    );
 }
 
 #[tokio::test]
@@ -258,7 +439,17 @@ async fn tool_restricted_config_refuses_proxy_requests() {
     });
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
-    let account = project.post("/connected_accounts", &given::account(id, "default", KEY)).await.expect(201);
-    let refused = proxy(&project, account["id"].as_str().unwrap(), "/echo/x", json!({})).await.expect(403);
+    let account = project
+        .post("/connected_accounts", &given::account(id, "default", KEY))
+        .await
+        .expect(201);
+    let refused = proxy(
+        &project,
+        account["id"].as_str().unwrap(),
+        "/echo/x",
+        json!({}),
+    )
+    .await
+    .expect(403);
     refused.assert_envelope();
 }

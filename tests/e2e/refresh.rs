@@ -12,7 +12,10 @@ use crate::given::{self, Oauth};
 const AT_ONCE: usize = 64;
 
 async fn status(project: &Client, id: &str) -> (String, String) {
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    let read = project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200);
     let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
     (text("status"), text("status_reason"))
 }
@@ -30,7 +33,11 @@ async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
 fn refreshes(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
     let body = |seen: &harness::fake_app::Seen| String::from_utf8_lossy(&seen.body).into_owned();
-    seen.iter().filter(|seen| seen.path.ends_with("/token") && body(seen).contains("grant_type=refresh_token")).count()
+    seen.iter()
+        .filter(|seen| {
+            seen.path.ends_with("/token") && body(seen).contains("grant_type=refresh_token")
+        })
+        .count()
 }
 
 async fn many(oauth: &Oauth, projects: &[Client]) -> Vec<Answer> {
@@ -46,11 +53,18 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
         for answer in many(&oauth, std::slice::from_ref(&project)).await {
             answer.data();
         }
-        assert_eq!((refreshes(&oauth), oauth.issuer.granted("refresh_token")), (1, 1), "in round {round}");
+        assert_eq!(
+            (refreshes(&oauth), oauth.issuer.granted("refresh_token")),
+            (1, 1),
+            "in round {round}"
+        );
     }
     let used = oauth.tokens_used();
     assert_eq!(used.len(), 3 * AT_ONCE);
-    assert!(used.iter().all(|token| oauth.issuer.knows(token)), "a token that had ended was sent");
+    assert!(
+        used.iter().all(|token| oauth.issuer.knows(token)),
+        "a token that had ended was sent"
+    );
     assert_eq!(status(&project, &id).await.0, "ACTIVE");
 }
 
@@ -67,9 +81,16 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     assert_eq!(refreshes(&oauth), 1);
     let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
     for _ in 0..3 {
-        project.execute(&guest::tool(&oauth.slug), elsewhere.clone()).await.expect(200);
+        project
+            .execute(&guest::tool(&oauth.slug), elsewhere.clone())
+            .await
+            .expect(200);
     }
-    assert_eq!(refreshes(&oauth), 1, "a place that is closed to every token costs no refresh");
+    assert_eq!(
+        refreshes(&oauth),
+        1,
+        "a place that is closed to every token costs no refresh"
+    );
 }
 
 #[tokio::test]
@@ -83,7 +104,10 @@ async fn revoked_grant_expires_the_account() {
         assert!([404, 422].contains(&answer.status), "{answer:?}");
     }
     let (status, reason) = status(&project, &id).await;
-    assert!(status == "EXPIRED" && reason.contains("invalid_grant"), "{status}: {reason}");
+    assert!(
+        status == "EXPIRED" && reason.contains("invalid_grant"),
+        "{status}: {reason}"
+    );
     oauth.execute(&project).await.expect(404);
     assert_eq!(refreshes(&oauth), 1);
 }
@@ -92,23 +116,48 @@ async fn revoked_grant_expires_the_account() {
 async fn provider_outage_backs_off_without_expiring_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    for fault in [Fault::Status(503), Fault::Html, Fault::Malformed, Fault::Refused("invalid_client")] {
+    for fault in [
+        Fault::Status(503),
+        Fault::Html,
+        Fault::Malformed,
+        Fault::Refused("invalid_client"),
+    ] {
         let (oauth, id) = ended(host, &project).await;
         oauth.issuer.fault(fault, 100);
         for _ in 0..3 {
             let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
-            let away = project.post(&format!("/tools/execute/{}", guest::tool(&oauth.slug)), &call).await.expect(503);
-            assert_eq!(away["error"]["slug"], "ConnectedAccount_RefreshUnavailable", "{fault:?}");
-            assert!(away.header("retry-after").parse::<u64>().is_ok_and(|seconds| (10..=36).contains(&seconds)));
+            let away = project
+                .post(
+                    &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
+                    &call,
+                )
+                .await
+                .expect(503);
+            assert_eq!(
+                away["error"]["slug"], "ConnectedAccount_RefreshUnavailable",
+                "{fault:?}"
+            );
+            assert!(
+                away.header("retry-after")
+                    .parse::<u64>()
+                    .is_ok_and(|seconds| (10..=36).contains(&seconds))
+            );
         }
-        assert_eq!((refreshes(&oauth), status(&project, &id).await.0), (1, "ACTIVE".into()), "{fault:?}");
+        assert_eq!(
+            (refreshes(&oauth), status(&project, &id).await.0),
+            (1, "ACTIVE".into()),
+            "{fault:?}"
+        );
         assert_eq!(oauth.tokens_used(), Vec::<String>::new());
     }
 }
 
 #[tokio::test]
 async fn expiring_token_is_refreshed_in_the_background() {
-    let host = given::with_application().with("connections.refresh_margin_s", "3600").start().await;
+    let host = given::with_application()
+        .with("connections.refresh_margin_s", "3600")
+        .start()
+        .await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     // The token expires in forty seconds and is refreshed within the last ten: no refresh happens
@@ -121,16 +170,22 @@ async fn expiring_token_is_refreshed_in_the_background() {
 
 #[tokio::test]
 async fn interrupted_refresh_is_tried_once_more() {
-    let host = given::with_application().with("connections.refresh_lease_s", "1").start().await;
+    let host = given::with_application()
+        .with("connections.refresh_lease_s", "1")
+        .start()
+        .await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
     oauth.issuer.hold(true);
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
-    let body = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
+    let body =
+        json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
     let call = project.try_send(Method::POST, &path, harness::client::Body::Json(body), &[]);
     let (answer, setup) = tokio::join!(call, async {
-        wait_until("the application has changed the token", || async { oauth.issuer.granted("refresh_token") == 1 })
-            .await;
+        wait_until("the application has changed the token", || async {
+            oauth.issuer.granted("refresh_token") == 1
+        })
+        .await;
         host.kill()
     });
     answer.unwrap_err();
@@ -143,7 +198,10 @@ async fn interrupted_refresh_is_tried_once_more() {
     })
     .await;
     assert_eq!(status(&project, &id).await.1, "refresh_outcome_unknown");
-    assert_eq!((refreshes(&oauth), oauth.issuer.granted("refresh_token")), (2, 1));
+    assert_eq!(
+        (refreshes(&oauth), oauth.issuer.granted("refresh_token")),
+        (2, 1)
+    );
 }
 
 #[tokio::test]
@@ -153,12 +211,21 @@ async fn account_deleted_during_refresh_stays_deleted() {
     let (oauth, id) = ended(host, &project).await;
     oauth.issuer.hold(true);
     let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        wait_until("a refresh is under way", || async { oauth.issuer.granted("refresh_token") == 1 }).await;
-        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        wait_until("a refresh is under way", || async {
+            oauth.issuer.granted("refresh_token") == 1
+        })
+        .await;
+        project
+            .delete(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
         oauth.issuer.hold(false);
     });
     assert_eq!(answer.status, 404, "{answer:?}");
-    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -166,10 +233,15 @@ async fn expired_token_without_refresh_expires_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
-    oauth.issuer.set(|settings| (settings.lifetime, settings.refresh) = (1, false));
+    oauth
+        .issuer
+        .set(|settings| (settings.lifetime, settings.refresh) = (1, false));
     let id = oauth.connect(&project).await;
     oauth.execute(&project).await.expect(422);
-    assert_eq!(status(&project, &id).await, ("EXPIRED".into(), "token_expired".into()));
+    assert_eq!(
+        status(&project, &id).await,
+        ("EXPIRED".into(), "token_expired".into())
+    );
 }
 
 #[tokio::test]
@@ -180,24 +252,64 @@ async fn client_credentials_tokens_are_requested_directly() {
     let issuer = Host::application().issuer(&tag);
     let mut scheme = issuer.scheme();
     scheme["mode"] = "S2S_OAUTH2".into();
-    scheme["oauth2"].as_object_mut().unwrap().remove("authorize_url");
-    host.publish(harness::Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    scheme["oauth2"]
+        .as_object_mut()
+        .unwrap()
+        .remove("authorize_url");
+    host.publish(
+        harness::Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let config = |secret: &str| {
-        let credentials = json!({ "client_id": harness::issuer::CLIENT_ID, "client_secret": secret });
+        let credentials =
+            json!({ "client_id": harness::issuer::CLIENT_ID, "client_secret": secret });
         let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
         json!({ "toolkit": { "slug": slug }, "auth_config": config })
     };
-    let wrong = project.post("/auth_configs", &config(harness::marked!("wrong-"))).await.expect(201);
-    let right = project.post("/auth_configs", &config(harness::issuer::CLIENT_SECRET)).await.expect(201);
+    let wrong = project
+        .post("/auth_configs", &config(harness::marked!("wrong-")))
+        .await
+        .expect(201);
+    let right = project
+        .post("/auth_configs", &config(harness::issuer::CLIENT_SECRET))
+        .await
+        .expect(201);
     let account = |config: &Answer| json!({ "auth_config": { "id": config["auth_config"]["id"] }, "connection": {} });
-    let refused = project.post("/connected_accounts", &account(&wrong)).await.expect(400);
-    assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
-    let made = project.post("/connected_accounts", &account(&right)).await.expect(201);
-    assert_eq!((&made["status"], &made["redirect_url"]), (&"ACTIVE".into(), &serde_json::Value::Null));
-    let oauth = Oauth { tag, slug, config: String::new(), issuer };
+    let refused = project
+        .post("/connected_accounts", &account(&wrong))
+        .await
+        .expect(400);
+    assert_eq!(
+        refused["error"]["slug"],
+        "ConnectedAccount_CredentialRejected"
+    );
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
+    let made = project
+        .post("/connected_accounts", &account(&right))
+        .await
+        .expect(201);
+    assert_eq!(
+        (&made["status"], &made["redirect_url"]),
+        (&"ACTIVE".into(), &serde_json::Value::Null)
+    );
+    let oauth = Oauth {
+        tag,
+        slug,
+        config: String::new(),
+        issuer,
+    };
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((oauth.issuer.granted("client_credentials"), refreshes(&oauth)), (2, 0));
+    assert_eq!(
+        (
+            oauth.issuer.granted("client_credentials"),
+            refreshes(&oauth)
+        ),
+        (2, 0)
+    );
 }

@@ -17,18 +17,28 @@ async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer 
 async fn refused_beside(host: &Host, echo: &str, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
     let path = format!("/toolkits/{slug}/versions/20260101_00");
     let answer = host.as_org().put(&path, bytes).await;
-    assert!([400, 413, 422].contains(&answer.status), "{what}: {answer:#?}");
+    assert!(
+        [400, 413, 422].contains(&answer.status),
+        "{what}: {answer:#?}"
+    );
     answer.assert_envelope();
     let project = host.as_project();
     project.get(&format!("/toolkits/{slug}")).await.expect(404);
-    project.get(&format!("/tools/{}", guest::tool(slug))).await.expect(404);
+    project
+        .get(&format!("/tools/{}", guest::tool(slug)))
+        .await
+        .expect(404);
     let ran = project.execute(echo, json!({ "after": what })).await;
     assert_eq!(ran.data(), json!({ "after": what }));
     answer
 }
 
 fn said(answer: &Answer) -> String {
-    format!("{} {}", answer["error"]["message"], answer.problems().join(" "))
+    format!(
+        "{} {}",
+        answer["error"]["message"],
+        answer.problems().join(" ")
+    )
 }
 
 #[tokio::test]
@@ -41,7 +51,11 @@ async fn non_component_is_refused() {
         ("text", b"hello, world".to_vec(), "component"),
         ("WebAssembly text", b"(component)".to_vec(), "component"),
         ("a bare header", b"\0asm\x0d\0\x01\0".to_vec(), "manifest"),
-        ("a component without a manifest", Guest::echo().component(), "manifest"),
+        (
+            "a component without a manifest",
+            Guest::echo().component(),
+            "manifest",
+        ),
         ("half a component", whole[..whole.len() / 2].to_vec(), ""),
         ("one byte", vec![0], "component"),
     ];
@@ -60,12 +74,19 @@ async fn oversized_zero_body_is_refused() {
     let body = Body::Raw("application/wasm", vec![0; 100 << 20]);
     // A server that has responded need not read the rest, so a client that still writes may find
     // the connection closed.
-    if let Ok(answer) = host.as_org().try_send(reqwest::Method::PUT, &path, body, &[]).await {
+    if let Ok(answer) = host
+        .as_org()
+        .try_send(reqwest::Method::PUT, &path, body, &[])
+        .await
+    {
         answer.expect(413).assert_envelope();
     }
     let grown = host.footprint().resident_kib.saturating_sub(before);
     assert!(grown < 64 << 10, "the server took {grown} KiB for it");
-    host.as_project().get(&format!("/toolkits/{slug}")).await.expect(404);
+    host.as_project()
+        .get(&format!("/toolkits/{slug}"))
+        .await
+        .expect(404);
     // If the size is declared, the server reads no body.
     let head = format!(
         "PUT /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-org-api-key: {}\r\ncontent-type: application/wasm\r\n\
@@ -81,7 +102,11 @@ async fn component_just_over_the_limit_is_refused() {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut component = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
-    guest::append(&mut component, 0, &[&[4][..], b"fill", &vec![0; 24 << 20]].concat());
+    guest::append(
+        &mut component,
+        0,
+        &[&[4][..], b"fill", &vec![0; 24 << 20]].concat(),
+    );
     refused(host, "25 MiB", component, &slug).await.expect(413);
 }
 
@@ -106,7 +131,11 @@ async fn unsupported_feature_is_named() {
         assert_eq!(guest.name, name);
         let bytes = guest::with_manifest(guest.component, &guest.manifest);
         let answer = refused(host, name, bytes, &format!("hostile_{name}")).await;
-        assert!(said(&answer).to_lowercase().contains(word), "{name} is not named: {}", said(&answer));
+        assert!(
+            said(&answer).to_lowercase().contains(word),
+            "{name} is not named: {}",
+            said(&answer)
+        );
     }
 }
 
@@ -117,9 +146,14 @@ async fn compile_bombs_cost_the_server_little() {
         let before = host.footprint().resident_kib;
         let name = guest.name;
         let bytes = guest::with_manifest(guest.component, &guest.manifest);
-        refused(host, name, bytes, &format!("hostile_{name}")).await.expect(422);
+        refused(host, name, bytes, &format!("hostile_{name}"))
+            .await
+            .expect(422);
         let grown = host.footprint().resident_kib.saturating_sub(before);
-        assert!(grown < 32 << 10, "{name}: the server took {grown} KiB for it");
+        assert!(
+            grown < 32 << 10,
+            "{name}: the server took {grown} KiB for it"
+        );
     }
 }
 
@@ -132,19 +166,40 @@ async fn compile_limits_stop_expensive_components() {
         (0, "sandbox.compile_wall_s", "5", "longer than 5s"),
         (1, "sandbox.compile_memory_mib", "128", "128 MiB of memory"),
     ] {
-        let host = Setup::new().with("sandbox.compile_cpu_s", "600").with(key, value).start().await;
+        let host = Setup::new()
+            .with("sandbox.compile_cpu_s", "600")
+            .with(key, value)
+            .start()
+            .await;
         let echo = given::echo(&host).await;
-        let kept = || std::fs::read_dir(host.data().join("compiled")).unwrap().count();
+        let kept = || {
+            std::fs::read_dir(host.data().join("compiled"))
+                .unwrap()
+                .count()
+        };
         let (before, footprint) = (kept(), host.footprint());
-        let Hostile { name, component, manifest, .. } = hostile::quiet_bombs().swap_remove(bomb);
+        let Hostile {
+            name,
+            component,
+            manifest,
+            ..
+        } = hostile::quiet_bombs().swap_remove(bomb);
         let slug = manifest["slug"].as_str().unwrap().to_owned();
         let bytes = guest::with_manifest(component, &manifest);
-        let answer = refused_beside(&host, &echo, name, bytes, &slug).await.expect(422);
+        let answer = refused_beside(&host, &echo, name, bytes, &slug)
+            .await
+            .expect(422);
         assert_eq!(answer["error"]["slug"], "Toolkit_ComponentLimit", "{name}");
         assert!(said(&answer).contains(word), "{name}: {}", said(&answer));
         assert_eq!(kept(), before, "{name} left a file");
-        let grown = host.footprint().resident_kib.saturating_sub(footprint.resident_kib);
-        assert!(grown < 32 << 10, "{name}: the server took {grown} KiB for it");
+        let grown = host
+            .footprint()
+            .resident_kib
+            .saturating_sub(footprint.resident_kib);
+        assert!(
+            grown < 32 << 10,
+            "{name}: the server took {grown} KiB for it"
+        );
         let next = given::echo(&host).await;
         host.as_project().execute(&next, json!({})).await.data();
     }
@@ -160,17 +215,47 @@ async fn a_broken_manifest_has_every_problem_listed() {
         (|m| m["abi"] = json!("9.0.0"), "abi"),
         (|m| m["name"] = json!(""), "name"),
         (|m| m["tools"][0]["slug"] = json!("OTHER_RUN"), "OTHER_RUN"),
-        (|m| m["tools"][0]["input"] = json!({ "type": "array" }), "input"),
-        (|m| m["tools"][0]["output"] = json!({ "type": "nonsense" }), "output"),
-        (|m| m["tools"][0]["input"] = json!({ "type": "object", "$ref": "https://example.com/schema" }), "$ref"),
+        (
+            |m| m["tools"][0]["input"] = json!({ "type": "array" }),
+            "input",
+        ),
+        (
+            |m| m["tools"][0]["output"] = json!({ "type": "nonsense" }),
+            "output",
+        ),
+        (
+            |m| {
+                m["tools"][0]["input"] =
+                    json!({ "type": "object", "$ref": "https://example.com/schema" })
+            },
+            "$ref",
+        ),
         (|m| m["tools"][0]["description"] = json!(""), "description"),
-        (|m| m["tools"][0]["description"] = json!("x".repeat(5000)), "description"),
-        (|m| m["tools"][0]["description"] = json!("hidden\u{202e}text"), "description"),
-        (|m| m["egress"] = json!([{ "host": "127.0.0.1" }]), "127.0.0.1"),
+        (
+            |m| m["tools"][0]["description"] = json!("x".repeat(5000)),
+            "description",
+        ),
+        (
+            |m| m["tools"][0]["description"] = json!("hidden\u{202e}text"),
+            "description",
+        ),
+        (
+            |m| m["egress"] = json!([{ "host": "127.0.0.1" }]),
+            "127.0.0.1",
+        ),
         (|m| m["egress"] = json!([{ "host": "*.com" }]), "*.com"),
-        (|m| m["egress"] = json!([{ "host": "localhost" }]), "localhost"),
-        (|m| m["tools"][0]["egress"] = json!([{ "host": "wider.example.org" }]), "wider.example.org"),
-        (|m| m["tools"] = json!([m["tools"][0].clone(), m["tools"][0].clone()]), "RUN"),
+        (
+            |m| m["egress"] = json!([{ "host": "localhost" }]),
+            "localhost",
+        ),
+        (
+            |m| m["tools"][0]["egress"] = json!([{ "host": "wider.example.org" }]),
+            "wider.example.org",
+        ),
+        (
+            |m| m["tools"] = json!([m["tools"][0].clone(), m["tools"][0].clone()]),
+            "RUN",
+        ),
     ];
     for (spoil, word) in breaks {
         let slug = given::slug();
@@ -179,7 +264,11 @@ async fn a_broken_manifest_has_every_problem_listed() {
         spoil(&mut manifest);
         let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
         let answer = refused(host, word, bytes, &slug).await.expect(400);
-        assert!(answer.problems().iter().any(|line| line.contains(word)), "{word}: {:?}", answer.problems());
+        assert!(
+            answer.problems().iter().any(|line| line.contains(word)),
+            "{word}: {:?}",
+            answer.problems()
+        );
     }
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -187,22 +276,36 @@ async fn a_broken_manifest_has_every_problem_listed() {
         spoil(&mut manifest);
     }
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
-    let problems = refused(host, "four problems", bytes, &slug).await.expect(400).problems();
+    let problems = refused(host, "four problems", bytes, &slug)
+        .await
+        .expect(400)
+        .problems();
     assert!(problems.len() >= 4, "{problems:?}");
 }
 
 #[tokio::test]
 async fn invalid_manifest_is_refused() {
     let host = Host::shared().await;
-    let sections: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff\xfe", br#"{"slug":"x"}"#, br#"{"slug":1,"slug":2}"#];
+    let sections: [&[u8]; 6] = [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        br#"{"slug":"x"}"#,
+        br#"{"slug":1,"slug":2}"#,
+    ];
     for section in sections {
         let bytes = guest::with_section(Guest::echo().component(), section);
-        refused(host, "no manifest", bytes, &given::slug()).await.expect(400);
+        refused(host, "no manifest", bytes, &given::slug())
+            .await
+            .expect(400);
     }
     let slug = given::slug();
     let once = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
     let twice = guest::with_section(once, guest::manifest(&slug).to_string().as_bytes());
-    refused(host, "two manifests", twice, &slug).await.expect(400);
+    refused(host, "two manifests", twice, &slug)
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -211,11 +314,19 @@ async fn component_under_a_wrong_slug_is_refused() {
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
     let other = given::slug();
-    let answer = refused(host, "another slug", bytes.clone(), &other).await.expect(400);
+    let answer = refused(host, "another slug", bytes.clone(), &other)
+        .await
+        .expect(400);
     assert!(said(&answer).contains(&other), "{}", said(&answer));
-    let path = format!("/toolkits/{}/versions/20260101_01", manifest["slug"].as_str().unwrap());
+    let path = format!(
+        "/toolkits/{}/versions/20260101_01",
+        manifest["slug"].as_str().unwrap()
+    );
     host.as_org().put(&path, bytes.clone()).await.expect(400);
-    let path = format!("/toolkits/{}/versions/tomorrow", manifest["slug"].as_str().unwrap());
+    let path = format!(
+        "/toolkits/{}/versions/tomorrow",
+        manifest["slug"].as_str().unwrap()
+    );
     host.as_org().put(&path, bytes).await.expect(400);
 }
 
@@ -223,7 +334,8 @@ async fn component_under_a_wrong_slug_is_refused() {
 async fn tool_name_of_another_toolkit_is_refused() {
     let host = Host::shared().await;
     let first = given::slug();
-    host.publish(Guest::echo().component(), &guest::manifest(&first)).await;
+    host.publish(Guest::echo().component(), &guest::manifest(&first))
+        .await;
     // `a` has `A_B_RUN`; `a_b` would have it too.
     let mut manifest = guest::manifest(&format!("{first}_b"));
     manifest["tools"][0]["slug"] = json!(format!("{}_B_RUN", first.to_uppercase()));
@@ -234,8 +346,15 @@ async fn tool_name_of_another_toolkit_is_refused() {
     tool["slug"] = manifest["tools"][0]["slug"].clone();
     thief["tools"].as_array_mut().unwrap().push(tool);
     let bytes = guest::with_manifest(Guest::echo().component(), &thief);
-    let answer = host.as_org().put(&guest::address(&thief), bytes).await.expect(400);
-    assert!(answer.problems().iter().any(|line| line.contains("_B_RUN")), "{answer:?}");
+    let answer = host
+        .as_org()
+        .put(&guest::address(&thief), bytes)
+        .await
+        .expect(400);
+    assert!(
+        answer.problems().iter().any(|line| line.contains("_B_RUN")),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
@@ -256,5 +375,8 @@ async fn damaged_components_never_harm_the_server() {
         // A flipped bit in a name or a description yields a different, valid component.
         assert!([201, 400, 413, 422].contains(&answer.status), "{answer:#?}");
     }
-    host.as_project().execute(given::shared_echo().await, json!({})).await.data();
+    host.as_project()
+        .execute(given::shared_echo().await, json!({}))
+        .await
+        .data();
 }

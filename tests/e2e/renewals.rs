@@ -25,7 +25,9 @@ const AT_ONCE: usize = 64;
 const PAUSES: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
 
 fn settings() -> Setup {
-    Setup::embedded().on(Postgres::shared().database(None)).with_application(&fake_app::HOSTS, Host::application())
+    Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .with_application(&fake_app::HOSTS, Host::application())
 }
 
 /// Starts three servers on one database and returns them with a client of the same project on each.
@@ -42,7 +44,10 @@ async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
     oauth.issuer.set(|settings| settings.lifetime = 1);
     for project in projects {
         let path = format!("/toolkits/{}", oauth.slug);
-        wait_until("the toolkit is seen", || async { project.get(&path).await.status == 200 }).await;
+        wait_until("the toolkit is seen", || async {
+            project.get(&path).await.status == 200
+        })
+        .await;
     }
     oauth
 }
@@ -52,15 +57,28 @@ async fn connect(oauth: &Oauth, project: &Client, user: &str) -> String {
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = oauth
+        .issuer
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
-    assert!(landed.header("location").contains("status=success"), "{landed:?}");
+    assert!(
+        landed.header("location").contains("status=success"),
+        "{landed:?}"
+    );
     made["id"].as_str().unwrap().to_owned()
 }
 
 async fn execute(oauth: &Oauth, project: &Client, user: &str) -> Answer {
     let body = json!({ "arguments": { "url": oauth.me() }, "user_id": user, "version": "latest" });
-    project.send(Method::POST, &format!("/tools/execute/{}", guest::tool(&oauth.slug)), Body::Json(body), &[]).await
+    project
+        .send(
+            Method::POST,
+            &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
+            Body::Json(body),
+            &[],
+        )
+        .await
 }
 
 /// Invalidates the existing access tokens and makes the next ones long-lived.
@@ -72,12 +90,22 @@ fn end(oauth: &Oauth) {
 /// Returns the number of refresh requests that the provider received.
 fn asked(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
-    seen.iter().filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token")).count()
+    seen.iter()
+        .filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token"))
+        .count()
 }
 
 async fn statuses(project: &Client) -> Vec<String> {
-    let read = project.get("/connected_accounts?limit=1000").await.expect(200);
-    read["items"].as_array().unwrap().iter().map(|item| item["status"].as_str().unwrap().to_owned()).collect()
+    let read = project
+        .get("/connected_accounts?limit=1000")
+        .await
+        .expect(200);
+    read["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["status"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,24 +113,48 @@ async fn each_expired_token_is_refreshed_once() {
     let bucket = BucketService::start();
     let (hosts, projects) = three(&bucket).await;
     let oauth = toolkit(&hosts[0], &projects).await;
-    let users: Vec<_> = (0..ACCOUNTS).map(|number| format!("user-{number}")).collect();
+    let users: Vec<_> = (0..ACCOUNTS)
+        .map(|number| format!("user-{number}"))
+        .collect();
     let connecting = users.iter().map(|user| connect(&oauth, &projects[0], user));
-    stream::iter(connecting).buffer_unordered(16).collect::<Vec<_>>().await;
+    stream::iter(connecting)
+        .buffer_unordered(16)
+        .collect::<Vec<_>>()
+        .await;
     end(&oauth);
     // The provider is strict: reuse of a refresh token ends the account.
-    oauth.issuer.fault(Fault::Slow(Duration::from_millis(300)), ACCOUNTS);
+    oauth
+        .issuer
+        .fault(Fault::Slow(Duration::from_millis(300)), ACCOUNTS);
     let workers = size(1, 20);
-    let calls = users.iter().flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
+    let calls = users
+        .iter()
+        .flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
     let calls = calls.map(|(user, node)| execute(&oauth, &projects[node], user));
-    let answers: Vec<_> = stream::iter(calls).buffer_unordered(2 * AT_ONCE).collect().await;
+    let answers: Vec<_> = stream::iter(calls)
+        .buffer_unordered(2 * AT_ONCE)
+        .collect()
+        .await;
     assert_eq!(answers.len(), 3 * workers * ACCOUNTS);
     for answer in answers {
         answer.data();
     }
-    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (ACCOUNTS, ACCOUNTS));
+    assert_eq!(
+        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (ACCOUNTS, ACCOUNTS)
+    );
     let statuses = statuses(&projects[1]).await;
-    assert!(statuses.len() == ACCOUNTS && statuses.iter().all(|status| status == "ACTIVE"), "{statuses:?}");
-    assert!(oauth.tokens_used().iter().all(|token| oauth.issuer.knows(token)), "a token that had ended was sent");
+    assert!(
+        statuses.len() == ACCOUNTS && statuses.iter().all(|status| status == "ACTIVE"),
+        "{statuses:?}"
+    );
+    assert!(
+        oauth
+            .tokens_used()
+            .iter()
+            .all(|token| oauth.issuer.knows(token)),
+        "a token that had ended was sent"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,12 +173,18 @@ async fn three_servers_share_one_token_refresh() {
     for answer in answers {
         answer.data();
     }
-    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (1, 1));
+    assert_eq!(
+        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
 async fn slow_refresh_returns_retry_after() {
-    let host = crate::given::with_application().with("connections.refresh_wait_s", "1").start().await;
+    let host = crate::given::with_application()
+        .with("connections.refresh_wait_s", "1")
+        .start()
+        .await;
     let projects = [host.as_project()];
     let oauth = toolkit(&host, &projects).await;
     connect(&oauth, &projects[0], "default").await;
@@ -134,12 +192,24 @@ async fn slow_refresh_returns_retry_after() {
     oauth.issuer.hold(true);
     for answer in join_all((0..8).map(|_| execute(&oauth, &projects[0], "default"))).await {
         let answer = answer.expect(503);
-        assert_eq!(answer["error"]["slug"], "ConnectedAccount_RefreshInProgress");
-        assert!(answer.header("retry-after").parse::<u64>().is_ok_and(|seconds| seconds > 0), "{answer:?}");
+        assert_eq!(
+            answer["error"]["slug"],
+            "ConnectedAccount_RefreshInProgress"
+        );
+        assert!(
+            answer
+                .header("retry-after")
+                .parse::<u64>()
+                .is_ok_and(|seconds| seconds > 0),
+            "{answer:?}"
+        );
     }
     oauth.issuer.hold(false);
     execute(&oauth, &projects[0], "default").await.data();
-    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (1, 1));
+    assert_eq!(
+        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (1, 1)
+    );
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
 }
 
@@ -161,9 +231,15 @@ async fn long_outage_is_retried_with_backoff() {
             let calls = (0..4).map(|_| execute(&oauth, &projects[0], "default"));
             for answer in join_all(calls).await {
                 let answer = answer.expect(503);
-                assert_eq!(answer["error"]["slug"], "ConnectedAccount_RefreshUnavailable");
+                assert_eq!(
+                    answer["error"]["slug"],
+                    "ConnectedAccount_RefreshUnavailable"
+                );
                 let wait: u64 = answer.header("retry-after").parse().unwrap();
-                assert!((pause * 4 / 5 - 10..=pause * 6 / 5).contains(&wait), "{wait} s instead of {pause} s");
+                assert!(
+                    (pause * 4 / 5 - 10..=pause * 6 / 5).contains(&wait),
+                    "{wait} s instead of {pause} s"
+                );
             }
         }
         assert_eq!(asked(&oauth), step + 1, "in the pause of {pause} s");
@@ -172,7 +248,10 @@ async fn long_outage_is_retried_with_backoff() {
     }
     oauth.issuer.mend();
     execute(&oauth, &projects[0], "default").await.data();
-    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (PAUSES.len() + 1, 1));
+    assert_eq!(
+        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (PAUSES.len() + 1, 1)
+    );
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
     assert_eq!(oauth.tokens_used().len(), 1);
 }
@@ -189,13 +268,18 @@ async fn slow_idle_refresh_does_not_block_jobs() {
     let oauth = toolkit(&host, &projects).await;
     connect(&oauth, &projects[0], "idle").await;
     oauth.issuer.hold(true);
-    wait_until("the idle account is being refreshed", || async { asked(&oauth) > 0 }).await;
+    wait_until("the idle account is being refreshed", || async {
+        asked(&oauth) > 0
+    })
+    .await;
     let begun = oauth.begin(&projects[0], "https://app.example/done").await;
     let path = format!("/connected_accounts/{}", begun["id"].as_str().unwrap());
     // The time is shorter than the timeout of a request to the provider.
-    wait_for(Duration::from_secs(25), "the account that nobody came back to expires", || async {
-        projects[0].get(&path).await.expect(200)["status"] == "EXPIRED"
-    })
+    wait_for(
+        Duration::from_secs(25),
+        "the account that nobody came back to expires",
+        || async { projects[0].get(&path).await.expect(200)["status"] == "EXPIRED" },
+    )
     .await;
     assert_eq!(asked(&oauth), 1, "the refresh goes on");
     oauth.issuer.hold(false);

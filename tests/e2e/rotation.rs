@@ -23,28 +23,46 @@ const PROJECTS: usize = 150;
 
 /// Starts a server with many data keys, and an account whose secret its provider receives.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
-    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    let host = Setup::new()
+        .with_application(&["api.example.com"], application)
+        .start()
+        .await;
     for _ in 0..PROJECTS {
         host.new_project().await;
     }
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
     let secret = format!("sk-{}", harness::secret());
-    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    host.as_project()
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
+        .await;
     (host, guest::tool(&slug), secret)
 }
 
 async fn assert_connected(host: &Host, application: &FakeApp, tool: &str, secret: &str) {
     let tag = unique(8);
-    let answer = host.as_project().execute(tool, json!({ "url": format!("{URL}/{tag}") })).await.expect(200);
+    let answer = host
+        .as_project()
+        .execute(tool, json!({ "url": format!("{URL}/{tag}") }))
+        .await
+        .expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");
-    assert_eq!(application.seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
+    assert_eq!(
+        application.seen(&tag)[0].header("authorization"),
+        format!("Bearer {secret}")
+    );
 }
 
 /// Returns the ids of the keys in the file.
 fn key_ids(data: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(data.with_extension("key")).unwrap();
-    text.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect()
+    text.lines()
+        .map(|line| line.split(' ').nth(1).unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -61,7 +79,11 @@ async fn master_key_rotates_without_failed_requests() {
             let mut requests = 0;
             while requests < 20 || !stop.load(Ordering::Relaxed) {
                 assert_connected(host, &application, tool, secret).await;
-                host.new_project().await.post("/logs/tool_execution", &json!({})).await.expect(200);
+                host.new_project()
+                    .await
+                    .post("/logs/tool_execution", &json!({}))
+                    .await
+                    .expect(200);
                 requests += 1;
             }
             application
@@ -70,13 +92,19 @@ async fn master_key_rotates_without_failed_requests() {
     let rotating = async {
         for _ in 0..2 {
             let setup = host.setup().clone();
-            tokio::task::spawn_blocking(move || setup.command(&["keys", "rotate"])).await.unwrap().succeeded();
+            tokio::task::spawn_blocking(move || setup.command(&["keys", "rotate"]))
+                .await
+                .unwrap()
+                .succeeded();
         }
         stop.store(true, Ordering::Relaxed);
     };
     let (application, ()) = tokio::join!(load, rotating);
     let new = key_ids(&host.data());
-    assert!(new.len() == 1 && new != old, "the old key is retired: {new:?}");
+    assert!(
+        new.len() == 1 && new != old,
+        "the old key is retired: {new:?}"
+    );
     let told = host.setup().command(&["keys"]).succeeded();
     assert!(told.contains(&new[0]) && !told.contains(&old[0]), "{told}");
     let (setup, _) = host.terminate().await;
@@ -117,7 +145,10 @@ async fn killed_key_rotation_resumes() {
 #[tokio::test]
 async fn master_key_of_stopped_server_is_rotated() {
     let application = FakeApp::start();
-    let host = Setup::new().with_application(&["api.example.com"], &application).start().await;
+    let host = Setup::new()
+        .with_application(&["api.example.com"], &application)
+        .start()
+        .await;
     let (setup, _) = host.terminate().await;
     let file = setup.data().with_extension("key");
     let old = std::fs::read(&file).unwrap();

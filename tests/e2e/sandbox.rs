@@ -28,17 +28,27 @@ async fn start(allocator: &str) -> Host {
 /// Publishes a guest and returns the error if it was refused.
 async fn publish(host: &Host, guest: &Hostile) -> Option<String> {
     let bytes = guest::with_manifest(guest.component.clone(), &guest.manifest);
-    let answer = host.as_org().put(&guest::address(&guest.manifest), bytes).await;
+    let answer = host
+        .as_org()
+        .put(&guest::address(&guest.manifest), bytes)
+        .await;
     if answer.status == 201 {
         return None;
     }
-    assert!([400, 413, 422].contains(&answer.status), "{}: {answer:#?}", guest.name);
+    assert!(
+        [400, 413, 422].contains(&answer.status),
+        "{}: {answer:#?}",
+        guest.name
+    );
     answer.assert_envelope();
     Some(answer["error"]["message"].to_string() + &answer.problems().join("\n"))
 }
 
 /// Publishes a guest and returns the correct endings of its run; none if it was correctly refused.
-async fn right_ends(host: &Host, guest: &Hostile) -> Result<Option<&'static [&'static str]>, String> {
+async fn right_ends(
+    host: &Host,
+    guest: &Hostile,
+) -> Result<Option<&'static [&'static str]>, String> {
     match (guest.ends, publish(host, guest).await) {
         (Ends::AtPublish | Ends::AtPublishOr(_), Some(_)) => Ok(None),
         (Ends::AtPublish, None) => Err(format!("{} was published", guest.name)),
@@ -51,13 +61,24 @@ async fn right_ends(host: &Host, guest: &Hostile) -> Result<Option<&'static [&'s
 /// Runs a guest and returns its ending if that is not correct.
 async fn wrong_end(host: &Host, guest: &Hostile, right: &[&str]) -> Option<String> {
     let tool = guest::tool(guest.manifest["slug"].as_str().unwrap());
-    let answer = host.as_project().execute(&tool, guest.arguments.clone()).await;
+    let answer = host
+        .as_project()
+        .execute(&tool, guest.arguments.clone())
+        .await;
     let is_right = answer.status == 200 && right.contains(&answer.failure());
-    (!is_right).then(|| format!("{}: {} {}, not {right:?}", guest.name, answer.status, answer.text))
+    (!is_right).then(|| {
+        format!(
+            "{}: {} {}, not {right:?}",
+            guest.name, answer.status, answer.text
+        )
+    })
 }
 
 /// Publishes and runs each guest once. Returns those that run, and a list of failures.
-async fn first_runs(host: &Host, guests: Vec<Hostile>) -> (Vec<(Hostile, &'static [&'static str])>, Vec<String>) {
+async fn first_runs(
+    host: &Host,
+    guests: Vec<Hostile>,
+) -> (Vec<(Hostile, &'static [&'static str])>, Vec<String>) {
     let (mut running, mut wrong) = (Vec::new(), Vec::new());
     for guest in guests {
         match right_ends(host, &guest).await {
@@ -89,9 +110,17 @@ async fn each_hostile_guest_is_contained() {
             assert_eq!(next.data(), json!({ "after": guest.name }));
         }
     }
-    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} went wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     for turn in 0..100 {
-        assert_eq!(project.execute(&echo, json!({ "turn": turn })).await.data(), json!({ "turn": turn }));
+        assert_eq!(
+            project.execute(&echo, json!({ "turn": turn })).await.data(),
+            json!({ "turn": turn })
+        );
     }
     let back = async || {
         let now = host.footprint();
@@ -107,21 +136,44 @@ async fn the_on_demand_allocator_holds_the_same_line() {
     let host = start("on_demand").await;
     // Spinning and blocking guests behave the same under both allocators and take the longest.
     let slow = |guest: &Hostile| guest.name.starts_with("spin") || guest.name.starts_with("block");
-    let guests = hostile::all().into_iter().filter(|guest| !matches!(guest.ends, Ends::AtPublish) && !slow(guest));
+    let guests = hostile::all()
+        .into_iter()
+        .filter(|guest| !matches!(guest.ends, Ends::AtPublish) && !slow(guest));
     let (_, wrong) = first_runs(&host, guests.collect()).await;
-    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} went wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[tokio::test]
 async fn log_flood_is_truncated_with_a_marker() {
     let host = start("pooling").await;
-    let flood = hostile::all().into_iter().find(|guest| guest.name == "flood_log_bytes").unwrap();
+    let flood = hostile::all()
+        .into_iter()
+        .find(|guest| guest.name == "flood_log_bytes")
+        .unwrap();
     assert_eq!(publish(&host, &flood).await, None);
-    let ran = host.as_project().execute(&guest::tool("hostile_flood_log_bytes"), json!({})).await;
-    let log = host.as_project().get(&format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap())).await;
+    let ran = host
+        .as_project()
+        .execute(&guest::tool("hostile_flood_log_bytes"), json!({}))
+        .await;
+    let log = host
+        .as_project()
+        .get(&format!(
+            "/logs/tool_execution/{}",
+            ran["log_id"].as_str().unwrap()
+        ))
+        .await;
     let log = log.expect(200);
     // Zero bytes are stored escaped, with six characters each.
-    assert!(log.text.len() < 6 * (256 << 10) + (64 << 10), "{} bytes of log were kept", log.text.len());
+    assert!(
+        log.text.len() < 6 * (256 << 10) + (64 << 10),
+        "{} bytes of log were kept",
+        log.text.len()
+    );
 }
 
 #[tokio::test]
@@ -141,7 +193,10 @@ async fn busy_project_does_not_slow_other_projects() {
             for _ in 0..3 {
                 let answer = attacker.execute(&tool, json!({})).await;
                 let refused = answer.status == 429 && !answer.header("retry-after").is_empty();
-                assert!(refused || answer.failure() == "tool_cpu_limit", "{answer:#?}");
+                assert!(
+                    refused || answer.failure() == "tool_cpu_limit",
+                    "{answer:#?}"
+                );
             }
         }
     });
@@ -149,12 +204,18 @@ async fn busy_project_does_not_slow_other_projects() {
         let mut took = Vec::new();
         for turn in 0..100 {
             let begun = Instant::now();
-            assert_eq!(victim.execute(&echo, json!({ "turn": turn })).await.data(), json!({ "turn": turn }));
+            assert_eq!(
+                victim.execute(&echo, json!({ "turn": turn })).await.data(),
+                json!({ "turn": turn })
+            );
             victim.get("/auth/session/info").await.expect(200);
             took.push(begun.elapsed());
         }
         took.sort();
-        eprintln!("beside 16 spinners, a call and a read together: p50 {:?}, p99 {:?}", took[50], took[98]);
+        eprintln!(
+            "beside 16 spinners, a call and a read together: p50 {:?}, p99 {:?}",
+            took[50], took[98]
+        );
     };
     futures::join!(join_all(spinning), calling);
 }
@@ -167,9 +228,12 @@ async fn excess_concurrent_calls_are_refused() {
         execute: "(call $sleep (i32.const 300)) (call $ok (local.get $args) (local.get $args_len))",
         ..Guest::default()
     };
-    host.publish(sleeper.component(), &guest::manifest("sleeper")).await;
+    host.publish(sleeper.component(), &guest::manifest("sleeper"))
+        .await;
     let project = host.new_project().await;
-    let calls = stream::iter(0..60).map(|_| project.execute("SLEEPER_RUN", json!({}))).buffer_unordered(60);
+    let calls = stream::iter(0..60)
+        .map(|_| project.execute("SLEEPER_RUN", json!({})))
+        .buffer_unordered(60);
     let mut counts = std::collections::BTreeMap::new();
     for answer in calls.collect::<Vec<_>>().await {
         if answer.status == 429 {
@@ -178,8 +242,14 @@ async fn excess_concurrent_calls_are_refused() {
         }
         *counts.entry(answer.status).or_insert(0) += 1;
     }
-    assert!(counts.keys().all(|status| [200, 429].contains(status)), "{counts:?}");
-    assert!(counts.get(&200).is_some_and(|ran| *ran >= 24), "eight run and sixteen wait: {counts:?}");
+    assert!(
+        counts.keys().all(|status| [200, 429].contains(status)),
+        "{counts:?}"
+    );
+    assert!(
+        counts.get(&200).is_some_and(|ran| *ran >= 24),
+        "eight run and sixteen wait: {counts:?}"
+    );
     assert!(counts.contains_key(&429), "{counts:?}");
 }
 
@@ -207,8 +277,14 @@ async fn calls_share_no_memory() {
     for allocator in ["pooling", "on_demand"] {
         let host = start(allocator).await;
         for (slug, execute) in [("marker", fill), ("seeker", look)] {
-            let guest = Guest { items, memory, execute, ..Guest::default() };
-            host.publish(guest.component(), &guest::manifest(slug)).await;
+            let guest = Guest {
+                items,
+                memory,
+                execute,
+                ..Guest::default()
+            };
+            host.publish(guest.component(), &guest::manifest(slug))
+                .await;
         }
         let (one, other) = (host.new_project().await, host.new_project().await);
         for _ in 0..20 {
@@ -218,7 +294,11 @@ async fn calls_share_no_memory() {
             }
             let seeks = (0..4).map(|_| other.execute("SEEKER_RUN", json!({})));
             for answer in join_all(seeks).await {
-                assert_eq!(answer.data(), json!({}), "{allocator}: a byte of another project was seen");
+                assert_eq!(
+                    answer.data(),
+                    json!({}),
+                    "{allocator}: a byte of another project was seen"
+                );
             }
         }
     }
@@ -237,11 +317,17 @@ async fn a_caller_that_goes_away_ends_its_guest() {
     host.publish(guest.component(), &sleeper).await;
     let project = host.new_project().await;
     for _ in 0..20 {
-        let calls = join_all((0..8).map(|_| project.execute("SLEEPER_RUN", Value::Object(serde_json::Map::new()))));
-        tokio::time::timeout(std::time::Duration::from_millis(50), calls).await.unwrap_err();
+        let calls = join_all(
+            (0..8).map(|_| project.execute("SLEEPER_RUN", Value::Object(serde_json::Map::new()))),
+        );
+        tokio::time::timeout(std::time::Duration::from_millis(50), calls)
+            .await
+            .unwrap_err();
     }
     // All eight slots are free again; otherwise the echo below would wait and be refused.
     let echo = given::echo(&host).await;
-    wait_until("the project's places are free", || async { project.execute(&echo, json!({})).await.status == 200 })
-        .await;
+    wait_until("the project's places are free", || async {
+        project.execute(&echo, json!({})).await.status == 200
+    })
+    .await;
 }

@@ -52,13 +52,28 @@ enum At {
 impl Row {
     fn of_fields(mode: &'static str, values: Value, placement: Value, sent: &'static str) -> Self {
         let scheme = json!({ "mode": mode, "name": mode, "fields": fields(&values), "request": [placement] });
-        Self { name: mode.to_owned(), mode, scheme, credentials: json!({}), values, at: At::Header(sent) }
+        Self {
+            name: mode.to_owned(),
+            mode,
+            scheme,
+            credentials: json!({}),
+            values,
+            at: At::Header(sent),
+        }
     }
 
     fn signing(how: &str, values: Value, sign: Value, good: fn(&Seen) -> bool) -> Self {
-        let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields(&values), "sign": sign });
+        let scheme =
+            json!({ "mode": "API_KEY", "name": "Keys", "fields": fields(&values), "sign": sign });
         let (name, credentials) = (format!("API_KEY, signed {how}"), json!({}));
-        Self { name, mode: "API_KEY", scheme, credentials, values, at: At::Signature(good) }
+        Self {
+            name,
+            mode: "API_KEY",
+            scheme,
+            credentials,
+            values,
+            at: At::Signature(good),
+        }
     }
 
     /// Returns a row for an OAuth 1.0 provider with this signature method.
@@ -73,7 +88,14 @@ impl Row {
             Provider::credentials()
         };
         let (name, values) = (format!("OAUTH1, {method}"), json!({}));
-        Self { name, mode: "OAUTH1", scheme: provider.scheme(), credentials, values, at: At::Provider(provider) }
+        Self {
+            name,
+            mode: "OAUTH1",
+            scheme: provider.scheme(),
+            credentials,
+            values,
+            at: At::Provider(provider),
+        }
     }
 
     /// Returns a row for a grant at an authorization server, with the members in which the mode
@@ -86,21 +108,38 @@ impl Row {
         if mode != "OAUTH2" {
             flow.remove("authorize_url");
         }
-        flow.insert("revoke".to_owned(), json!({ "url": format!("{}/revoke", issuer.url()) }));
+        flow.insert(
+            "revoke".to_owned(),
+            json!({ "url": format!("{}/revoke", issuer.url()) }),
+        );
         flow.extend(more.as_object().unwrap().clone());
-        Self { name: mode.to_owned(), mode, scheme, credentials, values, at: At::Issuer(issuer) }
+        Self {
+            name: mode.to_owned(),
+            mode,
+            scheme,
+            credentials,
+            values,
+            at: At::Issuer(issuer),
+        }
     }
 
     /// Returns the same for a provider with discoverable metadata.
     fn discovered(mode: &'static str) -> Self {
         let issuer = Host::application().issuer(&unique(8));
         let scheme = issuer.discovered(mode);
-        Self { scheme, at: At::Issuer(issuer), ..Self::of_flow(mode, json!({}), json!({}), json!({})) }
+        Self {
+            scheme,
+            at: At::Issuer(issuer),
+            ..Self::of_flow(mode, json!({}), json!({}), json!({}))
+        }
     }
 
     /// Renames the row to a variant of its mode.
     fn named(self, how: &str) -> Self {
-        Self { name: format!("{}, {how}", self.mode), ..self }
+        Self {
+            name: format!("{}, {how}", self.mode),
+            ..self
+        }
     }
 
     fn issuer(&self) -> Option<&Issuer> {
@@ -114,8 +153,14 @@ impl Row {
 /// Returns a field for each value. Fields are secret if their names say so.
 fn fields(values: &Value) -> Value {
     let names = values.as_object().unwrap().keys();
-    let secret = |name: &str| ["secret", "key", "pass", "token", "json", "xml"].iter().any(|word| name.contains(word));
-    names.map(|name| json!({ "name": name, "title": name, "secret": secret(name) })).collect()
+    let secret = |name: &str| {
+        ["secret", "key", "pass", "token", "json", "xml"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    names
+        .map(|name| json!({ "name": name, "title": name, "secret": secret(name) }))
+        .collect()
 }
 
 fn header(value: &str) -> Value {
@@ -134,7 +179,10 @@ fn keys() -> Vec<Row> {
     ] });
     let own = json!({ "id": "AKIDEXAMPLE", "key": KEY });
     vec![
-        Row { scheme: Value::Null, ..Row::of_fields("NO_AUTH", json!({}), json!({}), "") },
+        Row {
+            scheme: Value::Null,
+            ..Row::of_fields("NO_AUTH", json!({}), json!({}), "")
+        },
         Row::of_fields(
             "API_KEY",
             json!({ "api_key": harness::marked!("k-") }),
@@ -153,7 +201,9 @@ fn keys() -> Vec<Row> {
             basic,
             "Basic YW15Om9wZW4gc2VzYW1l",
         ),
-        Row::signing("by AWS Signature Version 4", own.clone(), aws, |seen| is_signed_by_aws_key(seen, KEY)),
+        Row::signing("by AWS Signature Version 4", own.clone(), aws, |seen| {
+            is_signed_by_aws_key(seen, KEY)
+        }),
         Row::signing("as the toolkit describes", own, digest, |seen| {
             let text = format!("{}{}{}", seen.method, seen.path, seen.header("x-time"));
             seen.header("x-signature") == hmac_sha256(KEY, &text)
@@ -165,13 +215,19 @@ fn keys() -> Vec<Row> {
 fn agreed() -> Vec<Row> {
     let shown = |how: &str, credentials: Value, more: Value| {
         let mut flow = json!({ "client_auth": how });
-        flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        flow.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         Row::of_flow("OAUTH2", credentials, json!({}), flow).named(&format!("client_auth: {how}"))
     };
     let claims = json!({ "iss": "{client_id}", "sub": "{client_id}" });
     let assertion = json!({ "assertion": { "algorithm": "RS256", "key": "{client_private_key}", "claims": claims } });
     let key = private_key(2_048, false);
-    let signs = shown("private_key_jwt", json!({ "client_id": CLIENT_ID, "private_key": key }), assertion);
+    let signs = shown(
+        "private_key_jwt",
+        json!({ "client_id": CLIENT_ID, "private_key": key }),
+        assertion,
+    );
     signs.issuer().unwrap().knows_key(&key);
     let public = json!({ "client_id": PUBLIC_CLIENT_ID });
     let mut rows = vec![
@@ -192,9 +248,10 @@ fn exchanged() -> Vec<Row> {
     let own = Issuer::credentials;
     let signed = |key: &str, more: Value| {
         let claims = json!({ "iss": "robot" });
-        let mut flow =
-            json!({ "client_auth": "none", "assertion": { "algorithm": "HS256", "key": key, "claims": claims } });
-        flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut flow = json!({ "client_auth": "none", "assertion": { "algorithm": "HS256", "key": key, "claims": claims } });
+        flow.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         flow
     };
     let grant = |params: Value| json!({ "token": { "params": params } });
@@ -213,12 +270,33 @@ fn exchanged() -> Vec<Row> {
     let saml = json!({ "client_auth": "none", "token": { "params": { "assertion": "{base64url({xml})}" } } });
     vec![
         Row::of_flow("S2S_OAUTH2", own(), json!({}), json!({})),
-        Row::of_flow("S2S_OAUTH2", json!({}), client.clone(), json!({})).named("the account's own client"),
-        Row::of_flow("S2S_OAUTH2", own(), json!({ "subject_token": SUBJECT_TOKEN }), grant(exchange))
-            .named("token exchange"),
-        Row::of_flow("GOOGLE_SERVICE_ACCOUNT", json!({}), file, signed("{credentials_json.private_key}", json!({}))),
-        Row::of_flow("SERVICE_ACCOUNT", json!({}), json!({ "private_key": KEY }), signed("{private_key}", installed)),
-        Row::of_flow("BASIC_WITH_JWT", own(), json!({ "username": "amy", "password": "pass" }), renewed),
+        Row::of_flow("S2S_OAUTH2", json!({}), client.clone(), json!({}))
+            .named("the account's own client"),
+        Row::of_flow(
+            "S2S_OAUTH2",
+            own(),
+            json!({ "subject_token": SUBJECT_TOKEN }),
+            grant(exchange),
+        )
+        .named("token exchange"),
+        Row::of_flow(
+            "GOOGLE_SERVICE_ACCOUNT",
+            json!({}),
+            file,
+            signed("{credentials_json.private_key}", json!({})),
+        ),
+        Row::of_flow(
+            "SERVICE_ACCOUNT",
+            json!({}),
+            json!({ "private_key": KEY }),
+            signed("{private_key}", installed),
+        ),
+        Row::of_flow(
+            "BASIC_WITH_JWT",
+            own(),
+            json!({ "username": "amy", "password": "pass" }),
+            renewed,
+        ),
         Row::of_flow(
             "BILLCOM_AUTH",
             own(),
@@ -250,23 +328,38 @@ impl<'a> Life<'a> {
         }
         host.publish(Guest::fetch().component(), &manifest).await;
         let config = json!({ "type": "use_custom_auth", "authScheme": row.mode, "credentials": row.credentials });
-        let config =
-            project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+        let config = project
+            .post(
+                "/auth_configs",
+                &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+            )
+            .await;
         let config = config.expect(201)["auth_config"]["id"].clone();
         let url = match &row.at {
             At::Issuer(issuer) => format!("{}/api/me", issuer.url()),
             At::Provider(provider) => format!("{}/api/me", provider.url()),
-            At::Header(_) | At::Signature(_) => format!("https://api.example.com/echo/{}", unique(8)),
+            At::Header(_) | At::Signature(_) => {
+                format!("https://api.example.com/echo/{}", unique(8))
+            }
         };
-        Self { row, project, slug, config, url }
+        Self {
+            row,
+            project,
+            slug,
+            config,
+            url,
+        }
     }
 
     /// Connects an account. Returns the table cell for connecting, and the account's id.
     async fn connect(&self) -> (&'static str, String) {
         let state = json!({ "authScheme": self.row.mode, "val": self.row.values });
-        let body =
-            json!({ "auth_config": { "id": self.config }, "connection": { "user_id": "default", "state": state } });
-        let made = self.project.post("/connected_accounts", &body).await.expect(201);
+        let body = json!({ "auth_config": { "id": self.config }, "connection": { "user_id": "default", "state": state } });
+        let made = self
+            .project
+            .post("/connected_accounts", &body)
+            .await
+            .expect(201);
         let id = made["id"].as_str().unwrap().to_owned();
         let how = match made["redirect_url"].as_str() {
             None => "at once",
@@ -274,9 +367,17 @@ impl<'a> Life<'a> {
                 let back = match &self.row.at {
                     At::Issuer(issuer) => issuer.visit(url).await,
                     At::Provider(provider) => provider.visit(url).await,
-                    At::Header(_) | At::Signature(_) => panic!("{} sends nobody to {url}", self.row.name),
+                    At::Header(_) | At::Signature(_) => {
+                        panic!("{} sends nobody to {url}", self.row.name)
+                    }
                 };
-                assert_eq!(self.project.exchange(Method::GET, &back, &[], Vec::new()).await.status, 302);
+                assert_eq!(
+                    self.project
+                        .exchange(Method::GET, &back, &[], Vec::new())
+                        .await
+                        .status,
+                    302
+                );
                 "in a browser"
             }
         };
@@ -285,18 +386,34 @@ impl<'a> Life<'a> {
     }
 
     async fn status(&self, id: &str) -> Value {
-        self.project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
+        self.project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200)["status"]
+            .clone()
     }
 
     /// Executes the tool with an account. Returns the request that the provider received, and its
     /// response.
     async fn call(&self, id: &str) -> (Seen, Value) {
         let body = json!({ "arguments": { "url": self.url }, "user_id": "default", "version": "latest", "connected_account_id": id });
-        let answer = self.project.post(&format!("/tools/execute/{}", guest::tool(&self.slug)), &body).await.data();
+        let answer = self
+            .project
+            .post(
+                &format!("/tools/execute/{}", guest::tool(&self.slug)),
+                &body,
+            )
+            .await
+            .data();
         let path = self.url.trim_start_matches("https://api.example.com");
         let tag = path.split('/').nth(2).unwrap();
         let seen = Host::application().seen(tag);
-        (seen.into_iter().rfind(|seen| seen.path == path).expect("the application was asked"), answer)
+        (
+            seen.into_iter()
+                .rfind(|seen| seen.path == path)
+                .expect("the application was asked"),
+            answer,
+        )
     }
 
     /// Returns the table cell for the credential of a call.
@@ -310,11 +427,17 @@ impl<'a> Life<'a> {
                 "with what was filled in"
             }
             At::Signature(is_good) => {
-                assert!(is_good(&seen) && !format!("{seen:?}").contains(KEY), "{name}: {seen:?}");
+                assert!(
+                    is_good(&seen) && !format!("{seen:?}").contains(KEY),
+                    "{name}: {seen:?}"
+                );
                 "signed with what was filled in"
             }
             At::Issuer(issuer) => {
-                assert!(issuer.knows(header.trim_start_matches("Bearer ")), "{name}: {header}");
+                assert!(
+                    issuer.knows(header.trim_start_matches("Bearer ")),
+                    "{name}: {header}"
+                );
                 "with its token"
             }
             At::Provider(_) => {
@@ -326,11 +449,17 @@ impl<'a> Life<'a> {
 
     /// Returns the table cell for the renewal of an expired token.
     async fn renewed(&self, id: &str) -> &'static str {
-        let Some(issuer) = self.row.issuer() else { return "not needed" };
+        let Some(issuer) = self.row.issuer() else {
+            return "not needed";
+        };
         let renewed = issuer.granted("refresh_token");
         issuer.expire();
         self.shown(id).await;
-        if issuer.granted("refresh_token") > renewed { "by its refresh token" } else { "as it was got" }
+        if issuer.granted("refresh_token") > renewed {
+            "by its refresh token"
+        } else {
+            "as it was got"
+        }
     }
 
     /// Returns the table cell for the erasure of an account: also at the provider, or only here.
@@ -350,24 +479,48 @@ impl<'a> Life<'a> {
         let (call, refresh) = (self.shown(&id).await, self.renewed(&id).await);
         let good = || self.row.issuer().map_or(0, Issuer::good);
         let before = good();
-        self.project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
-        let read = self.project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-        assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }), "{name}");
+        self.project
+            .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+            .await
+            .expect(200);
+        let read = self
+            .project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
+        assert_eq!(
+            read["state"]["val"],
+            json!({ "status": "REVOKED" }),
+            "{name}"
+        );
         let revoke = self.forgotten(before);
         let (_, id) = self.connect().await;
         let before = good();
-        self.project.delete(&format!("/connected_accounts/{id}?revoke_on_delete=true")).await.expect(200);
-        self.project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+        self.project
+            .delete(&format!("/connected_accounts/{id}?revoke_on_delete=true"))
+            .await
+            .expect(200);
+        self.project
+            .get(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(404);
         [connect, call, refresh, revoke, self.forgotten(before)]
     }
 }
 
 /// Reads the table of the page, by scheme.
 pub(crate) fn table() -> BTreeMap<String, Vec<String>> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/auth.md")).unwrap();
-    let lines = page.lines().skip_while(|line| !line.starts_with("| Scheme | Connect |")).skip(2);
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/auth.md")).unwrap();
+    let lines = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| Scheme | Connect |"))
+        .skip(2);
     let rows = lines.take_while(|line| line.starts_with('|')).map(|line| {
-        let mut cells = line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', ""));
+        let mut cells = line
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().replace('`', ""));
         (cells.next().unwrap(), cells.collect())
     });
     rows.collect()
@@ -376,7 +529,10 @@ pub(crate) fn table() -> BTreeMap<String, Vec<String>> {
 #[tokio::test]
 async fn auth_schemes_behave_as_the_table_says() {
     let host = Host::shared().await;
-    let rows = [keys(), agreed(), exchanged()].into_iter().flatten().collect::<Vec<_>>();
+    let rows = [keys(), agreed(), exchanged()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
     let seen = join_all(rows.iter().map(|row| async move {
         let cells = Life::of(host, row).await.cells().await;
         (row.name.clone(), cells.map(str::to_owned).to_vec())

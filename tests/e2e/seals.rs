@@ -43,14 +43,19 @@ fn sealed(database: &Database) -> Vec<String> {
             where jsonb_typeof(value) = 'string' and value #>> '{{}}' ~ '^v1\\.[^.]+\\.[A-Za-z0-9+/_-]+$'"
         ))
     };
-    let mut all: Vec<_> = tables.iter().filter(|table| has_body(database, table)).flat_map(of).collect();
+    let mut all: Vec<_> = tables
+        .iter()
+        .filter(|table| has_body(database, table))
+        .flat_map(of)
+        .collect();
     all.sort();
     all
 }
 
 fn has_body(database: &Database, table: &str) -> bool {
-    let columns =
-        format!("select 1 from information_schema.columns where table_name = '{table}' and column_name = 'body'");
+    let columns = format!(
+        "select 1 from information_schema.columns where table_name = '{table}' and column_name = 'body'"
+    );
     !database.say(&columns).is_empty()
 }
 
@@ -60,12 +65,21 @@ fn texts(database: &Database, table: &str, member: &str) -> Vec<(String, String)
         "select id || ' ' || (body #>> '{member}') from \"{table}\"
          where body #>> '{member}' is not null and deleted_at is null order by id"
     ));
-    rows.iter().map(|row| row.split_once(' ').map(|(id, text)| (id.to_owned(), text.to_owned())).unwrap()).collect()
+    rows.iter()
+        .map(|row| {
+            row.split_once(' ')
+                .map(|(id, text)| (id.to_owned(), text.to_owned()))
+                .unwrap()
+        })
+        .collect()
 }
 
 /// Replaces the encrypted texts.
 fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)]) {
-    let rows: Vec<_> = texts.iter().map(|(id, text)| format!("('{id}', '{text}')")).collect();
+    let rows: Vec<_> = texts
+        .iter()
+        .map(|(id, text)| format!("('{id}', '{text}')"))
+        .collect();
     database.say(&format!(
         "update \"{table}\" t set body = jsonb_set(t.body::jsonb, '{member}', to_jsonb(v.text))::json
          from (values {}) as v(id, text) where t.id = v.id",
@@ -75,9 +89,19 @@ fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)
 
 impl Kept {
     async fn read(&self) -> harness::Answer {
-        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let body = if self.body.is_null() { Body::None } else { Body::Json(self.body.clone()) };
-        self.client.send(self.method.clone(), &self.path, body, &headers).await
+        let headers: Vec<_> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let body = if self.body.is_null() {
+            Body::None
+        } else {
+            Body::Json(self.body.clone())
+        };
+        self.client
+            .send(self.method.clone(), &self.path, body, &headers)
+            .await
     }
 }
 
@@ -98,25 +122,60 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         "shared_credentials": { "all": SECRET },
         "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SECRET },
     });
-    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
-    let config = made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
-    let account = project.post("/connected_accounts", &given::account(&config, "amy", SECRET)).await.expect(201);
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
+    let config = made.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let account = project
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", SECRET),
+        )
+        .await
+        .expect(201);
     let account = account["id"].as_str().unwrap().to_owned();
     let ran = project.execute(tool, json!({ "said": SECRET })).await;
     let log = ran.expect(200)["log_id"].as_str().unwrap().to_owned();
     let info = project.get("/auth/session/info").await.expect(200);
     let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
-    let of_operator = project.post("/auth_configs", &json!({ "toolkit": { "slug": managed } })).await.expect(201);
-    let begin = json!({ "auth_config": { "id": of_operator["auth_config"]["id"] }, "connection": {} });
-    project.post("/connected_accounts", &begin).await.expect(201);
-    let registered = Oauth::of(host, &project, json!({}), |issuer: &Issuer| issuer.discovered("DCR_OAUTH")).await;
+    let of_operator = project
+        .post("/auth_configs", &json!({ "toolkit": { "slug": managed } }))
+        .await
+        .expect(201);
+    let begin =
+        json!({ "auth_config": { "id": of_operator["auth_config"]["id"] }, "connection": {} });
+    project
+        .post("/connected_accounts", &begin)
+        .await
+        .expect(201);
+    let registered = Oauth::of(host, &project, json!({}), |issuer: &Issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await;
     let register = json!({ "auth_config": { "id": registered.config }, "connection": {} });
-    project.post("/connected_accounts", &register).await.expect(201);
+    project
+        .post("/connected_accounts", &register)
+        .await
+        .expect(201);
     let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
     let key = vec![("idempotency-key", unique(8))];
     let get = |table, member, path: String| {
         let client = project.clone();
-        Kept { table, member, client, method: Method::GET, path, body: Value::Null, headers: Vec::new() }
+        Kept {
+            table,
+            member,
+            client,
+            method: Method::GET,
+            path,
+            body: Value::Null,
+            headers: Vec::new(),
+        }
     };
     let post = |table, member, path: &str, body: Value| Kept {
         method: Method::POST,
@@ -124,20 +183,56 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         ..get(table, member, path.to_owned())
     };
     let all = vec![
-        get("auth_configs", "{credentials}", format!("/auth_configs/{config}")),
+        get(
+            "auth_configs",
+            "{credentials}",
+            format!("/auth_configs/{config}"),
+        ),
         get("auth_configs", "{proxy}", format!("/auth_configs/{config}")),
-        get("auth_configs", "{shared}", format!("/auth_configs/{config}")),
-        get("credentials", "{values}", format!("/connected_accounts/{account}")),
-        get("execution_cassettes", "{sealed}", format!("/logs/tool_execution/{log}/cassette")),
-        get("execution_details", "{sealed}", format!("/logs/tool_execution/{log}")),
-        Kept { client: host.as_org(), ..get("api_keys", "{secret}", format!("/org/owner/project/{id}")) },
+        get(
+            "auth_configs",
+            "{shared}",
+            format!("/auth_configs/{config}"),
+        ),
+        get(
+            "credentials",
+            "{values}",
+            format!("/connected_accounts/{account}"),
+        ),
+        get(
+            "execution_cassettes",
+            "{sealed}",
+            format!("/logs/tool_execution/{log}/cassette"),
+        ),
+        get(
+            "execution_details",
+            "{sealed}",
+            format!("/logs/tool_execution/{log}"),
+        ),
+        Kept {
+            client: host.as_org(),
+            ..get("api_keys", "{secret}", format!("/org/owner/project/{id}"))
+        },
         post("clients", "{answer}", "/connected_accounts", register),
         post("oauth_apps", "{secret}", "/connected_accounts", begin),
-        Kept { headers: key, ..post("idempotency_keys", "{state,done,answer}", "/auth_configs", again) },
+        Kept {
+            headers: key,
+            ..post(
+                "idempotency_keys",
+                "{state,done,answer}",
+                "/auth_configs",
+                again,
+            )
+        },
     ];
     for kept in &all {
         let answer = kept.read().await;
-        assert!(answer.status < 300, "{} {}: {answer:#?}", kept.table, kept.member);
+        assert!(
+            answer.status < 300,
+            "{} {}: {answer:#?}",
+            kept.table,
+            kept.member
+        );
     }
     all
 }
@@ -145,64 +240,121 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_or_altered_ciphertext_never_decrypts() {
     let bucket = BucketService::start();
-    let setup =
-        Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket).with("logs.cassettes", "all");
-    let host = setup.with_application(&fake_app::HOSTS, Host::application()).start().await;
+    let setup = Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .in_bucket(&bucket)
+        .with("logs.cassettes", "all");
+    let host = setup
+        .with_application(&fake_app::HOSTS, Host::application())
+        .start()
+        .await;
     let tool = given::echo(&host).await;
     let slugs = [given::slug(), given::slug()];
     for slug in &slugs {
-        host.publish(Guest::fetch().component(), &guest::manifest_with_key(slug, given::bearer())).await;
+        host.publish(
+            Guest::fetch().component(),
+            &guest::manifest_with_key(slug, given::bearer()),
+        )
+        .await;
     }
     let mut managed = Vec::new();
     for _ in 0..2 {
         let (slug, ..) = given::oauth_toolkit(&host).await;
-        host.as_org().put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app()).await.expect(200);
+        host.as_org()
+            .put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
+            .await
+            .expect(200);
         managed.push(slug);
     }
     let mine = furnished(&host, host.as_project(), &tool, [&slugs[0], &managed[0]]).await;
-    furnished(&host, host.new_project().await, &tool, [&slugs[1], &managed[1]]).await;
+    furnished(
+        &host,
+        host.new_project().await,
+        &tool,
+        [&slugs[1], &managed[1]],
+    )
+    .await;
     let database = host.setup().database();
     // No repeatable request decrypts these two: one is opened by a callback, the other by the first
     // use of a project.
-    let mut known: Vec<_> = mine.iter().map(|kept| format!("{} {}", kept.table, kept.member)).collect();
+    let mut known: Vec<_> = mine
+        .iter()
+        .map(|kept| format!("{} {}", kept.table, kept.member))
+        .collect();
     known.extend(["data_keys {key}".to_owned(), "flows {held}".to_owned()]);
     known.sort();
     assert_eq!(sealed(database), known, "every sealed member is tried");
 
-    let all: Vec<_> = mine.iter().map(|kept| texts(database, kept.table, kept.member)).collect();
+    let all: Vec<_> = mine
+        .iter()
+        .map(|kept| texts(database, kept.table, kept.member))
+        .collect();
     for (number, kept) in mine.iter().enumerate() {
-        let (texts, put) = (&all[number], |texts: &[_]| put(database, kept.table, kept.member, texts));
+        let (texts, put) = (&all[number], |texts: &[_]| {
+            put(database, kept.table, kept.member, texts)
+        });
         assert!(texts.len() > 1, "{} {}", kept.table, kept.member);
         let others = &all[(number + 1) % all.len()];
         let each = |change: &dyn Fn(usize, &str) -> String| -> Vec<_> {
-            texts.iter().enumerate().map(|(at, (id, text))| (id.clone(), change(at, text))).collect()
+            texts
+                .iter()
+                .enumerate()
+                .map(|(at, (id, text))| (id.clone(), change(at, text)))
+                .collect()
         };
         let wrong = [
             ("the nonce is changed", each(&|_, text| flipped(text, 3))),
             ("the value is changed", each(&|_, text| flipped(text, 30))),
-            ("the tag is changed", each(&|_, text| flipped(text, usize::MAX))),
-            ("it is cut", each(&|_, text| text[..text.len() - 4].to_owned())),
-            ("its version is another", each(&|_, text| text.replacen("v1.", "v2.", 1))),
-            ("its key is another", each(&|_, text| text.replacen("v1.", "v1.dk_", 1))),
-            ("it is another record's", each(&|at, _| texts[(at + 1) % texts.len()].1.clone())),
-            ("it is another field's", each(&|at, _| others[at % others.len()].1.clone())),
+            (
+                "the tag is changed",
+                each(&|_, text| flipped(text, usize::MAX)),
+            ),
+            (
+                "it is cut",
+                each(&|_, text| text[..text.len() - 4].to_owned()),
+            ),
+            (
+                "its version is another",
+                each(&|_, text| text.replacen("v1.", "v2.", 1)),
+            ),
+            (
+                "its key is another",
+                each(&|_, text| text.replacen("v1.", "v1.dk_", 1)),
+            ),
+            (
+                "it is another record's",
+                each(&|at, _| texts[(at + 1) % texts.len()].1.clone()),
+            ),
+            (
+                "it is another field's",
+                each(&|at, _| others[at % others.len()].1.clone()),
+            ),
         ];
         for (case, texts) in wrong {
             put(&texts);
             let answer = kept.read().await;
             let place = format!("{} {}: {case}: {answer:#?}", kept.table, kept.member);
-            assert!(answer.status == 500 && !answer.text.contains("canary"), "{place}");
+            assert!(
+                answer.status == 500 && !answer.text.contains("canary"),
+                "{place}"
+            );
             answer.assert_envelope();
         }
         put(texts);
         let answer = kept.read().await;
-        assert!(answer.status < 300, "{} {}: {answer:#?}", kept.table, kept.member);
+        assert!(
+            answer.status < 300,
+            "{} {}: {answer:#?}",
+            kept.table,
+            kept.member
+        );
     }
 
     // Swapped and altered data keys are detected when a server first decrypts them.
     let right = texts(database, "data_keys", "{key}");
-    let swapped: Vec<_> =
-        (0..right.len()).map(|at| (right[at].0.clone(), right[(at + 1) % right.len()].1.clone())).collect();
+    let swapped: Vec<_> = (0..right.len())
+        .map(|at| (right[at].0.clone(), right[(at + 1) % right.len()].1.clone()))
+        .collect();
     let setup = host.kill();
     put(setup.database(), "data_keys", "{key}", &swapped);
     let refused = setup.clone().try_start().await.unwrap_err();
@@ -210,7 +362,10 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
     put(setup.database(), "data_keys", "{key}", &right);
     let host = setup.start().await;
     for kept in mine.iter().filter(|kept| kept.table == "credentials") {
-        host.with_key(kept.client.key()).get(&kept.path).await.expect(200);
+        host.with_key(kept.client.key())
+            .get(&kept.path)
+            .await
+            .expect(200);
     }
 }
 
@@ -221,8 +376,14 @@ async fn copied_data_opens_only_with_its_key() {
     let host = given::with_application().start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    project.connect(&slug, "API_KEY", "default", json!({ "api_key": SECRET })).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
+    project
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": SECRET }))
+        .await;
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
     let copy = setup.copy();
@@ -231,8 +392,13 @@ async fn copied_data_opens_only_with_its_key() {
     let (stranger, _) = Setup::new().start().await.terminate().await;
     let others = std::fs::read(stranger.data().with_extension("key")).unwrap();
     // Opening the embedded store changes its files but not their content.
-    let state =
-        || if on_postgres() { copy.database().rows().unwrap() } else { copy.command(&["verify"]).succeeded().into() };
+    let state = || {
+        if on_postgres() {
+            copy.database().rows().unwrap()
+        } else {
+            copy.command(&["verify"]).succeeded().into()
+        }
+    };
     let before = state();
     let away = key.with_extension("away");
     for (wrong, said) in [(Some(&others), "is not the one of"), (None, "key")] {
@@ -243,7 +409,11 @@ async fn copied_data_opens_only_with_its_key() {
         let refused = copy.clone().try_start().await.unwrap_err();
         assert_eq!(refused.code, Some(78), "{}", refused.output);
         assert!(refused.output.contains(said), "{}", refused.output);
-        assert_eq!(key.exists(), wrong.is_some(), "no new key takes the place of one that is missing");
+        assert_eq!(
+            key.exists(),
+            wrong.is_some(),
+            "no new key takes the place of one that is missing"
+        );
         assert_eq!(state(), before);
     }
     std::fs::rename(&away, &key).unwrap();
@@ -251,6 +421,13 @@ async fn copied_data_opens_only_with_its_key() {
     let tag = unique(8);
     let copied = copy.start().await;
     let url = format!("https://api.example.com/echo/{tag}");
-    copied.as_project().execute(&guest::tool(&slug), json!({ "url": url })).await.data();
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), format!("Bearer {SECRET}"));
+    copied
+        .as_project()
+        .execute(&guest::tool(&slug), json!({ "url": url }))
+        .await
+        .data();
+    assert_eq!(
+        Host::application().seen(&tag)[0].header("authorization"),
+        format!("Bearer {SECRET}")
+    );
 }

@@ -49,7 +49,10 @@ async fn open(project: &Client, url: &str) -> Exchanged {
 /// Returns the parameter of an address.
 fn parameter(url: &str, name: &str) -> String {
     let url = reqwest::Url::parse(url).unwrap();
-    url.query_pairs().find(|(own, _)| own == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    url.query_pairs()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 /// Takes an account through its life cycle: connected, used, refreshed, refused once, read and
@@ -57,7 +60,10 @@ fn parameter(url: &str, name: &str) -> String {
 async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<String>) {
     for last in ["revoke", "delete"] {
         let made = oauth.begin(project, "https://app.example/done").await;
-        let (id, url) = (made["id"].as_str().unwrap(), made["redirect_url"].as_str().unwrap());
+        let (id, url) = (
+            made["id"].as_str().unwrap(),
+            made["redirect_url"].as_str().unwrap(),
+        );
         secrets.push(parameter(url, "state"));
         let back = oauth.issuer.visit(url).await;
         heard.page("callback", &open(project, &back).await);
@@ -65,14 +71,32 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
         heard.note("call", &oauth.execute(project).await.text);
         oauth.issuer.expire();
         heard.note("call", &oauth.execute(project).await.text);
-        heard.note("account", &project.get(&format!("/connected_accounts/{id}")).await.text);
+        heard.note(
+            "account",
+            &project.get(&format!("/connected_accounts/{id}")).await.text,
+        );
         heard.note("accounts", &project.get("/connected_accounts").await.text);
         heard.note("configs", &project.get("/auth_configs").await.text);
-        heard.note("log", &project.post("/logs/tool_execution", &json!({})).await.text);
+        heard.note(
+            "log",
+            &project.post("/logs/tool_execution", &json!({})).await.text,
+        );
         let path = format!("/connected_accounts/{id}");
         match last {
-            "revoke" => heard.note("revoke", &project.post(&format!("{path}/revoke"), &json!({})).await.text),
-            _ => heard.note("delete", &project.delete(&format!("{path}?revoke_on_delete=true")).await.text),
+            "revoke" => heard.note(
+                "revoke",
+                &project
+                    .post(&format!("{path}/revoke"), &json!({}))
+                    .await
+                    .text,
+            ),
+            _ => heard.note(
+                "delete",
+                &project
+                    .delete(&format!("{path}?revoke_on_delete=true"))
+                    .await
+                    .text,
+            ),
         }
     }
     // A failed refresh at a provider that reflects the request.
@@ -83,18 +107,36 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
     heard.note("accounts", &project.get("/connected_accounts").await.text);
     oauth.issuer.mend();
     // Failed connection attempts.
-    for fault in [Fault::Html, Fault::Lost, Fault::Refused("invalid_grant"), Fault::Malformed, Fault::Echoes] {
+    for fault in [
+        Fault::Html,
+        Fault::Lost,
+        Fault::Refused("invalid_grant"),
+        Fault::Malformed,
+        Fault::Echoes,
+    ] {
         let made = oauth.begin(project, "https://app.example/done").await;
         let url = made["redirect_url"].as_str().unwrap();
         secrets.push(parameter(url, "state"));
         oauth.issuer.fault(fault, 1);
-        heard.page("callback", &open(project, &oauth.issuer.visit(url).await).await);
+        heard.page(
+            "callback",
+            &open(project, &oauth.issuer.visit(url).await).await,
+        );
         let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
         heard.note("account", &project.get(&path).await.text);
     }
-    for seen in Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with("/token")) {
-        let form = format!("https://form.example/?{}", String::from_utf8_lossy(&seen.body));
-        secrets.extend(Some(parameter(&form, "code_verifier")).filter(|verifier| !verifier.is_empty()));
+    for seen in Host::application()
+        .seen(&oauth.tag)
+        .iter()
+        .filter(|seen| seen.path.ends_with("/token"))
+    {
+        let form = format!(
+            "https://form.example/?{}",
+            String::from_utf8_lossy(&seen.body)
+        );
+        secrets.extend(
+            Some(parameter(&form, "code_verifier")).filter(|verifier| !verifier.is_empty()),
+        );
     }
     secrets.extend(oauth.issuer.secrets());
 }
@@ -104,47 +146,122 @@ async fn account_secrets_never_leave_the_server() {
     let host = given::with_application().with("log", "trace").start().await;
     let project = host.new_project().await;
     let (heard, mut secrets) = (Heard::default(), Vec::new());
-    let oauth = Oauth::of(&host, &project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
+    let oauth = Oauth::of(&host, &project, Issuer::credentials(), |issuer| {
+        issuer.discovered("OAUTH2")
+    })
+    .await;
     live(&project, &oauth, &heard, &mut secrets).await;
-    let registered = Oauth::of(&host, &project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await;
-    registered.issuer.set(|settings| settings.client_secret = Some(0));
+    let registered = Oauth::of(&host, &project, json!({}), |issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await;
+    registered
+        .issuer
+        .set(|settings| settings.client_secret = Some(0));
     live(&project, &registered, &heard, &mut secrets).await;
 
     // A key filled in on the link page.
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED } });
-    let config = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    let config = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
     let config = config.expect(201)["auth_config"]["id"].clone();
     let link = project
-        .post("/connected_accounts/link", &json!({ "auth_config_id": config, "user_id": "amy" }))
+        .post(
+            "/connected_accounts/link",
+            &json!({ "auth_config_id": config, "user_id": "amy" }),
+        )
         .await
         .expect(201);
-    let (url, key) = (link["redirect_url"].as_str().unwrap(), format!("key+/={}%", harness::secret()));
+    let (url, key) = (
+        link["redirect_url"].as_str().unwrap(),
+        format!("key+/={}%", harness::secret()),
+    );
     let page = open(&project, url).await;
-    let cookie = page.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+    let cookie = page
+        .header("set-cookie")
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let text = String::from_utf8_lossy(&page.bytes).into_owned();
-    let token = text.split_once("name=\"form-token\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
-    let form =
-        reqwest::Url::parse_with_params("http://form.example", [("form-token", &token), ("api_key", &key)]).unwrap();
-    let headers = [("cookie", &*cookie), ("content-type", "application/x-www-form-urlencoded")];
-    heard.page("page", &project.exchange(Method::POST, url, &headers, form.query().unwrap().into()).await);
+    let token = text
+        .split_once("name=\"form-token\" value=\"")
+        .unwrap()
+        .1
+        .split_once('"')
+        .unwrap()
+        .0
+        .to_owned();
+    let form = reqwest::Url::parse_with_params(
+        "http://form.example",
+        [("form-token", &token), ("api_key", &key)],
+    )
+    .unwrap();
+    let headers = [
+        ("cookie", &*cookie),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    heard.page(
+        "page",
+        &project
+            .exchange(Method::POST, url, &headers, form.query().unwrap().into())
+            .await,
+    );
     heard.note("accounts", &project.get("/connected_accounts").await.text);
-    heard.note("config", &project.get(&format!("/auth_configs/{}", config.as_str().unwrap())).await.text);
-    secrets.extend([key, link["link_token"].as_str().unwrap().to_owned(), SHARED.to_owned()]);
-    secrets.extend([harness::issuer::CLIENT_SECRET.to_owned(), cookie.split_once('=').unwrap().1.to_owned()]);
+    heard.note(
+        "config",
+        &project
+            .get(&format!("/auth_configs/{}", config.as_str().unwrap()))
+            .await
+            .text,
+    );
+    secrets.extend([
+        key,
+        link["link_token"].as_str().unwrap().to_owned(),
+        SHARED.to_owned(),
+    ]);
+    secrets.extend([
+        harness::issuer::CLIENT_SECRET.to_owned(),
+        cookie.split_once('=').unwrap().1.to_owned(),
+    ]);
 
     secrets.sort();
     secrets.dedup();
-    assert!(secrets.len() > 40 && secrets.iter().all(|secret| secret.len() >= 10), "{secrets:?}");
-    let hunt = Hunt::for_mark_and(&secrets.into_iter().map(String::into_bytes).collect::<Vec<_>>());
+    assert!(
+        secrets.len() > 40 && secrets.iter().all(|secret| secret.len() >= 10),
+        "{secrets:?}"
+    );
+    let hunt = Hunt::for_mark_and(
+        &secrets
+            .into_iter()
+            .map(String::into_bytes)
+            .collect::<Vec<_>>(),
+    );
     let absent = |found: Result<(), String>| found.unwrap_or_else(|found| panic!("{found}"));
     for answer in heard.0.lock().unwrap().iter() {
         absent(hunt.within("an answer", answer.as_bytes()));
     }
-    wait_until("the log is written", || async { host.output().len() > 10_000 }).await;
+    wait_until("the log is written", || async {
+        host.output().len() > 10_000
+    })
+    .await;
     absent(hunt.within("the server's log", host.output().as_bytes()));
-    let rows = host::on_postgres().then(|| host.setup().database().rows().expect("the database answers"));
+    let rows = host::on_postgres().then(|| {
+        host.setup()
+            .database()
+            .rows()
+            .expect("the database answers")
+    });
     absent(hunt.within("the database", &rows.unwrap_or_default()));
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status:?}");
@@ -154,12 +271,26 @@ async fn account_secrets_never_leave_the_server() {
 /// Starts a server at its highest log level, with an account that has a key and one that has
 /// tokens.
 async fn furnished(setup: Setup) -> (Host, String) {
-    let host =
-        setup.with_application(&harness::fake_app::HOSTS, Host::application()).with("log", "trace").start().await;
+    let host = setup
+        .with_application(&harness::fake_app::HOSTS, Host::application())
+        .with("log", "trace")
+        .start()
+        .await;
     let (project, slug) = (host.as_project(), given::slug());
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    let id = project.connect(&slug, "API_KEY", "default", json!({ "api_key": secret() })).await;
-    let fetched = project.execute(&guest::tool(&slug), json!({ "url": "https://api.example.com/leak/x" })).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
+    let id = project
+        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret() }))
+        .await;
+    let fetched = project
+        .execute(
+            &guest::tool(&slug),
+            json!({ "url": "https://api.example.com/leak/x" }),
+        )
+        .await;
     fetched.data();
     let oauth = Oauth::new(&host, &project).await;
     oauth.connect(&project).await;
@@ -173,8 +304,12 @@ async fn furnished(setup: Setup) -> (Host, String) {
 async fn postgres_files_and_dumps_hold_no_secret() {
     let server = Postgres::start();
     let (database, password) = (server.database(None), secret());
-    database.say(&format!("create role guarded superuser login password '{password}'"));
-    let url = database.url().replacen("postgres@", &format!("guarded:{password}@"), 1);
+    database.say(&format!(
+        "create role guarded superuser login password '{password}'"
+    ));
+    let url = database
+        .url()
+        .replacen("postgres@", &format!("guarded:{password}@"), 1);
     let (host, id) = furnished(Setup::embedded().on(database).with("store", url)).await;
     let keys = [&host.org_key, &host.project_key].map(|key| key.clone().into_bytes());
     let dump = host.setup().database().dump();
@@ -193,17 +328,27 @@ async fn postgres_files_and_dumps_hold_no_secret() {
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_and_its_content_are_encrypted() {
     let (host, id) = furnished(Setup::new()).await;
-    let (folder, identity) = (tempfile::tempdir().unwrap(), age::x25519::Identity::generate());
+    let (folder, identity) = (
+        tempfile::tempdir().unwrap(),
+        age::x25519::Identity::generate(),
+    );
     let file = folder.path().join("all.age");
     let recipient = identity.to_public().to_string();
-    host.setup().command(&["export", file.to_str().unwrap(), "--recipient", &recipient]).succeeded();
+    host.setup()
+        .command(&["export", file.to_str().unwrap(), "--recipient", &recipient])
+        .succeeded();
     let keys = [&host.org_key, &host.project_key].map(|key| key.clone().into_bytes());
-    let (records, hunt) = (Hunt::for_mark_and(&[id.into_bytes()]), Hunt::for_mark_and(&keys));
+    let (records, hunt) = (
+        Hunt::for_mark_and(&[id.into_bytes()]),
+        Hunt::for_mark_and(&keys),
+    );
     records.within_file(&file).unwrap();
     hunt.within_file(&file).unwrap();
     let locked = age::Decryptor::new(std::fs::File::open(&file).unwrap()).unwrap();
     let mut opened = Vec::new();
-    let mut content = locked.decrypt(std::iter::once(&identity as &dyn age::Identity)).unwrap();
+    let mut content = locked
+        .decrypt(std::iter::once(&identity as &dyn age::Identity))
+        .unwrap();
     content.read_to_end(&mut opened).unwrap();
     records.within("the archive", &opened).unwrap_err();
     hunt.within("the archive", &opened).unwrap();
@@ -222,15 +367,27 @@ async fn settings_secrets_do_not_leak() {
     std::fs::write(&file, settings).unwrap();
     let (host, _) = furnished(setup).await;
     let process = std::path::PathBuf::from(format!("/proc/{}", host.pid()));
-    let hunt = Hunt::for_mark_and(&[host.org_key.clone().into_bytes(), host.project_key.clone().into_bytes()]);
+    let hunt = Hunt::for_mark_and(&[
+        host.org_key.clone().into_bytes(),
+        host.project_key.clone().into_bytes(),
+    ]);
     for place in ["cmdline", "environ"] {
         hunt.within_file(&process.join(place)).unwrap();
     }
     let limits = std::fs::read_to_string(process.join("limits")).unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-    assert_eq!(core.split_whitespace().filter(|word| *word == "0").count(), 2, "{core}");
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .unwrap();
+    assert_eq!(
+        core.split_whitespace().filter(|word| *word == "0").count(),
+        2,
+        "{core}"
+    );
     for page in ["/docs", "/api/v3/openapi.json", "/health/ready"] {
-        host.as_project().exchange(Method::GET, &format!("{}{page}", host.url), &[], Vec::new()).await;
+        host.as_project()
+            .exchange(Method::GET, &format!("{}{page}", host.url), &[], Vec::new())
+            .await;
     }
     host.setup().command(&["doctor"]);
     // The settings file is expected to hold the secrets. It is removed before the harness searches
@@ -241,25 +398,64 @@ async fn settings_secrets_do_not_leak() {
 #[tokio::test(flavor = "multi_thread")]
 async fn traps_and_broken_connections_leak_no_credential() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
-    let setup = Setup::new().with("log", "trace").with("net.allow", "127.0.0.0/8").with("logs.cassettes", "all");
+    let setup = Setup::new()
+        .with("log", "trace")
+        .with("net.allow", "127.0.0.0/8")
+        .with("logs.cassettes", "all");
     let host = setup.start().await;
     let project = host.as_project();
-    let traps = Guest { execute: "(unreachable)", ..Guest::fetch() };
+    let traps = Guest {
+        execute: "(unreachable)",
+        ..Guest::fetch()
+    };
     for (guest, kind) in [(Guest::fetch(), "tls"), (traps, "tool_trap")] {
         let slug = given::slug();
-        host.publish(guest.component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+        host.publish(
+            guest.component(),
+            &guest::manifest_with_key(&slug, given::bearer()),
+        )
+        .await;
         let config = json!({
             "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
             "proxy_config": { "proxy_url": tunnel.address, "proxy_auth_key": secret() },
         });
-        let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
-        let config = made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
+        let made = project
+            .post(
+                "/auth_configs",
+                &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+            )
+            .await;
+        let config = made.expect(201)["auth_config"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let key = format!("sk\"+/={}%", secret());
-        project.post("/connected_accounts", &given::account(&config, "default", &key)).await.expect(201);
-        let ran = project.execute(&guest::tool(&slug), json!({ "url": "https://api.example.com/echo/x" })).await;
-        assert_eq!((ran["successful"].as_bool(), ran.failure()), (Some(false), kind), "{}", ran.text);
+        project
+            .post(
+                "/connected_accounts",
+                &given::account(&config, "default", &key),
+            )
+            .await
+            .expect(201);
+        let ran = project
+            .execute(
+                &guest::tool(&slug),
+                json!({ "url": "https://api.example.com/echo/x" }),
+            )
+            .await;
+        assert_eq!(
+            (ran["successful"].as_bool(), ran.failure()),
+            (Some(false), kind),
+            "{}",
+            ran.text
+        );
         for place in ["", "/cassette"] {
-            project.get(&format!("/logs/tool_execution/{}{place}", ran["log_id"].as_str().unwrap())).await;
+            project
+                .get(&format!(
+                    "/logs/tool_execution/{}{place}",
+                    ran["log_id"].as_str().unwrap()
+                ))
+                .await;
         }
     }
     let (_setup, status) = host.terminate().await;
@@ -274,18 +470,34 @@ async fn file_link_signature_appears_only_in_link() {
     for setup in [own(), own().in_bucket(&bucket).with("s3.presigned", "true")] {
         let host = setup.start().await;
         let (project, slug) = (host.as_project(), files::copier(&host).await);
-        let asked = files::ask(&project, &slug, b"text", json!({})).await.expect(200);
+        let asked = files::ask(&project, &slug, b"text", json!({}))
+            .await
+            .expect(200);
         let url = files::url(&asked);
-        let signature = ["signature", "X-Amz-Signature"].map(|name| parameter(url, name)).concat();
+        let signature = ["signature", "X-Amz-Signature"]
+            .map(|name| parameter(url, name))
+            .concat();
         assert!(signature.len() >= 32, "{url}");
         let headers: Vec<_> = asked["headers"].as_object().into_iter().flatten().collect();
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
-        let put = project.exchange(Method::PUT, url, &headers, b"text".to_vec()).await;
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+            .collect();
+        let put = project
+            .exchange(Method::PUT, url, &headers, b"text".to_vec())
+            .await;
         assert_eq!(put.status, 200, "{put:?}");
         project.get("/files/list").await.expect(200);
-        let (folder, hunt) = (host.setup().clone(), Hunt::for_mark_and(&[signature.into_bytes()]));
-        wait_until("the log is written", || async { host.output().len() > 10_000 }).await;
-        hunt.within("the server's log", host.output().as_bytes()).unwrap();
+        let (folder, hunt) = (
+            host.setup().clone(),
+            Hunt::for_mark_and(&[signature.into_bytes()]),
+        );
+        wait_until("the log is written", || async {
+            host.output().len() > 10_000
+        })
+        .await;
+        hunt.within("the server's log", host.output().as_bytes())
+            .unwrap();
         host.terminate().await;
         hunt.within_folder(&folder.data(), &[]).unwrap();
     }
@@ -296,6 +508,10 @@ async fn file_link_signature_appears_only_in_link() {
 #[should_panic(expected = "holds a secret as base64, made at")]
 async fn leftover_secret_fails_the_test() {
     let host = Setup::embedded().start().await;
-    std::fs::write(host.data().join("left"), BASE64.encode(format!("x{}", secret()))).unwrap();
+    std::fs::write(
+        host.data().join("left"),
+        BASE64.encode(format!("x{}", secret())),
+    )
+    .unwrap();
     host.kill();
 }

@@ -1,6 +1,8 @@
 //! Arguments from a prompt by a language model, which is a small endpoint of the fake provider.
 
-use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::Seen, guest, host::Setup};
+use harness::{
+    Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::Seen, guest, host::Setup,
+};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -29,35 +31,65 @@ async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, St
 
 fn asked(application: &FakeApp, tag: &str) -> Vec<(Seen, Value)> {
     let all = application.seen(tag).into_iter();
-    all.map(|seen| (seen.clone(), serde_json::from_slice(&seen.body).unwrap())).collect()
+    all.map(|seen| (seen.clone(), serde_json::from_slice(&seen.body).unwrap()))
+        .collect()
 }
 
 async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
     let body = Body::Json(json!({ "text": text, "user_id": "default" }));
-    project.send(reqwest::Method::POST, &format!("/tools/execute/{tool}"), body, headers).await
+    project
+        .send(
+            reqwest::Method::POST,
+            &format!("/tools/execute/{tool}"),
+            body,
+            headers,
+        )
+        .await
 }
 
 #[tokio::test]
 async fn prompt_becomes_valid_arguments() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
     let team = harness::secret();
-    let gateway = json!({ "X-Team": team, "x-other": 7, "authorization": "Bearer mine" }).to_string();
-    let answer = say(&project, &tool, "three of them, please", &[("x-llm-gateway-headers", &gateway)]).await;
+    let gateway =
+        json!({ "X-Team": team, "x-other": 7, "authorization": "Bearer mine" }).to_string();
+    let answer = say(
+        &project,
+        &tool,
+        "three of them, please",
+        &[("x-llm-gateway-headers", &gateway)],
+    )
+    .await;
     let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(answer.data(), json!({ "count": 3 }));
     let asked = asked(Host::application(), &tag);
-    let [(seen, body)] = &asked[..] else { panic!("one question is enough: {asked:?}") };
+    let [(seen, body)] = &asked[..] else {
+        panic!("one question is enough: {asked:?}")
+    };
     assert!(seen.path.ends_with("/chat/completions"), "{}", seen.path);
-    assert_eq!((seen.header("authorization"), seen.header("x-team")), (format!("Bearer {KEY}").as_str(), &*team));
-    assert_eq!(seen.header("x-other"), "", "what the operator does not list stays here");
+    assert_eq!(
+        (seen.header("authorization"), seen.header("x-team")),
+        (format!("Bearer {KEY}").as_str(), &*team)
+    );
+    assert_eq!(
+        seen.header("x-other"),
+        "",
+        "what the operator does not list stays here"
+    );
     assert_eq!(
         (&body["model"], &body["messages"][1]["content"]),
         (&"small-one".into(), &"three of them, please".into())
     );
     let form = &body["response_format"]["json_schema"];
-    assert_eq!((&form["name"], &form["schema"]["required"]), (&tool.clone().into(), &json!(["count"])));
+    assert_eq!(
+        (&form["name"], &form["schema"]["required"]),
+        (&tool.clone().into(), &json!(["count"]))
+    );
     assert!(body["max_tokens"].as_u64() > Some(0), "{body}");
-    let log = project.get(&format!("/logs/tool_execution/{id}")).await.expect(200);
+    let log = project
+        .get(&format!("/logs/tool_execution/{id}"))
+        .await
+        .expect(200);
     let took = json!({ "model": "small-one", "prompt_tokens": 11, "completion_tokens": 7 });
     assert_eq!(log["metrics"]["language_model"], took);
     assert_eq!(log["data"]["arguments"], json!({ "count": 3 }));
@@ -78,22 +110,38 @@ async fn refused_call_does_not_reach_the_model() {
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
     let tool = guest::tool(manifest["slug"].as_str().unwrap());
-    assert_eq!(say(&project, &tool, "go", &[]).await.expect(404)["error"]["code"], 1810);
+    assert_eq!(
+        say(&project, &tool, "go", &[]).await.expect(404)["error"]["code"],
+        1810
+    );
     assert!(asked(Host::application(), &tag).is_empty());
 }
 
 #[tokio::test]
 async fn model_output_may_be_corrected_once() {
-    let (_host, project, tag, tool) = with_model(Setup::new(), &["three!", r#"{"count": 3}"#]).await;
+    let (_host, project, tag, tool) =
+        with_model(Setup::new(), &["three!", r#"{"count": 3}"#]).await;
     let answer = say(&project, &tool, "three of them", &[]).await;
     let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(answer.data(), json!({ "count": 3 }));
     let asked = asked(Host::application(), &tag);
     let again = asked[1].1["messages"].as_array().unwrap();
     assert_eq!((asked.len(), &again[2]["content"]), (2, &"three!".into()));
-    assert!(again[3]["content"].as_str().unwrap().contains("not acceptable JSON"), "{again:?}");
-    let log = project.get(&format!("/logs/tool_execution/{id}")).await.expect(200);
-    assert_eq!(log["metrics"]["language_model"]["prompt_tokens"], 22, "both rounds are counted");
+    assert!(
+        again[3]["content"]
+            .as_str()
+            .unwrap()
+            .contains("not acceptable JSON"),
+        "{again:?}"
+    );
+    let log = project
+        .get(&format!("/logs/tool_execution/{id}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        log["metrics"]["language_model"]["prompt_tokens"], 22,
+        "both rounds are counted"
+    );
 }
 
 #[tokio::test]
@@ -102,14 +150,27 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
     refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
-    assert!(refused["error"]["message"].as_str().unwrap().contains(r#"{"count": 0}"#), "{refused:#?}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains(r#"{"count": 0}"#),
+        "{refused:#?}"
+    );
     assert!(refused.problems()[0].contains("/count"), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
-    let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
+    let logs = project
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
     assert_eq!(logs["logs"], json!([]));
     let unused = say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
     unused.assert_envelope();
-    assert_eq!(asked(Host::application(), &tag).len(), 2, "nothing is asked for a tool that is not there");
+    assert_eq!(
+        asked(Host::application(), &tag).len(),
+        2,
+        "nothing is asked for a tool that is not there"
+    );
 }
 
 #[tokio::test]
@@ -117,16 +178,39 @@ async fn arguments_alone_are_made_without_running_anything() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 5}"#]).await;
     let path = format!("/tools/execute/{tool}/input");
     let body = json!({ "text": "five", "custom_description": "Counts sheep.", "system_prompt": "Be terse." });
-    assert_eq!(project.post(&path, &body).await.expect(200).json, json!({ "arguments": { "count": 5 } }));
+    assert_eq!(
+        project.post(&path, &body).await.expect(200).json,
+        json!({ "arguments": { "count": 5 } })
+    );
     let (_, question) = &asked(Host::application(), &tag)[0];
     let system = question["messages"][0]["content"].as_str().unwrap();
-    assert!(system.starts_with("Be terse.") && system.contains("Counts sheep."), "{system}");
-    let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
+    assert!(
+        system.starts_with("Be terse.") && system.contains("Counts sheep."),
+        "{system}"
+    );
+    let logs = project
+        .post("/logs/tool_execution", &json!({}))
+        .await
+        .expect(200);
     assert_eq!(logs["logs"], json!([]));
-    for wrong in [json!({}), json!({ "text": " " }), json!({ "text": "x".repeat(16_385) })] {
-        project.post(&path, &wrong).await.expect(400).assert_envelope();
+    for wrong in [
+        json!({}),
+        json!({ "text": " " }),
+        json!({ "text": "x".repeat(16_385) }),
+    ] {
+        project
+            .post(&path, &wrong)
+            .await
+            .expect(400)
+            .assert_envelope();
     }
-    project.post("/tools/execute/NO_SUCH_TOOL/input", &json!({ "text": "five" })).await.expect(404);
+    project
+        .post(
+            "/tools/execute/NO_SUCH_TOOL/input",
+            &json!({ "text": "five" }),
+        )
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -140,14 +224,25 @@ async fn model_failure_is_reported_without_its_key() {
     ] {
         let tag = harness::unique(6);
         let base = format!("{origin}/{}", behaviour.replace("{}", &tag));
-        let setup = Setup::new().with("llm.base_url", base).with("llm.model", "m").with("llm.key", KEY);
+        let setup = Setup::new()
+            .with("llm.base_url", base)
+            .with("llm.model", "m")
+            .with("llm.key", KEY);
         let host = setup.with("llm.timeout_s", "1").start().await;
         let tool = given::echo(&host).await;
-        let answer = say(&host.as_project().newer(), &tool, "hello", &[]).await.expect(502);
+        let answer = say(&host.as_project().newer(), &tool, "hello", &[])
+            .await
+            .expect(502);
         answer.assert_envelope();
         assert!(answer.text.contains(why), "{behaviour}: {answer:#?}");
-        assert!(!answer.text.contains(KEY) && !host.output().contains(KEY), "{behaviour}");
-        assert!(!answer.text.contains("127.0.0.1"), "where the model is stays with the operator: {answer:#?}");
+        assert!(
+            !answer.text.contains(KEY) && !host.output().contains(KEY),
+            "{behaviour}"
+        );
+        assert!(
+            !answer.text.contains("127.0.0.1"),
+            "where the model is stays with the operator: {answer:#?}"
+        );
     }
 }
 
@@ -155,10 +250,21 @@ async fn model_failure_is_reported_without_its_key() {
 async fn missing_model_setting_is_named() {
     let project = Host::shared().await.new_project().await.newer();
     let tool = given::shared_echo().await;
-    let input = project.post(&format!("/tools/execute/{tool}/input"), &json!({ "text": "do it" })).await;
+    let input = project
+        .post(
+            &format!("/tools/execute/{tool}/input"),
+            &json!({ "text": "do it" }),
+        )
+        .await;
     for answer in [say(&project, tool, "do it", &[]).await, input] {
         let answer = answer.expect(501);
         answer.assert_envelope();
-        assert!(answer["error"]["suggested_fix"].as_str().unwrap().contains("llm.base_url"), "{answer:#?}");
+        assert!(
+            answer["error"]["suggested_fix"]
+                .as_str()
+                .unwrap()
+                .contains("llm.base_url"),
+            "{answer:#?}"
+        );
     }
 }

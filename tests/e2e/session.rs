@@ -9,11 +9,25 @@ async fn a_key_learns_its_project_under_both_prefixes() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let older = project.get("/auth/session/info").await.expect(200);
-    let newer = project.clone().newer().get("/auth/session/info").await.expect(200);
+    let newer = project
+        .clone()
+        .newer()
+        .get("/auth/session/info")
+        .await
+        .expect(200);
     assert_eq!(older.json, newer.json);
-    assert!(older["project"]["nano_id"].as_str().unwrap().starts_with("pr"), "{older:?}");
+    assert!(
+        older["project"]["nano_id"]
+            .as_str()
+            .unwrap()
+            .starts_with("pr"),
+        "{older:?}"
+    );
     assert_eq!(older["project"]["deleted"], false);
-    assert!(older["api_key"]["id"].is_string() && older["org_member"]["role"].is_string(), "{older:?}");
+    assert!(
+        older["api_key"]["id"].is_string() && older["org_member"]["role"].is_string(),
+        "{older:?}"
+    );
 }
 
 #[tokio::test]
@@ -35,17 +49,28 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
         host.as_org().get(path).await,
         host.with_key("").get(path).await,
         project
-            .send(reqwest::Method::GET, path, harness::client::Body::None, &[("x-org-api-key", &host.org_key)])
+            .send(
+                reqwest::Method::GET,
+                path,
+                harness::client::Body::None,
+                &[("x-org-api-key", &host.org_key)],
+            )
             .await,
     ];
     for answer in answers {
         let answer = answer.expect(401);
         answer.assert_envelope();
-        assert_eq!((&answer["error"]["code"], &answer["error"]["slug"]), (&10401.into(), &"HTTP_Unauthorized".into()));
+        assert_eq!(
+            (&answer["error"]["code"], &answer["error"]["slug"]),
+            (&10401.into(), &"HTTP_Unauthorized".into())
+        );
     }
     let shown = wrong.get(path).await;
     let message = shown["error"]["message"].as_str().unwrap();
-    assert!(message.starts_with("Invalid API key: ak_") && message.ends_with('*'), "{message}");
+    assert!(
+        message.starts_with("Invalid API key: ak_") && message.ends_with('*'),
+        "{message}"
+    );
     assert!(!message.contains("0123456789abcdef"), "{message}");
 }
 
@@ -53,9 +78,25 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
 async fn a_deleted_projects_key_stops_working_at_once() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
-    project.execute(given::shared_echo().await, serde_json::json!({})).await.expect(200);
-    host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
-    project.get("/auth/session/info").await.expect(401).assert_envelope();
-    project.execute(given::shared_echo().await, serde_json::json!({})).await.expect(401);
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    project
+        .execute(given::shared_echo().await, serde_json::json!({}))
+        .await
+        .expect(200);
+    host.as_org()
+        .delete(&format!("/org/owner/project/{id}"))
+        .await
+        .expect(200);
+    project
+        .get("/auth/session/info")
+        .await
+        .expect(401)
+        .assert_envelope();
+    project
+        .execute(given::shared_echo().await, serde_json::json!({}))
+        .await
+        .expect(401);
 }

@@ -21,24 +21,37 @@ async fn made(project: &Client, experimental: Value) -> Answer {
 
 /// Connects a shared account of Amy with these lists and returns its id.
 async fn shared(project: &Client, lists: Value) -> String {
-    let made = made(project, json!({ "account_type": "SHARED", "acl_config_for_shared": lists })).await.expect(201);
+    let made = made(
+        project,
+        json!({ "account_type": "SHARED", "acl_config_for_shared": lists }),
+    )
+    .await
+    .expect(201);
     made["id"].as_str().unwrap().to_owned()
 }
 
 async fn read(project: &Client, id: &str) -> Value {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)["experimental"].clone()
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200)["experimental"]
+        .clone()
 }
 
 async fn share(project: &Client, id: &str, experimental: Value) -> Answer {
-    project.patch(&format!("/connected_accounts/{id}"), &json!({ "experimental": experimental })).await
+    project
+        .patch(
+            &format!("/connected_accounts/{id}"),
+            &json!({ "experimental": experimental }),
+        )
+        .await
 }
 
 /// Executes a tool for a user, with an account if one is named.
 async fn execute(project: &Client, user: &str, account: Option<&str>) -> Answer {
     let tool = guest::tool(given::keyed().await);
     let url = format!("https://api.example.com/echo/{}", unique(8));
-    let body =
-        json!({ "arguments": { "url": url }, "user_id": user, "connected_account_id": account, "version": "latest" });
+    let body = json!({ "arguments": { "url": url }, "user_id": user, "connected_account_id": account, "version": "latest" });
     project.post(&format!("/tools/execute/{tool}"), &body).await
 }
 
@@ -53,18 +66,41 @@ async fn shared_account_serves_only_admitted_users() {
     let project = Host::shared().await.new_project().await;
     for (lists, admitted, refused) in [
         (json!({}), &["amy"][..], &["bob", "eve", "default"][..]),
-        (json!({ "allow_all_users": true }), &["amy", "bob", "eve"], &[]),
-        (json!({ "allowed_user_ids": ["bob"] }), &["amy", "bob", " bob "], &["eve", "Bob"]),
-        (json!({ "allow_all_users": true, "not_allowed_user_ids": ["bob", "amy"] }), &["amy", "eve"], &["bob"]),
-        (json!({ "allowed_user_ids": ["bob"], "not_allowed_user_ids": ["bob"] }), &["amy"], &["bob"]),
+        (
+            json!({ "allow_all_users": true }),
+            &["amy", "bob", "eve"],
+            &[],
+        ),
+        (
+            json!({ "allowed_user_ids": ["bob"] }),
+            &["amy", "bob", " bob "],
+            &["eve", "Bob"],
+        ),
+        (
+            json!({ "allow_all_users": true, "not_allowed_user_ids": ["bob", "amy"] }),
+            &["amy", "eve"],
+            &["bob"],
+        ),
+        (
+            json!({ "allowed_user_ids": ["bob"], "not_allowed_user_ids": ["bob"] }),
+            &["amy"],
+            &["bob"],
+        ),
     ] {
         let id = shared(&project, lists.clone()).await;
         for user in admitted {
             execute(&project, user, Some(&id)).await.data();
-            assert_eq!(proxy(&project, Some(user), &id).await.expect(200)["status"], 200, "{user} {lists}");
+            assert_eq!(
+                proxy(&project, Some(user), &id).await.expect(200)["status"],
+                200,
+                "{user} {lists}"
+            );
         }
         for user in refused {
-            for refused in [execute(&project, user, Some(&id)).await, proxy(&project, Some(user), &id).await] {
+            for refused in [
+                execute(&project, user, Some(&id)).await,
+                proxy(&project, Some(user), &id).await,
+            ] {
                 refused.assert_envelope();
                 assert_eq!(
                     (refused.status, &refused["error"]["slug"]),
@@ -81,10 +117,19 @@ async fn shared_account_serves_only_admitted_users() {
     }
     let mine = made(&project, Value::Null).await.expect(201);
     let mine = mine["id"].as_str().unwrap();
-    for refused in [execute(&project, "bob", Some(mine)).await, proxy(&project, Some("bob"), mine).await] {
-        assert_eq!(refused.expect(400)["error"]["slug"], "ActionExecute_ConnectedAccountEntityIdMismatch");
+    for refused in [
+        execute(&project, "bob", Some(mine)).await,
+        proxy(&project, Some("bob"), mine).await,
+    ] {
+        assert_eq!(
+            refused.expect(400)["error"]["slug"],
+            "ActionExecute_ConnectedAccountEntityIdMismatch"
+        );
     }
-    assert_eq!(proxy(&project, Some("amy"), mine).await.expect(200)["status"], 200);
+    assert_eq!(
+        proxy(&project, Some("amy"), mine).await.expect(200)["status"],
+        200
+    );
 }
 
 #[tokio::test]
@@ -93,13 +138,29 @@ async fn shared_account_must_be_named() {
     let id = shared(&project, json!({ "allow_all_users": true })).await;
     for user in ["amy", "bob"] {
         let refused = execute(&project, user, None).await.expect(404);
-        assert!(refused["error"]["suggested_fix"].as_str().unwrap().contains("connected_account_id"), "{refused:?}");
+        assert!(
+            refused["error"]["suggested_fix"]
+                .as_str()
+                .unwrap()
+                .contains("connected_account_id"),
+            "{refused:?}"
+        );
     }
     let private = made(&project, Value::Null).await.expect(201);
     shared(&project, json!({})).await;
     let ran = execute(&project, "amy", None).await.expect(200);
-    let log = project.get(&format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
-    assert!(log.text.contains(private["id"].as_str().unwrap()) && !log.text.contains(&id), "{}", log.text);
+    let log = project
+        .get(&format!(
+            "/logs/tool_execution/{}",
+            ran["log_id"].as_str().unwrap()
+        ))
+        .await
+        .expect(200);
+    assert!(
+        log.text.contains(private["id"].as_str().unwrap()) && !log.text.contains(&id),
+        "{}",
+        log.text
+    );
 }
 
 #[tokio::test]
@@ -107,51 +168,117 @@ async fn sharing_settings_can_be_patched_and_reset() {
     let project = Host::shared().await.new_project().await;
     let private = json!({ "account_type": "PRIVATE" });
     for experimental in [Value::Null, json!({}), private.clone()] {
-        assert_eq!(made(&project, experimental).await.expect(201)["experimental"], private);
+        assert_eq!(
+            made(&project, experimental).await.expect(201)["experimental"],
+            private
+        );
     }
-    let made = made(&project, json!({ "account_type": "SHARED" })).await.expect(201);
-    let nobody = json!({ "allow_all_users": false, "allowed_user_ids": [], "not_allowed_user_ids": [] });
-    assert_eq!(made["experimental"], json!({ "account_type": "SHARED", "acl_config_for_shared": nobody }));
+    let made = made(&project, json!({ "account_type": "SHARED" }))
+        .await
+        .expect(201);
+    let nobody =
+        json!({ "allow_all_users": false, "allowed_user_ids": [], "not_allowed_user_ids": [] });
+    assert_eq!(
+        made["experimental"],
+        json!({ "account_type": "SHARED", "acl_config_for_shared": nobody })
+    );
     let id = made["id"].as_str().unwrap();
     for (change, shown) in [
-        (json!({ "allowed_user_ids": ["bob"] }), json!([false, ["bob"], []])),
-        (json!({ "allow_all_users": true, "not_allowed_user_ids": ["eve"] }), json!([true, ["bob"], ["eve"]])),
+        (
+            json!({ "allowed_user_ids": ["bob"] }),
+            json!([false, ["bob"], []]),
+        ),
+        (
+            json!({ "allow_all_users": true, "not_allowed_user_ids": ["eve"] }),
+            json!([true, ["bob"], ["eve"]]),
+        ),
         (json!({}), json!([true, ["bob"], ["eve"]])),
-        (json!({ "allowed_user_ids": [], "not_allowed_user_ids": [] }), json!([true, [], []])),
+        (
+            json!({ "allowed_user_ids": [], "not_allowed_user_ids": [] }),
+            json!([true, [], []]),
+        ),
     ] {
-        let changed = share(&project, id, json!({ "acl_config_for_shared": change })).await.expect(200);
+        let changed = share(&project, id, json!({ "acl_config_for_shared": change }))
+            .await
+            .expect(200);
         assert_eq!(
             (&changed["success"], &changed["id"], &changed["status"]),
             (&true.into(), &id.into(), &"ACTIVE".into())
         );
         let read = read(&project, id).await;
         let lists = &read["acl_config_for_shared"];
-        assert_eq!(json!([lists["allow_all_users"], lists["allowed_user_ids"], lists["not_allowed_user_ids"]]), shown);
+        assert_eq!(
+            json!([
+                lists["allow_all_users"],
+                lists["allowed_user_ids"],
+                lists["not_allowed_user_ids"]
+            ]),
+            shown
+        );
     }
     execute(&project, "bob", Some(id)).await.data();
     share(&project, id, private.clone()).await.expect(200);
     assert_eq!(read(&project, id).await, private);
     execute(&project, "bob", Some(id)).await.expect(400);
-    share(&project, id, json!({ "account_type": "SHARED" })).await.expect(200);
-    assert_eq!(read(&project, id).await["acl_config_for_shared"], nobody, "the lists went with the sharing");
-    project.patch(&format!("/connected_accounts/{id}"), &json!({ "alias": "ours" })).await.expect(200);
-    assert_eq!(read(&project, id).await["account_type"], "SHARED", "what is not named stays");
+    share(&project, id, json!({ "account_type": "SHARED" }))
+        .await
+        .expect(200);
+    assert_eq!(
+        read(&project, id).await["acl_config_for_shared"],
+        nobody,
+        "the lists went with the sharing"
+    );
+    project
+        .patch(
+            &format!("/connected_accounts/{id}"),
+            &json!({ "alias": "ours" }),
+        )
+        .await
+        .expect(200);
+    assert_eq!(
+        read(&project, id).await["account_type"],
+        "SHARED",
+        "what is not named stays"
+    );
 }
 
 #[tokio::test]
 async fn invalid_sharing_lists_are_refused() {
     let project = Host::shared().await.new_project().await;
     let only = "acl_config_for_shared is only valid on SHARED";
-    let refused = made(&project, json!({ "acl_config_for_shared": { "allow_all_users": true } })).await.expect(400);
-    assert!(refused["error"]["message"].as_str().unwrap().contains(only), "{refused:?}");
+    let refused = made(
+        &project,
+        json!({ "acl_config_for_shared": { "allow_all_users": true } }),
+    )
+    .await
+    .expect(400);
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains(only),
+        "{refused:?}"
+    );
     let config = given::auth_config(&project).await;
     let link = json!({ "auth_config_id": config, "user_id": "amy", "experimental": { "acl_config_for_shared": {} } });
-    let refused = project.post("/connected_accounts/link", &link).await.expect(400);
-    assert!(refused["error"]["message"].as_str().unwrap().contains(only), "{refused:?}");
+    let refused = project
+        .post("/connected_accounts/link", &link)
+        .await
+        .expect(400);
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains(only),
+        "{refused:?}"
+    );
     let private = made(&project, Value::Null).await.expect(201);
     let private = private["id"].as_str().unwrap();
-    share(&project, private, json!({ "acl_config_for_shared": { "allowed_user_ids": ["bob"] } })).await.expect(400);
-    assert_eq!(read(&project, private).await, json!({ "account_type": "PRIVATE" }));
+    share(
+        &project,
+        private,
+        json!({ "acl_config_for_shared": { "allowed_user_ids": ["bob"] } }),
+    )
+    .await
+    .expect(400);
+    assert_eq!(
+        read(&project, private).await,
+        json!({ "account_type": "PRIVATE" })
+    );
     let id = shared(&project, json!({ "allowed_user_ids": ["bob"] })).await;
     let many: Vec<_> = (0..1_001).map(|number| format!("user-{number}")).collect();
     for lists in [
@@ -162,12 +289,25 @@ async fn invalid_sharing_lists_are_refused() {
         json!({ "allowed_user_ids": "bob" }),
         json!({ "allow_all_users": "yes" }),
     ] {
-        let refused = share(&project, &id, json!({ "acl_config_for_shared": lists })).await.expect(400);
+        let refused = share(&project, &id, json!({ "acl_config_for_shared": lists }))
+            .await
+            .expect(400);
         refused.assert_envelope();
     }
-    share(&project, &id, json!({ "account_type": "PUBLIC" })).await.expect(400);
-    assert_eq!(read(&project, &id).await["acl_config_for_shared"]["allowed_user_ids"], json!(["bob"]));
-    share(&project, &id, json!({ "acl_config_for_shared": { "allowed_user_ids": many[..1_000] } })).await.expect(200);
+    share(&project, &id, json!({ "account_type": "PUBLIC" }))
+        .await
+        .expect(400);
+    assert_eq!(
+        read(&project, &id).await["acl_config_for_shared"]["allowed_user_ids"],
+        json!(["bob"])
+    );
+    share(
+        &project,
+        &id,
+        json!({ "acl_config_for_shared": { "allowed_user_ids": many[..1_000] } }),
+    )
+    .await
+    .expect(200);
     execute(&project, "user-999", Some(&id)).await.data();
 }
 
@@ -177,18 +317,39 @@ async fn account_lists_default_to_private() {
     let private = made(&project, Value::Null).await.expect(201)["id"].clone();
     let shared = Value::from(shared(&project, json!({})).await);
     let listed = async |query: &str| {
-        let page = project.get(&format!("/connected_accounts{query}")).await.expect(200);
-        let items: Vec<_> = page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
+        let page = project
+            .get(&format!("/connected_accounts{query}"))
+            .await
+            .expect(200);
+        let items: Vec<_> = page["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].clone())
+            .collect();
         assert_eq!(page["total_items"], items.len());
         items
     };
     for query in ["", "?account_type=PRIVATE"] {
-        assert_eq!(listed(query).await, std::slice::from_ref(&private), "{query}");
+        assert_eq!(
+            listed(query).await,
+            std::slice::from_ref(&private),
+            "{query}"
+        );
     }
-    assert_eq!(listed("?account_type=SHARED").await, std::slice::from_ref(&shared));
-    assert_eq!(listed("?account_type=SHARED&user_ids=bob").await, [] as [Value; 0]);
+    assert_eq!(
+        listed("?account_type=SHARED").await,
+        std::slice::from_ref(&shared)
+    );
+    assert_eq!(
+        listed("?account_type=SHARED&user_ids=bob").await,
+        [] as [Value; 0]
+    );
     assert_eq!(listed("?account_type=ALL").await, [shared, private]);
-    project.get("/connected_accounts?account_type=OTHERS").await.expect(400);
+    project
+        .get("/connected_accounts?account_type=OTHERS")
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -198,17 +359,30 @@ async fn linked_account_takes_sharing_from_its_link() {
     let oauth = given::Oauth::new(host, &project).await;
     let sharing = json!({ "account_type": "SHARED", "acl_config_for_shared": { "allowed_user_ids": ["bob"] } });
     let body = json!({ "auth_config_id": oauth.config, "user_id": "amy", "experimental": sharing });
-    let made = project.post("/connected_accounts/link", &body).await.expect(201);
+    let made = project
+        .post("/connected_accounts/link", &body)
+        .await
+        .expect(201);
     let shown = json!({ "allow_all_users": false, "allowed_user_ids": ["bob"], "not_allowed_user_ids": [] });
-    assert_eq!(made["experimental"], json!({ "account_type": "SHARED", "acl_config_for_shared": shown }));
+    assert_eq!(
+        made["experimental"],
+        json!({ "account_type": "SHARED", "acl_config_for_shared": shown })
+    );
     let id = made["connected_account_id"].as_str().unwrap();
     let early = json!({ "user_id": "bob", "connected_account_id": id, "version": "latest", "arguments": { "url": oauth.me() } });
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
     project.post(&path, &early).await.expect(422);
-    let (mut browser, url) = (Browser::new(&project), made["redirect_url"].as_str().unwrap());
+    let (mut browser, url) = (
+        Browser::new(&project),
+        made["redirect_url"].as_str().unwrap(),
+    );
     let page = browser.open(url).await;
-    let away = browser.send(url, &[("form-token", &link::form_token(&page))]).await;
-    let landed = browser.open(&oauth.issuer.visit(away.header("location")).await).await;
+    let away = browser
+        .send(url, &[("form-token", &link::form_token(&page))])
+        .await;
+    let landed = browser
+        .open(&oauth.issuer.visit(away.header("location")).await)
+        .await;
     assert_eq!(landed.status, 302, "{landed:?}");
     assert_eq!(read(&project, id).await["acl_config_for_shared"], shown);
     project.post(&path, &early).await.data();
@@ -227,26 +401,48 @@ async fn account_values_override_shared_config_values() {
         "mode": "API_KEY", "name": "Keys", "fields": [field("team", false), field("team_key", true), field("own_key", true)],
         "request": [placed("x-team", "{team}:{team_key}"), placed("authorization", "{own_key}")],
     });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
-    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
     let config = made.expect(201)["auth_config"]["id"].clone();
     for (own, sent) in [
-        (json!({ "own_key": harness::marked!("k-") }), harness::marked!("a-team:team-")),
-        (json!({ "own_key": harness::marked!("k-"), "team": "b-team" }), harness::marked!("b-team:team-")),
+        (
+            json!({ "own_key": harness::marked!("k-") }),
+            harness::marked!("a-team:team-"),
+        ),
+        (
+            json!({ "own_key": harness::marked!("k-"), "team": "b-team" }),
+            harness::marked!("b-team:team-"),
+        ),
     ] {
         let state = json!({ "authScheme": "API_KEY", "val": own });
         let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": "default", "state": state } });
         project.post("/connected_accounts", &body).await.expect(201);
         let url = format!("https://api.example.com/echo/{tag}");
-        project.execute(&guest::tool(&slug), json!({ "url": url })).await.data();
+        project
+            .execute(&guest::tool(&slug), json!({ "url": url }))
+            .await
+            .data();
         let seen = Host::application().seen(&tag).pop().unwrap();
-        assert_eq!((seen.header("x-team"), seen.header("authorization")), (sent, harness::marked!("k-")));
+        assert_eq!(
+            (seen.header("x-team"), seen.header("authorization")),
+            (sent, harness::marked!("k-"))
+        );
     }
-    let lacking =
-        json!({ "auth_config": { "id": config }, "connection": { "state": { "authScheme": "API_KEY", "val": {} } } });
-    let refused = project.post("/connected_accounts", &lacking).await.expect(400);
+    let lacking = json!({ "auth_config": { "id": config }, "connection": { "state": { "authScheme": "API_KEY", "val": {} } } });
+    let refused = project
+        .post("/connected_accounts", &lacking)
+        .await
+        .expect(400);
     assert_eq!(refused.problems().len(), 1, "{refused:?}");
 }

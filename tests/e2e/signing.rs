@@ -37,13 +37,23 @@ impl Signed {
         } else {
             provider.signs_with(method);
         }
-        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, provider.scheme())).await;
+        host.publish(
+            Guest::fetch().component(),
+            &guest::manifest_with_scheme(&slug, provider.scheme()),
+        )
+        .await;
         let config = config(project, &slug, "OAUTH1", credentials).await;
-        Self { tag, slug, config, provider }
+        Self {
+            tag,
+            slug,
+            config,
+            provider,
+        }
     }
 
     async fn begin(&self, project: &Client) -> Answer {
-        let connection = json!({ "user_id": "default", "callback_url": "https://app.example/done" });
+        let connection =
+            json!({ "user_id": "default", "callback_url": "https://app.example/done" });
         let body = json!({ "auth_config": { "id": self.config }, "connection": connection });
         project.post("/connected_accounts", &body).await.expect(201)
     }
@@ -51,26 +61,42 @@ impl Signed {
     /// Connects an account of the default user and returns its id.
     async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project).await;
-        let back = self.provider.visit(made["redirect_url"].as_str().unwrap()).await;
+        let back = self
+            .provider
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await;
         let landed = open(project, &back).await;
-        assert!(landed.header("location").contains("status=success"), "{landed:?}");
+        assert!(
+            landed.header("location").contains("status=success"),
+            "{landed:?}"
+        );
         made["id"].as_str().unwrap().to_owned()
     }
 
     async fn execute(&self, project: &Client, url: String) -> Answer {
-        project.execute(&guest::tool(&self.slug), json!({ "url": url })).await
+        project
+            .execute(&guest::tool(&self.slug), json!({ "url": url }))
+            .await
     }
 
     /// Returns the number of requests for token credentials.
     fn exchanges(&self) -> usize {
-        Host::application().seen(&self.tag).iter().filter(|seen| seen.path.ends_with("/token")).count()
+        Host::application()
+            .seen(&self.tag)
+            .iter()
+            .filter(|seen| seen.path.ends_with("/token"))
+            .count()
     }
 }
 
 async fn config(project: &Client, slug: &str, scheme: &str, credentials: Value) -> String {
-    let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials });
+    let config =
+        json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 async fn open(project: &Client, url: &str) -> Exchanged {
@@ -78,21 +104,36 @@ async fn open(project: &Client, url: &str) -> Exchanged {
 }
 
 async fn account(project: &Client, id: &str) -> Answer {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)
+    project
+        .get(&format!("/connected_accounts/{id}"))
+        .await
+        .expect(200)
 }
 
 /// Publishes a toolkit with this key scheme, connects an account, and returns tool and account.
-async fn keyed(host: &Host, project: &Client, fields: Value, sign: Value, values: Value) -> (String, String) {
+async fn keyed(
+    host: &Host,
+    project: &Client,
+    fields: Value,
+    sign: Value,
+    values: Value,
+) -> (String, String) {
     let slug = given::slug();
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let account = project.connect(&slug, "API_KEY", "default", values).await;
     (guest::tool(&slug), account)
 }
 
 async fn proxy(project: &Client, account: &str, more: Value) -> Answer {
     let mut body = json!({ "connected_account_id": account, "method": "POST" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     project.post("/tools/execute/proxy", &body).await
 }
 
@@ -106,32 +147,77 @@ async fn authorized_account_signs_every_request() {
         assert_eq!(made["status"], "INITIATED", "{made:?}");
         let id = made["id"].as_str().unwrap();
         let away = made["redirect_url"].as_str().unwrap();
-        assert!(away.starts_with(&format!("{}/authorize?oauth_token=tmp-", signed.provider.url())), "{away}");
+        assert!(
+            away.starts_with(&format!(
+                "{}/authorize?oauth_token=tmp-",
+                signed.provider.url()
+            )),
+            "{away}"
+        );
         let waiting = &made["connectionData"]["val"];
-        assert_eq!((&waiting["authUri"], &waiting["oauth_token"]), (&away.into(), &"tmp-...".into()), "{made:?}");
+        assert_eq!(
+            (&waiting["authUri"], &waiting["oauth_token"]),
+            (&away.into(), &"tmp-...".into()),
+            "{made:?}"
+        );
         let back = signed.provider.visit(away).await;
-        assert!(back.starts_with(&format!("{}/api/v3/toolkits/auth/callback?state=", host.url)), "{back}");
+        assert!(
+            back.starts_with(&format!(
+                "{}/api/v3/toolkits/auth/callback?state=",
+                host.url
+            )),
+            "{back}"
+        );
         let landed = open(&project, &back).await;
         let expected = format!("https://app.example/done?status=success&connected_account_id={id}");
-        assert_eq!((landed.status, landed.header("location")), (302, &*expected));
-        assert_eq!(open(&project, &back).await.status, 400, "a way back is good once");
+        assert_eq!(
+            (landed.status, landed.header("location")),
+            (302, &*expected)
+        );
+        assert_eq!(
+            open(&project, &back).await.status,
+            400,
+            "a way back is good once"
+        );
         let connected = account(&project, id).await;
         let shown = &connected["state"]["val"];
-        assert_eq!((&connected["status"], &shown["oauth_token"]), (&"ACTIVE".into(), &"acc-...".into()));
-        assert!(shown["oauth_token_secret"].as_str().unwrap().ends_with("..."), "{connected:?}");
+        assert_eq!(
+            (&connected["status"], &shown["oauth_token"]),
+            (&"ACTIVE".into(), &"acc-...".into())
+        );
+        assert!(
+            shown["oauth_token_secret"]
+                .as_str()
+                .unwrap()
+                .ends_with("..."),
+            "{connected:?}"
+        );
         assert!(!connected.text.contains(CONSUMER_SECRET), "{connected:?}");
 
         let me = format!("{}/api/me", signed.provider.url());
-        let answer = signed.execute(&project, format!("{me}?b=2&a=x%20y&a=1")).await.data();
+        let answer = signed
+            .execute(&project, format!("{me}?b=2&a=x%20y&a=1"))
+            .await
+            .data();
         assert_eq!(answer["query"], "b=2&a=x%20y&a=1", "{method}");
         let form = json!([{ "name": "content-type", "value": "application/x-www-form-urlencoded", "type": "header" }]);
         let more = json!({ "endpoint": format!("{me}?q=1"), "body": "status=a+b%26c", "parameters": form });
-        assert_eq!(proxy(&project, id, more).await.expect(200)["status"], 200, "{method}");
+        assert_eq!(
+            proxy(&project, id, more).await.expect(200)["status"],
+            200,
+            "{method}"
+        );
         let seen = Host::application().seen(&signed.tag);
-        let asked = seen.iter().find(|seen| seen.path.ends_with("/request")).unwrap();
+        let asked = seen
+            .iter()
+            .find(|seen| seen.path.ends_with("/request"))
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&asked.body), "scope=read%20write");
 
-        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        project
+            .delete(&format!("/connected_accounts/{id}"))
+            .await
+            .expect(200);
         signed.execute(&project, me).await.expect(404);
     }
 }
@@ -141,9 +227,16 @@ async fn private_key_is_validated_before_storage() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "RSA-SHA1").await;
-    let detail = project.get(&format!("/toolkits/{}", signed.slug)).await.expect(200);
+    let detail = project
+        .get(&format!("/toolkits/{}", signed.slug))
+        .await
+        .expect(200);
     let asked = &detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"];
-    assert_eq!((&asked[0]["name"], &asked[1]["name"]), (&"consumer_key".into(), &"private_key".into()), "{asked}");
+    assert_eq!(
+        (&asked[0]["name"], &asked[1]["name"]),
+        (&"consumer_key".into(), &"private_key".into()),
+        "{asked}"
+    );
     let path = format!("/auth_configs/{}", signed.config);
     let client = |key: &str| json!({ "consumer_key": CONSUMER_KEY, "private_key": key });
     let traditional = private_key(1_024, true);
@@ -156,10 +249,16 @@ async fn private_key_is_validated_before_storage() {
         let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH1", "credentials": client(key) });
         let made = json!({ "toolkit": { "slug": signed.slug }, "auth_config": config });
         let changed = json!({ "type": "custom", "credentials": client(key) });
-        for refused in [project.post("/auth_configs", &made).await, project.patch(&path, &changed).await] {
+        for refused in [
+            project.post("/auth_configs", &made).await,
+            project.patch(&path, &changed).await,
+        ] {
             refused.assert_envelope();
             let refused = refused.expect(400);
-            assert!(refused.problems().concat().contains(why) && !refused.text.contains("0123456789"), "{refused:?}");
+            assert!(
+                refused.problems().concat().contains(why) && !refused.text.contains("0123456789"),
+                "{refused:?}"
+            );
         }
     }
     signed.connect(&project).await;
@@ -167,12 +266,21 @@ async fn private_key_is_validated_before_storage() {
     signed.execute(&project, me.clone()).await.data();
     signed.provider.knows_key(&traditional);
     let refused = signed.execute(&project, me.clone()).await.data();
-    assert_eq!(refused["path"], Value::Null, "it signs with the key that it has");
-    let changed = json!({ "type": "custom", "credentials": client(&traditional.replace('\n', "\\n")) });
+    assert_eq!(
+        refused["path"],
+        Value::Null,
+        "it signs with the key that it has"
+    );
+    let changed =
+        json!({ "type": "custom", "credentials": client(&traditional.replace('\n', "\\n")) });
     project.patch(&path, &changed).await.expect(200);
     signed.execute(&project, me).await.data();
     let shown = project.get(&path).await.expect(200);
-    assert!(!shown.text.contains(traditional.lines().nth(2).unwrap()), "{}", shown.text);
+    assert!(
+        !shown.text.contains(traditional.lines().nth(2).unwrap()),
+        "{}",
+        shown.text
+    );
 }
 
 #[tokio::test]
@@ -182,20 +290,33 @@ async fn assertion_key_must_match_the_algorithm() {
     let slug = given::slug();
     let mut scheme = Host::application().issuer(&unique(8)).scheme();
     scheme["oauth2"]["client_auth"] = "private_key_jwt".into();
-    scheme["oauth2"]["assertion"] = json!({ "algorithm": "RS256", "key": "{client_private_key}", "claims": {} });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    scheme["oauth2"]["assertion"] =
+        json!({ "algorithm": "RS256", "key": "{client_private_key}", "claims": {} });
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let good = private_key(2_048, false);
-    for (key, status) in [(&*good, 201), (&private_key(1_024, false), 400), ("k-0123456789", 400)] {
+    for (key, status) in [
+        (&*good, 201),
+        (&private_key(1_024, false), 400),
+        ("k-0123456789", 400),
+    ] {
         let credentials = json!({ "client_id": "robot", "private_key": key });
         let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
         let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
         let made = project.post("/auth_configs", &body).await.expect(status);
         let said = made.problems().concat();
         assert!(
-            status == 201 || said.contains("private_key: cannot sign; the application takes one of RSA"),
+            status == 201
+                || said.contains("private_key: cannot sign; the application takes one of RSA"),
             "{made:?}"
         );
-        assert!(!made.text.contains("0123456789") && !made.text.contains("BEGIN PRIVATE KEY"), "{made:?}");
+        assert!(
+            !made.text.contains("0123456789") && !made.text.contains("BEGIN PRIVATE KEY"),
+            "{made:?}"
+        );
     }
 }
 
@@ -209,23 +330,45 @@ async fn account_private_key_is_validated() {
         "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{consumer}", "private_key": "{pem}", "token": "",
     });
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let config = config(&project, &slug, "API_KEY", json!({})).await;
     let connect = async |key: &str| {
-        let state = json!({ "authScheme": "API_KEY", "val": { "consumer": CONSUMER_KEY, "pem": key } });
+        let state =
+            json!({ "authScheme": "API_KEY", "val": { "consumer": CONSUMER_KEY, "pem": key } });
         let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
         project.post("/connected_accounts", &body).await
     };
     let refused = connect("k-0123456789").await.expect(400);
-    assert!(refused.problems()[0].starts_with("pem: the private key is none of RSA"), "{refused:?}");
+    assert!(
+        refused.problems()[0].starts_with("pem: the private key is none of RSA"),
+        "{refused:?}"
+    );
     let made = connect(&private_key(2_048, true)).await.expect(201);
     let tag = unique(8);
-    project.execute(&guest::tool(&slug), json!({ "url": format!("https://api.example.com/echo/{tag}") })).await.data();
-    let sent = Host::application().seen(&tag)[0].header("authorization").to_owned();
-    assert!(sent.contains("oauth_signature_method=\"RSA-SHA1\"") && !sent.contains("PRIVATE"), "{sent}");
+    project
+        .execute(
+            &guest::tool(&slug),
+            json!({ "url": format!("https://api.example.com/echo/{tag}") }),
+        )
+        .await
+        .data();
+    let sent = Host::application().seen(&tag)[0]
+        .header("authorization")
+        .to_owned();
+    assert!(
+        sent.contains("oauth_signature_method=\"RSA-SHA1\"") && !sent.contains("PRIVATE"),
+        "{sent}"
+    );
     let state = json!({ "authScheme": "API_KEY", "val": { "pem": "another" } });
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
-    project.patch(&path, &json!({ "connection": { "state": state } })).await.expect(400);
+    project
+        .patch(&path, &json!({ "connection": { "state": state } }))
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -236,12 +379,20 @@ async fn link_page_connects_a_signing_account() {
     let (id, url) = link::link(&project, &signed.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let page = browser.open(&url).await;
-    let away = browser.send(&url, &[("form-token", &link::form_token(&page))]).await;
+    let away = browser
+        .send(&url, &[("form-token", &link::form_token(&page))])
+        .await;
     let back = signed.provider.visit(away.header("location")).await;
     let landed = browser.open(&back).await;
-    assert!(landed.header("location").contains("status=success"), "{landed:?}");
+    assert!(
+        landed.header("location").contains("status=success"),
+        "{landed:?}"
+    );
     assert_eq!(account(&project, &id).await["status"], "ACTIVE");
-    signed.execute(&project, format!("{}/api/me", signed.provider.url())).await.data();
+    signed
+        .execute(&project, format!("{}/api/me", signed.provider.url()))
+        .await
+        .data();
 }
 
 #[tokio::test]
@@ -251,11 +402,29 @@ async fn a_redirect_within_the_origin_is_signed_anew() {
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     signed.connect(&project).await;
     let to = format!("/oauth1/{}/api/moved?x=1", signed.tag);
-    let answer = signed.execute(&project, format!("https://api.example.com/redirect/{}?to={to}", signed.tag)).await;
-    assert_eq!(answer.data()["path"], format!("/oauth1/{}/api/moved", signed.tag));
+    let answer = signed
+        .execute(
+            &project,
+            format!("https://api.example.com/redirect/{}?to={to}", signed.tag),
+        )
+        .await;
+    assert_eq!(
+        answer.data()["path"],
+        format!("/oauth1/{}/api/moved", signed.tag)
+    );
     let seen = Host::application().seen(&signed.tag);
-    let signatures: Vec<_> = seen.iter().rev().take(2).map(|seen| seen.header("authorization")).collect();
-    assert!(signatures.iter().all(|header| header.starts_with("OAuth realm=")), "{signatures:?}");
+    let signatures: Vec<_> = seen
+        .iter()
+        .rev()
+        .take(2)
+        .map(|seen| seen.header("authorization"))
+        .collect();
+    assert!(
+        signatures
+            .iter()
+            .all(|header| header.starts_with("OAuth realm=")),
+        "{signatures:?}"
+    );
     assert_ne!(signatures[0], signatures[1]);
 }
 
@@ -265,23 +434,58 @@ async fn denied_or_foreign_oauth1_callback_connects_nothing() {
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     let (made, other) = (signed.begin(&project).await, signed.begin(&project).await);
-    let back = signed.provider.visit(made["redirect_url"].as_str().unwrap()).await;
-    let others = signed.provider.visit(other["redirect_url"].as_str().unwrap()).await;
-    let (own, theirs) = (back.split_once("&oauth_token=").unwrap().0, others.split_once("&oauth_token=").unwrap().1);
+    let back = signed
+        .provider
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
+    let others = signed
+        .provider
+        .visit(other["redirect_url"].as_str().unwrap())
+        .await;
+    let (own, theirs) = (
+        back.split_once("&oauth_token=").unwrap().0,
+        others.split_once("&oauth_token=").unwrap().1,
+    );
     let landed = open(&project, &format!("{own}&oauth_token={theirs}")).await;
-    assert!(landed.header("location").ends_with("&error=token_exchange_failed"), "{landed:?}");
-    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "FAILED");
+    assert!(
+        landed
+            .header("location")
+            .ends_with("&error=token_exchange_failed"),
+        "{landed:?}"
+    );
+    assert_eq!(
+        account(&project, made["id"].as_str().unwrap()).await["status"],
+        "FAILED"
+    );
     signed.provider.refuses();
     let made = signed.begin(&project).await;
-    let back = signed.provider.visit(made["redirect_url"].as_str().unwrap()).await;
+    let back = signed
+        .provider
+        .visit(made["redirect_url"].as_str().unwrap())
+        .await;
     let landed = open(&project, &back).await;
-    assert!(landed.header("location").ends_with("&error=access_denied"), "{landed:?}");
-    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "FAILED");
+    assert!(
+        landed.header("location").ends_with("&error=access_denied"),
+        "{landed:?}"
+    );
+    assert_eq!(
+        account(&project, made["id"].as_str().unwrap()).await["status"],
+        "FAILED"
+    );
     assert_eq!(signed.exchanges(), 0);
     let nobody = json!({ "type": "use_custom_auth", "authScheme": "OAUTH1", "credentials": { "consumer_key": "k" } });
-    let refused =
-        project.post("/auth_configs", &json!({ "toolkit": { "slug": signed.slug }, "auth_config": nobody })).await;
-    assert!(refused.expect(400)["error"]["message"].as_str().unwrap().contains("consumer_secret"));
+    let refused = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": signed.slug }, "auth_config": nobody }),
+        )
+        .await;
+    assert!(
+        refused.expect(400)["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("consumer_secret")
+    );
 }
 
 #[tokio::test]
@@ -291,11 +495,18 @@ async fn unknown_consumer_key_fails_without_leaking_secret() {
     let signed = Signed::new(host, &project, "PLAINTEXT").await;
     let credentials = json!({ "consumer_key": "other", "consumer_secret": CONSUMER_SECRET });
     let config = config(&project, &signed.slug, "OAUTH1", credentials).await;
-    let refused =
-        project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": {} })).await;
+    let refused = project
+        .post(
+            "/connected_accounts",
+            &json!({ "auth_config": { "id": config }, "connection": {} }),
+        )
+        .await;
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(!refused.text.contains(CONSUMER_SECRET), "{refused:?}");
-    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    assert_eq!(
+        project.get("/connected_accounts").await.expect(200)["total_items"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -305,23 +516,47 @@ async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     let id = signed.connect(&project).await;
     let me = format!("{}/api/me", signed.provider.url());
-    let asked = project.post(&format!("/connected_accounts/{id}/refresh"), &json!({})).await.expect(200);
+    let asked = project
+        .post(&format!("/connected_accounts/{id}/refresh"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(asked["status"], "ACTIVE");
     signed.execute(&project, me.clone()).await.data();
-    let back = signed.provider.visit(asked["redirect_url"].as_str().unwrap()).await;
+    let back = signed
+        .provider
+        .visit(asked["redirect_url"].as_str().unwrap())
+        .await;
     assert_eq!(open(&project, &back).await.status, 302);
     signed.execute(&project, me.clone()).await.data();
-    project.patch("/org/project/config", &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
+    project
+        .patch(
+            "/org/project/config",
+            &json!({ "mask_secret_keys_in_connected_account": false }),
+        )
+        .await
+        .expect(200);
     let unmasked = project.clone().may_show_secrets("masking is off");
     let known = account(&unmasked, &id).await["state"]["val"].clone();
     let state = json!({ "authScheme": "OAUTH1", "val": {
         "oauth_token": known["oauth_token"], "oauth_token_secret": known["oauth_token_secret"],
     } });
     let body = json!({ "auth_config": { "id": signed.config }, "connection": { "user_id": "amy", "state": state } });
-    let brought = unmasked.post("/connected_accounts", &body).await.expect(201);
-    assert_eq!((&brought["status"], &brought["redirect_url"]), (&"ACTIVE".into(), &Value::Null), "{brought:?}");
+    let brought = unmasked
+        .post("/connected_accounts", &body)
+        .await
+        .expect(201);
+    assert_eq!(
+        (&brought["status"], &brought["redirect_url"]),
+        (&"ACTIVE".into(), &Value::Null),
+        "{brought:?}"
+    );
     let more = json!({ "endpoint": me });
-    assert_eq!(proxy(&project, brought["id"].as_str().unwrap(), more).await.expect(200)["status"], 200);
+    assert_eq!(
+        proxy(&project, brought["id"].as_str().unwrap(), more)
+            .await
+            .expect(200)["status"],
+        200
+    );
 }
 
 #[tokio::test]
@@ -339,8 +574,7 @@ async fn aws_keys_sign_requests_and_stay_secret() {
         "with": "aws_sigv4", "access_key_id": "{access_key_id}", "secret_access_key": "{secret_access_key}",
         "session_token": "{session}", "region": "{region}", "service": "execute-api",
     });
-    let values =
-        json!({ "access_key_id": "AKIDEXAMPLE", "secret_access_key": secret, "session": harness::marked!("session-") });
+    let values = json!({ "access_key_id": "AKIDEXAMPLE", "secret_access_key": secret, "session": harness::marked!("session-") });
     let (tool, account) = keyed(host, &project, fields, sign, values).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}/a b/!?b=2&a=x+y&*");
@@ -357,13 +591,26 @@ async fn aws_keys_sign_requests_and_stay_secret() {
     for seen in &seen {
         assert!(is_signed_by_aws_key(seen, &secret), "{seen:?}");
         assert!(
-            seen.header("authorization").contains("Credential=AKIDEXAMPLE/") && !format!("{seen:?}").contains(&secret)
+            seen.header("authorization")
+                .contains("Credential=AKIDEXAMPLE/")
+                && !format!("{seen:?}").contains(&secret)
         );
-        assert_eq!(seen.header("x-amz-security-token"), harness::marked!("session-"));
+        assert_eq!(
+            seen.header("x-amz-security-token"),
+            harness::marked!("session-")
+        );
         assert!(!is_signed_by_aws_key(seen, "another"));
     }
-    assert!(seen[1].header("authorization").contains("x-amz-target"), "{:?}", seen[1]);
-    assert!(!seen[1].header("x-amz-date").starts_with("1970"), "{:?}", seen[1]);
+    assert!(
+        seen[1].header("authorization").contains("x-amz-target"),
+        "{:?}",
+        seen[1]
+    );
+    assert!(
+        !seen[1].header("x-amz-date").starts_with("1970"),
+        "{:?}",
+        seen[1]
+    );
 }
 
 #[tokio::test]
@@ -371,16 +618,29 @@ async fn custom_signature_is_sent_and_redacted() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let secret = harness::secret();
-    let fields = json!([{ "name": "key", "title": "Key", "secret": true }, { "name": "id", "title": "Id" }]);
+    let fields =
+        json!([{ "name": "key", "title": "Key", "secret": true }, { "name": "id", "title": "Id" }]);
     let text = "{method}\n{host}\n{path}\n{sorted_query}\n{body_sha256}\n{now}\n{random}";
     let sign = json!({ "with": "template", "request": [
         { "in": "header", "name": "x-signature", "value": format!("{{id}}:{{hmac_sha256({{key}},{text})}}") },
         { "in": "header", "name": "x-time", "value": "{now}" },
         { "in": "query", "name": "nonce", "value": "{random}" },
     ] });
-    let (tool, account) = keyed(host, &project, fields, sign, json!({ "key": secret, "id": "i-1" })).await;
+    let (tool, account) = keyed(
+        host,
+        &project,
+        fields,
+        sign,
+        json!({ "key": secret, "id": "i-1" }),
+    )
+    .await;
     let tag = unique(8);
-    let answer = project.execute(&tool, json!({ "url": format!("https://api.example.com/leak/{tag}?b=2&a=1") })).await;
+    let answer = project
+        .execute(
+            &tool,
+            json!({ "url": format!("https://api.example.com/leak/{tag}?b=2&a=1") }),
+        )
+        .await;
     let more = json!({ "endpoint": format!("/leak/{tag}?b=2&a=1&nonce=theirs"), "body": "text" });
     let passed = proxy(&project, &account, more).await.expect(200);
     let seen = Host::application().seen(&tag);
@@ -395,13 +655,24 @@ async fn custom_signature_is_sent_and_redacted() {
             seen.header("x-time")
         );
         let signature = hmac_sha256(&secret, &signed);
-        assert_eq!(seen.header("x-signature"), format!("i-1:{signature}"), "over {signed:?}");
+        assert_eq!(
+            seen.header("x-signature"),
+            format!("i-1:{signature}"),
+            "over {signed:?}"
+        );
         assert!(answer.text.contains("[redacted]"), "{}", answer.text);
-        let log =
-            project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200);
+        let log = project
+            .get(&format!(
+                "/logs/tool_execution/{}",
+                answer["log_id"].as_str().unwrap()
+            ))
+            .await
+            .expect(200);
         for text in [&answer.text, &log.text] {
             assert!(
-                !text.contains(&signature) && !text.contains(&hex::encode(&signature)) && !text.contains(&secret),
+                !text.contains(&signature)
+                    && !text.contains(&hex::encode(&signature))
+                    && !text.contains(&secret),
                 "{text}"
             );
         }
@@ -412,8 +683,12 @@ async fn custom_signature_is_sent_and_redacted() {
 #[tokio::test]
 async fn cross_port_redirect_carries_no_signature() {
     let application = Host::application();
-    let pairs = ["", ":8443"].map(|port| format!("https://api.example.com{port}={}", application.origin));
-    let host = Setup::new().with("net.rewrite", pairs.join(",")).start().await;
+    let pairs =
+        ["", ":8443"].map(|port| format!("https://api.example.com{port}={}", application.origin));
+    let host = Setup::new()
+        .with("net.rewrite", pairs.join(","))
+        .start()
+        .await;
     let project = host.as_project();
     let (slug, tag) = (given::slug(), unique(8));
     let sign = json!({ "with": "template", "request": [
@@ -422,13 +697,27 @@ async fn cross_port_redirect_carries_no_signature() {
     let fields = json!([{ "name": "key", "title": "Key", "secret": true }]);
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
     let mut manifest = guest::manifest_with_scheme(&slug, scheme);
-    manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
+    manifest["egress"] =
+        json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    project.connect(&slug, "API_KEY", "default", json!({ "key": harness::secret() })).await;
+    project
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "key": harness::secret() }),
+        )
+        .await;
     for (port, signed) in [("", true), (":8443", false)] {
-        let to = format!("https://api.example.com{port}/echo/{tag}{}", port.replace(':', "/"));
+        let to = format!(
+            "https://api.example.com{port}/echo/{tag}{}",
+            port.replace(':', "/")
+        );
         let url = format!("https://api.example.com/redirect/from?to={to}");
-        project.execute(&guest::tool(&slug), json!({ "url": url })).await.data();
+        project
+            .execute(&guest::tool(&slug), json!({ "url": url }))
+            .await
+            .data();
         let seen = application.seen(&tag).pop().unwrap();
         assert_eq!(!seen.header("x-signature").is_empty(), signed, "{seen:?}");
     }
@@ -446,23 +735,49 @@ async fn identity_provider_assertion_becomes_a_token() {
     let flow = scheme["oauth2"].as_object_mut().unwrap();
     flow.remove("authorize_url");
     flow.insert("client_auth".into(), "none".into());
-    flow.insert("token".into(), json!({ "params": { "assertion": "{base64url({assertion_xml})}" } }));
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    flow.insert(
+        "token".into(),
+        json!({ "params": { "assertion": "{base64url({assertion_xml})}" } }),
+    );
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let config = config(&project, &slug, "SAML", json!({})).await;
     let connect = |xml: &str| {
         let state = json!({ "authScheme": "SAML", "val": { "assertion_xml": xml } });
         json!({ "auth_config": { "id": config }, "connection": { "state": state } })
     };
-    let refused = project.post("/connected_accounts", &connect("<other/>")).await.expect(400);
-    assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");
-    let assertion = "<saml2:Assertion><saml2:NameID>amy@example.com</saml2:NameID></saml2:Assertion>";
-    let made = project.post("/connected_accounts", &connect(assertion)).await.expect(201);
+    let refused = project
+        .post("/connected_accounts", &connect("<other/>"))
+        .await
+        .expect(400);
+    assert_eq!(
+        refused["error"]["slug"],
+        "ConnectedAccount_CredentialRejected"
+    );
+    let assertion =
+        "<saml2:Assertion><saml2:NameID>amy@example.com</saml2:NameID></saml2:Assertion>";
+    let made = project
+        .post("/connected_accounts", &connect(assertion))
+        .await
+        .expect(201);
     assert_eq!(made["status"], "ACTIVE", "{made:?}");
     let me = format!("{}/api/me", issuer.url());
-    project.execute(&guest::tool(&slug), json!({ "url": me })).await.data();
+    project
+        .execute(&guest::tool(&slug), json!({ "url": me }))
+        .await
+        .data();
     let seen = Host::application().seen(&tag);
-    let asked = seen.iter().rfind(|seen| seen.path.ends_with("/token")).unwrap();
+    let asked = seen
+        .iter()
+        .rfind(|seen| seen.path.ends_with("/token"))
+        .unwrap();
     let form = String::from_utf8_lossy(&asked.body);
-    assert!(form.contains("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Asaml2-bearer"), "{form}");
+    assert!(
+        form.contains("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Asaml2-bearer"),
+        "{form}"
+    );
     assert!(!form.contains("client_id"), "{form}");
 }

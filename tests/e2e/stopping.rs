@@ -16,21 +16,44 @@ use crate::given;
 
 /// Executes a tool and creates auth configs until the server accepts no more requests. Returns the
 /// ids of the logs and of the configs.
-async fn work(client: Client, slug: &str, stopping: &AtomicBool, done: &AtomicUsize) -> [Vec<String>; 2] {
+async fn work(
+    client: Client,
+    slug: &str,
+    stopping: &AtomicBool,
+    done: &AtomicUsize,
+) -> [Vec<String>; 2] {
     let (mut logs, mut configs) = (Vec::new(), Vec::new());
     let execute = format!("/tools/execute/{}", guest::tool(slug));
     loop {
-        let config =
-            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": unique(8), "credentials": {} });
+        let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": unique(8), "credentials": {} });
         let (path, body) = match done.load(Ordering::Relaxed) % 2 {
-            0 => (execute.as_str(), json!({ "arguments": {}, "version": "latest" })),
-            _ => ("/auth_configs", json!({ "toolkit": { "slug": slug }, "auth_config": config })),
+            0 => (
+                execute.as_str(),
+                json!({ "arguments": {}, "version": "latest" }),
+            ),
+            _ => (
+                "/auth_configs",
+                json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+            ),
         };
-        match client.try_send(Method::POST, path, Body::Json(body), &[]).await {
-            Ok(answer) if path == execute => logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned()),
-            Ok(answer) => configs.push(answer.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()),
+        match client
+            .try_send(Method::POST, path, Body::Json(body), &[])
+            .await
+        {
+            Ok(answer) if path == execute => {
+                logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned())
+            }
+            Ok(answer) => configs.push(
+                answer.expect(201)["auth_config"]["id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned(),
+            ),
             Err(cause) => {
-                assert!(stopping.load(Ordering::Relaxed), "it stopped unasked: {cause}");
+                assert!(
+                    stopping.load(Ordering::Relaxed),
+                    "it stopped unasked: {cause}"
+                );
                 return [logs, configs];
             }
         }
@@ -60,27 +83,45 @@ async fn graceful_stop_answers_all_accepted_requests() {
     let client = host.with_key(&key);
     for [logs, configs] in answered {
         for log in logs {
-            client.get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+            client
+                .get(&format!("/logs/tool_execution/{log}"))
+                .await
+                .expect(200);
         }
         for config in configs {
-            client.get(&format!("/auth_configs/{config}")).await.expect(200);
+            client
+                .get(&format!("/auth_configs/{config}"))
+                .await
+                .expect(200);
         }
     }
 }
 
 /// Starts a server with a tool that sends a request to a provider with this behavior, and returns
 /// the call of that tool.
-async fn asking(application: &FakeApp, drain: u64, behaviour: &str) -> (Host, impl Future<Output = Answered> + use<>) {
+async fn asking(
+    application: &FakeApp,
+    drain: u64,
+    behaviour: &str,
+) -> (Host, impl Future<Output = Answered> + use<>) {
     let setup = Setup::new().with_application(&["api.example.com"], application);
-    let host = setup.with("limits.drain_s", drain.to_string()).start().await;
+    let host = setup
+        .with("limits.drain_s", drain.to_string())
+        .start()
+        .await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    let (client, path) = (host.as_project(), format!("/tools/execute/{}", guest::tool(&slug)));
+    let (client, path) = (
+        host.as_project(),
+        format!("/tools/execute/{}", guest::tool(&slug)),
+    );
     let arguments = json!({ "url": format!("https://api.example.com/{behaviour}") });
     let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
-    (host, async move { client.try_send(Method::POST, &path, body, &[]).await })
+    (host, async move {
+        client.try_send(Method::POST, &path, body, &[]).await
+    })
 }
 
 type Answered = Result<harness::Answer, reqwest::Error>;
@@ -97,7 +138,10 @@ async fn stopping_server_answers_a_slow_call() {
     assert_eq!(answer["successful"], true, "{answer:#?}");
     let log = answer["log_id"].as_str().unwrap().to_owned();
     let host = setup.start().await;
-    host.with_key(&key).get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+    host.with_key(&key)
+        .get(&format!("/logs/tool_execution/{log}"))
+        .await
+        .expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +150,10 @@ async fn endless_call_does_not_prevent_stopping() {
     let tag = unique(8);
     let (host, call) = asking(&application, 1, &format!("hang/{tag}")).await;
     // The time is shorter than a guest's request timeout.
-    let stopped = tokio::time::timeout(Duration::from_secs(20), terminated_amid(host, &application, &tag));
+    let stopped = tokio::time::timeout(
+        Duration::from_secs(20),
+        terminated_amid(host, &application, &tag),
+    );
     let (answer, stopped) = tokio::join!(call, stopped);
     let (setup, status) = stopped.expect("it stops when the time for what still runs is over");
     assert!(status.success(), "{status}");
@@ -116,6 +163,9 @@ async fn endless_call_does_not_prevent_stopping() {
 
 /// Asks the server to stop once its tool has sent its request.
 async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
-    wait_until("the tool runs", || async { !application.seen(tag).is_empty() }).await;
+    wait_until("the tool runs", || async {
+        !application.seen(tag).is_empty()
+    })
+    .await;
     host.terminate().await
 }

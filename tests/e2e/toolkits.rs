@@ -11,7 +11,10 @@ async fn two_versions(host: &Host) -> (String, Vec<u8>) {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let older = guest::with_manifest(Guest::echo().component(), &manifest);
-    host.as_org().put(&guest::address(&manifest), older.clone()).await.expect(201);
+    host.as_org()
+        .put(&guest::address(&manifest), older.clone())
+        .await
+        .expect(201);
     manifest["version"] = json!("20260202_00");
     host.publish(Guest::constant().component(), &manifest).await;
     (slug, older)
@@ -19,7 +22,9 @@ async fn two_versions(host: &Host) -> (String, Vec<u8>) {
 
 async fn run(client: &harness::Client, slug: &str, version: &str) -> harness::Answer {
     let body = json!({ "arguments": { "said": "hello" }, "version": version });
-    client.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await
+    client
+        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
+        .await
 }
 
 #[tokio::test]
@@ -27,10 +32,22 @@ async fn two_versions_of_one_toolkit_answer_differently() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
-    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
-    assert_eq!(run(&project, &slug, "20260202_00").await.data(), json!({ "answer": 42 }));
-    assert_eq!(run(&project, &slug, "latest").await.data(), json!({ "answer": 42 }));
-    assert_eq!(run(&project, &slug, "00000000_00").await.data(), json!({ "said": "hello" }));
+    assert_eq!(
+        run(&project, &slug, "20260101_00").await.data(),
+        json!({ "said": "hello" })
+    );
+    assert_eq!(
+        run(&project, &slug, "20260202_00").await.data(),
+        json!({ "answer": 42 })
+    );
+    assert_eq!(
+        run(&project, &slug, "latest").await.data(),
+        json!({ "answer": 42 })
+    );
+    assert_eq!(
+        run(&project, &slug, "00000000_00").await.data(),
+        json!({ "said": "hello" })
+    );
     for unknown in ["20260303_00", "newest", "20260101"] {
         let answer = run(&project, &slug, unknown).await.expect(404);
         assert_eq!(answer["error"]["code"], 2401, "{unknown:?}");
@@ -44,11 +61,23 @@ async fn without_a_version_the_prefix_decides() {
     let (slug, _) = two_versions(host).await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let body = json!({ "arguments": { "said": "hello" } });
-    assert_eq!(project.post(&path, &body).await.data(), json!({ "said": "hello" }));
-    assert_eq!(project.clone().newer().post(&path, &body).await.data(), json!({ "answer": 42 }));
+    assert_eq!(
+        project.post(&path, &body).await.data(),
+        json!({ "said": "hello" })
+    );
+    assert_eq!(
+        project.clone().newer().post(&path, &body).await.data(),
+        json!({ "answer": 42 })
+    );
     let path = format!("/tools/{}", guest::tool(&slug));
-    assert_eq!(project.get(&path).await.expect(200)["version"], "20260101_00");
-    assert_eq!(project.newer().get(&path).await.expect(200)["version"], "20260202_00");
+    assert_eq!(
+        project.get(&path).await.expect(200)["version"],
+        "20260101_00"
+    );
+    assert_eq!(
+        project.newer().get(&path).await.expect(200)["version"],
+        "20260202_00"
+    );
 }
 
 #[tokio::test]
@@ -63,7 +92,10 @@ async fn republishing_different_bytes_is_refused() {
     let refused = host.as_org().put(&address, other).await.expect(409);
     refused.assert_envelope();
     let project = host.new_project().await;
-    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
+    assert_eq!(
+        run(&project, &slug, "20260101_00").await.data(),
+        json!({ "said": "hello" })
+    );
 }
 
 #[tokio::test]
@@ -71,16 +103,40 @@ async fn deprecated_version_runs_only_when_named() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
-    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260202_00")).await.expect(200);
-    assert_eq!(run(&project, &slug, "latest").await.data(), json!({ "said": "hello" }));
-    assert_eq!(run(&project, &slug, "20260202_00").await.data(), json!({ "answer": 42 }));
-    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260202_00")).await.expect(200);
-    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260101_00")).await.expect(200);
+    host.as_org()
+        .delete(&format!("/toolkits/{slug}/versions/20260202_00"))
+        .await
+        .expect(200);
+    assert_eq!(
+        run(&project, &slug, "latest").await.data(),
+        json!({ "said": "hello" })
+    );
+    assert_eq!(
+        run(&project, &slug, "20260202_00").await.data(),
+        json!({ "answer": 42 })
+    );
+    host.as_org()
+        .delete(&format!("/toolkits/{slug}/versions/20260202_00"))
+        .await
+        .expect(200);
+    host.as_org()
+        .delete(&format!("/toolkits/{slug}/versions/20260101_00"))
+        .await
+        .expect(200);
     let gone = run(&project, &slug, "latest").await.expect(410);
     assert_eq!(gone["error"]["slug"], "Tool_ToolDeprecated");
-    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
-    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260303_00")).await.expect(404);
-    host.as_org().delete(&format!("/toolkits/{}/versions/20260101_00", given::slug())).await.expect(404);
+    assert_eq!(
+        run(&project, &slug, "20260101_00").await.data(),
+        json!({ "said": "hello" })
+    );
+    host.as_org()
+        .delete(&format!("/toolkits/{slug}/versions/20260303_00"))
+        .await
+        .expect(404);
+    host.as_org()
+        .delete(&format!("/toolkits/{}/versions/20260101_00", given::slug()))
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
@@ -88,10 +144,22 @@ async fn only_the_organization_publishes() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
-    host.new_project().await.put(&guest::address(&manifest), bytes.clone()).await.expect(401);
-    host.anonymous().put(&guest::address(&manifest), bytes).await.expect(401);
+    host.new_project()
+        .await
+        .put(&guest::address(&manifest), bytes.clone())
+        .await
+        .expect(401);
+    host.anonymous()
+        .put(&guest::address(&manifest), bytes)
+        .await
+        .expect(401);
     let path = format!("/toolkits/{}", manifest["slug"].as_str().unwrap());
-    host.new_project().await.get(&path).await.expect(404).assert_envelope();
+    host.new_project()
+        .await
+        .get(&path)
+        .await
+        .expect(404)
+        .assert_envelope();
 }
 
 #[tokio::test]
@@ -106,7 +174,10 @@ async fn concurrent_publishers_of_one_version_agree() {
         async move { (turn % 2, client.put(&address, bytes).await.status) }
     });
     let answers = futures::future::join_all(publishing).await;
-    let created: Vec<_> = answers.iter().filter(|(_, status)| *status == 201).collect();
+    let created: Vec<_> = answers
+        .iter()
+        .filter(|(_, status)| *status == 201)
+        .collect();
     assert_eq!(created.len(), 1, "{answers:?}");
     let winner = created[0].0;
     for (turn, status) in &answers {
@@ -122,7 +193,13 @@ async fn a_published_toolkit_survives_a_restart() {
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
     let host = setup.start().await;
-    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    assert_eq!(
+        host.as_project()
+            .execute(&tool, json!({ "a": 1 }))
+            .await
+            .data(),
+        json!({ "a": 1 })
+    );
 }
 
 #[tokio::test]
@@ -130,8 +207,10 @@ async fn replaced_compiled_file_is_recompiled() {
     let host = harness::host::Setup::new().start().await;
     let tool = given::echo(&host).await;
     let (setup, _) = host.terminate().await;
-    let compiled: Vec<_> =
-        std::fs::read_dir(setup.data().join("compiled")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let compiled: Vec<_> = std::fs::read_dir(setup.data().join("compiled"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert!(!compiled.is_empty(), "compiled components are kept");
     for path in compiled {
         let mut bytes = std::fs::read(&path).unwrap();
@@ -140,7 +219,13 @@ async fn replaced_compiled_file_is_recompiled() {
         std::fs::write(&path, bytes).unwrap();
     }
     let host = setup.start().await;
-    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    assert_eq!(
+        host.as_project()
+            .execute(&tool, json!({ "a": 1 }))
+            .await
+            .data(),
+        json!({ "a": 1 })
+    );
 }
 
 #[tokio::test]
@@ -148,18 +233,46 @@ async fn list_and_detail_tell_what_the_manifest_says() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    let detail = project.get(&format!("/toolkits/{}", slug.to_uppercase())).await.expect(200);
+    let detail = project
+        .get(&format!("/toolkits/{}", slug.to_uppercase()))
+        .await
+        .expect(200);
     assert_eq!(detail["slug"], *slug);
     let scheme = &detail["auth_config_details"][0];
     assert_eq!(scheme["mode"], "API_KEY");
     let field = &scheme["fields"]["connected_account_initiation"]["required"][0];
-    assert_eq!((&field["name"], &field["required"]), (&"api_key".into(), &true.into()));
-    let listed = project.get(&format!("/toolkits?search={slug}")).await.expect(200);
-    let found = listed["items"].as_array().unwrap().iter().find(|item| item["slug"] == *slug).expect("it is listed");
-    assert_eq!((&found["no_auth"], &found["is_local_toolkit"]), (&false.into(), &false.into()));
+    assert_eq!(
+        (&field["name"], &field["required"]),
+        (&"api_key".into(), &true.into())
+    );
+    let listed = project
+        .get(&format!("/toolkits?search={slug}"))
+        .await
+        .expect(200);
+    let found = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["slug"] == *slug)
+        .expect("it is listed");
+    assert_eq!(
+        (&found["no_auth"], &found["is_local_toolkit"]),
+        (&false.into(), &false.into())
+    );
     assert_eq!(found["meta"]["tools_count"], 1);
-    assert!(project.get("/toolkits/categories").await.expect(200).text.contains("tests"));
-    project.get("/toolkits/no_such_toolkit").await.expect(404).assert_envelope();
+    assert!(
+        project
+            .get("/toolkits/categories")
+            .await
+            .expect(200)
+            .text
+            .contains("tests")
+    );
+    project
+        .get("/toolkits/no_such_toolkit")
+        .await
+        .expect(404)
+        .assert_envelope();
 }
 
 #[tokio::test]
@@ -170,11 +283,27 @@ async fn the_list_counts_and_pages() {
     }
     let project = host.as_project();
     let first = project.get("/toolkits?limit=2").await.expect(200);
-    assert_eq!((&first["total_items"], &first["total_pages"]), (&3.into(), &2.into()));
+    assert_eq!(
+        (&first["total_items"], &first["total_pages"]),
+        (&3.into(), &2.into())
+    );
     let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
-    let second = project.get(&format!("/toolkits?cursor={cursor}")).await.expect(200);
+    let second = project
+        .get(&format!("/toolkits?cursor={cursor}"))
+        .await
+        .expect(200);
     assert_eq!(second["items"].as_array().unwrap().len(), 1);
     assert_eq!(second["next_cursor"], Value::Null);
-    assert_eq!(project.get("/toolkits?limit=9999").await.expect(200)["items"].as_array().unwrap().len(), 3);
-    project.get("/toolkits?cursor=nonsense").await.expect(400).assert_envelope();
+    assert_eq!(
+        project.get("/toolkits?limit=9999").await.expect(200)["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    project
+        .get("/toolkits?cursor=nonsense")
+        .await
+        .expect(400)
+        .assert_envelope();
 }

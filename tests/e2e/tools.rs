@@ -33,8 +33,16 @@ async fn strict() -> &'static str {
 #[tokio::test]
 async fn a_call_answers_data_and_a_log_id() {
     let project = Host::shared().await.new_project().await;
-    let answer = project.execute(given::shared_echo().await, json!({ "a": [1, 2, { "b": null }] })).await;
-    assert!(answer["log_id"].as_str().unwrap().starts_with("log_"), "{answer:?}");
+    let answer = project
+        .execute(
+            given::shared_echo().await,
+            json!({ "a": [1, 2, { "b": null }] }),
+        )
+        .await;
+    assert!(
+        answer["log_id"].as_str().unwrap().starts_with("log_"),
+        "{answer:?}"
+    );
     assert_eq!(answer.data(), json!({ "a": [1, 2, { "b": null }] }));
 }
 
@@ -46,31 +54,55 @@ async fn arguments_round_trip_unchanged() {
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     let body = harness::client::Body::Raw("application/json", body.into_bytes());
     let answer = project.send(reqwest::Method::POST, &path, body, &[]).await;
-    assert_eq!(answer.data(), serde_json::from_str::<Value>(arguments).unwrap());
+    assert_eq!(
+        answer.data(),
+        serde_json::from_str::<Value>(arguments).unwrap()
+    );
 }
 
 #[tokio::test]
 async fn invalid_arguments_list_every_problem() {
     let project = Host::shared().await.new_project().await;
     let tool = guest::tool(strict().await);
-    let answer = project.execute(&tool, json!({ "count": 0, "name": 7 })).await.expect(400);
+    let answer = project
+        .execute(&tool, json!({ "count": 0, "name": 7 }))
+        .await
+        .expect(400);
     answer.assert_envelope();
     let problems = answer.problems();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems.iter().any(|line| line.contains("count")), "{problems:?}");
-    assert!(problems.iter().any(|line| line.contains("name")), "{problems:?}");
+    assert!(
+        problems.iter().any(|line| line.contains("count")),
+        "{problems:?}"
+    );
+    assert!(
+        problems.iter().any(|line| line.contains("name")),
+        "{problems:?}"
+    );
     let missing = project.execute(&tool, json!({})).await.expect(400);
     assert_eq!(missing.problems().len(), 2, "{missing:?}");
-    assert_eq!(project.execute(&tool, json!({ "count": 1, "name": "x" })).await.status, 200);
+    assert_eq!(
+        project
+            .execute(&tool, json!({ "count": 1, "name": "x" }))
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_tool_is_not_found() {
     let project = Host::shared().await.new_project().await;
-    for answer in [project.execute("NO_SUCH_TOOL", json!({})).await, project.get("/tools/NO_SUCH_TOOL").await] {
+    for answer in [
+        project.execute("NO_SUCH_TOOL", json!({})).await,
+        project.get("/tools/NO_SUCH_TOOL").await,
+    ] {
         let answer = answer.expect(404);
         answer.assert_envelope();
-        assert_eq!((&answer["error"]["code"], &answer["error"]["slug"]), (&2401.into(), &"Tool_ToolNotFound".into()));
+        assert_eq!(
+            (&answer["error"]["code"], &answer["error"]["slug"]),
+            (&2401.into(), &"Tool_ToolNotFound".into())
+        );
     }
 }
 
@@ -78,17 +110,32 @@ async fn an_unknown_tool_is_not_found() {
 async fn slugs_are_found_in_any_case() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await.to_lowercase();
-    assert_eq!(project.execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    assert_eq!(
+        project.execute(&tool, json!({ "a": 1 })).await.data(),
+        json!({ "a": 1 })
+    );
 }
 
 #[tokio::test]
 async fn arguments_and_text_are_mutually_exclusive() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
-    project.post(&path, &json!({ "arguments": {}, "text": "do it", "version": "latest" })).await.expect(400);
-    let answer = project.post(&path, &json!({ "text": "do it", "version": "latest" })).await.expect(501);
+    project
+        .post(
+            &path,
+            &json!({ "arguments": {}, "text": "do it", "version": "latest" }),
+        )
+        .await
+        .expect(400);
+    let answer = project
+        .post(&path, &json!({ "text": "do it", "version": "latest" }))
+        .await
+        .expect(501);
     answer.assert_envelope();
-    project.post(&path, &json!({ "arguments": [1], "version": "latest" })).await.expect(400);
+    project
+        .post(&path, &json!({ "arguments": [1], "version": "latest" }))
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -96,7 +143,14 @@ async fn the_old_name_of_the_user_is_understood() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "amy",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/alias" });
     let body = json!({ "arguments": arguments, "entity_id": "amy", "version": "latest" });
@@ -110,19 +164,42 @@ async fn the_old_name_of_the_user_is_understood() {
 async fn the_account_named_must_be_the_users() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
+    let id = project
+        .connect(
+            slug,
+            "API_KEY",
+            "amy",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/named" });
     let call = |more: Value| {
         let mut body = json!({ "arguments": arguments, "version": "latest" });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let (project, path) = (project.clone(), path.clone());
         async move { project.post(&path, &body).await }
     };
-    call(json!({ "connected_account_id": id, "user_id": "amy" })).await.data();
-    assert_eq!(call(json!({ "connected_account_id": id })).await.expect(400)["error"]["code"], 1811);
-    assert_eq!(call(json!({ "connected_account_id": id, "user_id": "bob" })).await.expect(400)["error"]["code"], 1812);
-    let unknown = call(json!({ "connected_account_id": "ca_AAAAAAAAAAAA", "user_id": "amy" })).await.expect(404);
+    call(json!({ "connected_account_id": id, "user_id": "amy" }))
+        .await
+        .data();
+    assert_eq!(
+        call(json!({ "connected_account_id": id }))
+            .await
+            .expect(400)["error"]["code"],
+        1811
+    );
+    assert_eq!(
+        call(json!({ "connected_account_id": id, "user_id": "bob" }))
+            .await
+            .expect(400)["error"]["code"],
+        1812
+    );
+    let unknown = call(json!({ "connected_account_id": "ca_AAAAAAAAAAAA", "user_id": "amy" }))
+        .await
+        .expect(404);
     assert_eq!(unknown["error"]["code"], 1810);
 }
 
@@ -130,16 +207,32 @@ async fn the_account_named_must_be_the_users() {
 async fn a_disabled_account_does_not_execute() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
+    let id = project
+        .connect(
+            slug,
+            "API_KEY",
+            "amy",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
     let status = format!("/connected_accounts/{id}/status");
-    project.patch(&status, &json!({ "enabled": false })).await.expect(200);
+    project
+        .patch(&status, &json!({ "enabled": false }))
+        .await
+        .expect(200);
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let body = json!({
         "arguments": { "url": "https://api.example.com/echo/off" }, "version": "latest",
         "user_id": "amy", "connected_account_id": id,
     });
-    assert_eq!(project.post(&path, &body).await.expect(422)["error"]["slug"], "ActionExecute_ConnectedAccountExpired");
-    project.patch(&status, &json!({ "enabled": true })).await.expect(200);
+    assert_eq!(
+        project.post(&path, &body).await.expect(422)["error"]["slug"],
+        "ActionExecute_ConnectedAccountExpired"
+    );
+    project
+        .patch(&status, &json!({ "enabled": true }))
+        .await
+        .expect(200);
     project.post(&path, &body).await.data();
 }
 
@@ -147,11 +240,28 @@ async fn a_disabled_account_does_not_execute() {
 async fn failed_tool_run_is_a_200_response() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
-    let answer = project.execute(&guest::tool(slug), json!({ "url": "https://elsewhere.example.org/" })).await;
+    project
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
+    let answer = project
+        .execute(
+            &guest::tool(slug),
+            json!({ "url": "https://elsewhere.example.org/" }),
+        )
+        .await;
     let answer = answer.expect(200);
     assert_eq!(answer["successful"], false);
-    assert!(answer["error"].as_str().is_some_and(|text| !text.is_empty()), "{answer:?}");
+    assert!(
+        answer["error"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty()),
+        "{answer:?}"
+    );
     assert!(answer["log_id"].is_string());
 }
 
@@ -163,35 +273,86 @@ async fn tool_list_filters_by_toolkit_and_text() {
         let project = project.clone();
         async move {
             let page = project.get(&path).await.expect(200);
-            let slugs = page["items"].as_array().unwrap().iter().map(|item| item["slug"].as_str().unwrap().to_owned());
+            let slugs = page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["slug"].as_str().unwrap().to_owned());
             slugs.collect::<std::collections::BTreeSet<_>>()
         }
     };
     let (first, second) = (guest::tool(slug), format!("{}_SECOND", slug.to_uppercase()));
     let both = [first.clone(), second.clone()].into();
     assert_eq!(found(format!("/tools?toolkit_slug={slug}")).await, both);
-    assert_eq!(found(format!("/tools?tool_slugs={first},{second}&toolkit_slug=other")).await, both);
-    assert_eq!(found(format!("/tools?toolkit_slug={slug}&important=true")).await, [first.clone()].into());
-    assert_eq!(found(format!("/tools?toolkit_slug={slug}&tags=counting,other")).await, [first.clone()].into());
-    assert_eq!(found(format!("/tools?toolkit_slug={slug}&search=haystack")).await, [second.clone()].into());
-    assert_eq!(found(format!("/tools?toolkit_slug={slug}&query=haystack")).await, [second].into());
-    assert_eq!(found(format!("/tools?toolkit_slug[]={slug}&important=true")).await, [first].into());
-    assert!(found("/tools?toolkit_slug=no_such_toolkit".into()).await.is_empty());
+    assert_eq!(
+        found(format!(
+            "/tools?tool_slugs={first},{second}&toolkit_slug=other"
+        ))
+        .await,
+        both
+    );
+    assert_eq!(
+        found(format!("/tools?toolkit_slug={slug}&important=true")).await,
+        [first.clone()].into()
+    );
+    assert_eq!(
+        found(format!("/tools?toolkit_slug={slug}&tags=counting,other")).await,
+        [first.clone()].into()
+    );
+    assert_eq!(
+        found(format!("/tools?toolkit_slug={slug}&search=haystack")).await,
+        [second.clone()].into()
+    );
+    assert_eq!(
+        found(format!("/tools?toolkit_slug={slug}&query=haystack")).await,
+        [second].into()
+    );
+    assert_eq!(
+        found(format!("/tools?toolkit_slug[]={slug}&important=true")).await,
+        [first].into()
+    );
+    assert!(
+        found("/tools?toolkit_slug=no_such_toolkit".into())
+            .await
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn a_record_says_schema_hints_and_versions() {
     let project = Host::shared().await.new_project().await;
     let slug = strict().await;
-    let tool = project.get(&format!("/tools/{}", guest::tool(slug))).await.expect(200);
+    let tool = project
+        .get(&format!("/tools/{}", guest::tool(slug)))
+        .await
+        .expect(200);
     assert_eq!(tool["toolkit"]["slug"], *slug);
-    assert_eq!(tool["input_parameters"]["required"], json!(["count", "name"]));
+    assert_eq!(
+        tool["input_parameters"]["required"],
+        json!(["count", "name"])
+    );
     for part in ["data", "error", "successful"] {
-        assert!(tool["output_parameters"]["properties"][part].is_object(), "{part}: {tool:?}");
+        assert!(
+            tool["output_parameters"]["properties"][part].is_object(),
+            "{part}: {tool:?}"
+        );
     }
-    assert!(tool["tags"].as_array().unwrap().contains(&json!("readOnlyHint")), "{tool:?}");
+    assert!(
+        tool["tags"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("readOnlyHint")),
+        "{tool:?}"
+    );
     assert_eq!(tool["available_versions"], json!(["20260101_00"]));
     assert_eq!(tool["is_deprecated"], false);
     let slugs = project.get("/tools/enum").await.expect(200);
-    assert!(slugs.json.as_array().unwrap().contains(&guest::tool(slug).into()), "the enum lists it");
+    assert!(
+        slugs
+            .json
+            .as_array()
+            .unwrap()
+            .contains(&guest::tool(slug).into()),
+        "the enum lists it"
+    );
 }

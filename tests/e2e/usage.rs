@@ -13,7 +13,10 @@ async fn project(host: &Host) -> (Client, String) {
         let call = json!({ "arguments": {}, "version": "latest", "user_id": user });
         project.post(&path, &call).await.data();
     }
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     (project, id)
 }
 
@@ -26,26 +29,51 @@ async fn project_reads_its_own_usage() {
     let host = Host::shared().await;
     let ((project, _), (_other, _)) = (project(host).await, project(host).await);
     let path = "/project/usage/summary";
-    let sum = async |body: Value| project.post(path, &body).await.expect(200)["entities"]["tool_execution"].clone();
+    let sum = async |body: Value| {
+        project.post(path, &body).await.expect(200)["entities"]["tool_execution"].clone()
+    };
     assert_eq!(sum(json!({})).await, sums(4));
-    assert_eq!(sum(json!({ "filters": { "user_id": ["ada"] } })).await, sums(3));
+    assert_eq!(
+        sum(json!({ "filters": { "user_id": ["ada"] } })).await,
+        sums(3)
+    );
     assert_eq!(sum(json!({ "from": 0, "to": 1000 })).await, sums(0));
-    assert_eq!(sum(json!({ "entity_types": ["storage"] })).await, Value::Null);
+    assert_eq!(
+        sum(json!({ "entity_types": ["storage"] })).await,
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn groups_are_counted_ordered_and_cut() {
     let (project, _) = project(Host::shared().await).await;
     let path = "/project/usage/tool_execution";
-    let all = project.post(path, &json!({ "group_by": "user_id" })).await.expect(200);
-    let group =
-        |key: &str, count: u64| json!({ "key": key, "total_quantity": count.to_string(), "event_count": count });
-    assert_eq!((&all["groups"], &all["event_count"]), (&json!([group("ada", 3), group("bob", 1)]), &4.into()));
-    let body = json!({ "group_by": "user_id", "order_by": "key", "order_direction": "desc", "limit": 1 });
+    let all = project
+        .post(path, &json!({ "group_by": "user_id" }))
+        .await
+        .expect(200);
+    let group = |key: &str, count: u64| json!({ "key": key, "total_quantity": count.to_string(), "event_count": count });
+    assert_eq!(
+        (&all["groups"], &all["event_count"]),
+        (&json!([group("ada", 3), group("bob", 1)]), &4.into())
+    );
+    let body =
+        json!({ "group_by": "user_id", "order_by": "key", "order_direction": "desc", "limit": 1 });
     let last = project.post(path, &body).await.expect(200);
-    assert_eq!((&last["groups"], &last["event_count"]), (&json!([group("bob", 1)]), &4.into()));
-    project.post(path, &json!({ "group_by": "shoe_size" })).await.expect(400).assert_envelope();
-    project.post("/project/usage/storage", &json!({})).await.expect(404).assert_envelope();
+    assert_eq!(
+        (&last["groups"], &last["event_count"]),
+        (&json!([group("bob", 1)]), &4.into())
+    );
+    project
+        .post(path, &json!({ "group_by": "shoe_size" }))
+        .await
+        .expect(400)
+        .assert_envelope();
+    project
+        .post("/project/usage/storage", &json!({}))
+        .await
+        .expect(404)
+        .assert_envelope();
 }
 
 #[tokio::test]
@@ -53,9 +81,23 @@ async fn organization_sees_usage_of_all_projects() {
     let host = Host::shared().await;
     let ((_, one), (_, other)) = (project(host).await, project(host).await);
     let body = json!({ "group_by": "project_id", "filters": { "project_id": [one, other] } });
-    let both = host.as_org().post("/org/usage/tool_execution", &body).await.expect(200);
-    assert_eq!((both["groups"].as_array().unwrap().len(), &both["event_count"]), (2, &8.into()));
+    let both = host
+        .as_org()
+        .post("/org/usage/tool_execution", &body)
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            both["groups"].as_array().unwrap().len(),
+            &both["event_count"]
+        ),
+        (2, &8.into())
+    );
     let body = json!({ "filters": { "project_id": [one] } });
-    let sum = host.as_org().post("/org/usage/summary", &body).await.expect(200);
+    let sum = host
+        .as_org()
+        .post("/org/usage/summary", &body)
+        .await
+        .expect(200);
     assert_eq!(sum["entities"]["tool_execution"], sums(4));
 }

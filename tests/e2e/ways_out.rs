@@ -35,7 +35,15 @@ enum Way {
 /// Kinds of request with a free choice of the whole address.
 const FREE: [Way; 4] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy];
 /// Kinds of request with a choice of a name below `example.com`.
-const ALL: [Way; 7] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy, Way::Token, Way::Metadata, Way::Base];
+const ALL: [Way; 7] = [
+    Way::Guest,
+    Way::Passed,
+    Way::Body,
+    Way::Proxy,
+    Way::Token,
+    Way::Metadata,
+    Way::Base,
+];
 
 /// A project with an account of each required kind.
 struct Traveller {
@@ -62,12 +70,17 @@ impl Traveller {
         let mut made = Vec::new();
         for _ in 0..2 {
             let mut keyed = guest::manifest_with_key(&given::slug(), given::bearer());
-            keyed["auth"][0]["fields"].as_array_mut().unwrap().push(site.clone());
+            keyed["auth"][0]["fields"]
+                .as_array_mut()
+                .unwrap()
+                .push(site.clone());
             keyed["auth"][0]["base_url"] = "https://{site}.example.com".into();
             let slug = publish(keyed).await;
             let config = config(&project, &slug, "API_KEY", &json!({})).await;
             let values = json!({ "api_key": harness::secret(), "site": "api" });
-            let account = account(&project, &config, "API_KEY", &values).await.expect(201);
+            let account = account(&project, &config, "API_KEY", &values)
+                .await
+                .expect(201);
             made.push((slug, config, account["id"].as_str().unwrap().to_owned()));
         }
         let ((slug, _, account), (proxied, config, _)) = (made.remove(0), made.remove(0));
@@ -79,13 +92,19 @@ impl Traveller {
             json!({ "issuer": "https://{site}.example.com" }),
         ] {
             let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
-            let scheme =
-                json!({ "mode": "S2S_OAUTH2", "name": "S2S", "fields": [site], "request": request, "oauth2": flow });
+            let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "fields": [site], "request": request, "oauth2": flow });
             let slug = publish(guest::manifest_with_scheme(&given::slug(), scheme)).await;
             of_flow.push(self::config(&project, &slug, "S2S_OAUTH2", &credentials).await);
         }
         let (metadata, token) = (of_flow.pop().unwrap(), of_flow.pop().unwrap());
-        Self { project, slug, account, proxied, token, metadata }
+        Self {
+            project,
+            slug,
+            account,
+            proxied,
+            token,
+            metadata,
+        }
     }
 
     /// Sends a request to an authority (host and port) and returns the provider's response.
@@ -126,7 +145,9 @@ impl Traveller {
     }
 
     async fn fetch(&self, url: &str) -> Answer {
-        self.project.execute(&guest::tool(&self.slug), json!({ "url": url })).await
+        self.project
+            .execute(&guest::tool(&self.slug), json!({ "url": url }))
+            .await
     }
 
     async fn pass(&self, mut body: Value) -> Answer {
@@ -141,20 +162,39 @@ fn site(place: &str) -> &str {
 }
 
 async fn config(project: &Client, slug: &str, mode: &str, credentials: &Value) -> String {
-    let config = json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
-    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
-    made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+    let config =
+        json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
+    made.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 async fn account(project: &Client, config: &str, mode: &str, values: &Value) -> Answer {
-    let connection = json!({ "user_id": "default", "state": { "authScheme": mode, "val": values } });
-    project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": connection })).await
+    let connection =
+        json!({ "user_id": "default", "state": { "authScheme": mode, "val": values } });
+    project
+        .post(
+            "/connected_accounts",
+            &json!({ "auth_config": { "id": config }, "connection": connection }),
+        )
+        .await
 }
 
 /// Returns the result of a call.
 fn ran(answer: Answer) -> Result<String, String> {
     assert_eq!(answer.status, 200, "{answer:#?}");
-    if answer["successful"] == true { Ok(answer.text) } else { Err(answer.failure().to_owned()) }
+    if answer["successful"] == true {
+        Ok(answer.text)
+    } else {
+        Err(answer.failure().to_owned())
+    }
 }
 
 /// Returns the result of a request to the server, whose status must attribute the error.
@@ -184,8 +224,12 @@ async fn no_spelling_of_private_address_is_reached() {
     let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
     // The same port of the IPv6 loopback address, if it exists.
     sentinel.watch([0, 0, 0, 0, 0, 0, 0, 1], place.port()).ok();
-    let std::net::IpAddr::V4(address) = place.ip() else { panic!("{place} is what was asked for") };
-    let spelt = spellings(address).into_iter().map(|host| format!("{host}:{}", place.port()));
+    let std::net::IpAddr::V4(address) = place.ip() else {
+        panic!("{place} is what was asked for")
+    };
+    let spelt = spellings(address)
+        .into_iter()
+        .map(|host| format!("{host}:{}", place.port()));
     let hidden = [
         "api.example.com@HERE",
         "api.example.com:x@HERE",
@@ -194,20 +238,35 @@ async fn no_spelling_of_private_address_is_reached() {
         "HERE?@api.example.com",
     ];
     let hidden = hidden.map(|text| text.replace("HERE", &place.to_string()));
-    let others = ["10.0.0.1", "169.254.169.254", "192.168.1.1", "[fd00:ec2::254]", "api.example.com.", "100.64.0.1"]
-        .map(str::to_owned);
+    let others = [
+        "10.0.0.1",
+        "169.254.169.254",
+        "192.168.1.1",
+        "[fd00:ec2::254]",
+        "api.example.com.",
+        "100.64.0.1",
+    ]
+    .map(str::to_owned);
     for spelling in spelt.chain(hidden).chain(others) {
         let all = FREE.map(|way| traveller.goes(way, &spelling));
         for (way, gone) in FREE.into_iter().zip(join_all(all).await) {
-            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} to {spelling}: {gone:?}");
+            assert!(
+                gone.as_ref().is_err_and(|why| refused(way, why)),
+                "{way:?} to {spelling}: {gone:?}"
+            );
         }
     }
     // Filled-in values cannot leave the domain that the toolkit defines.
-    for inside in ["HERE/", "HERE#", "HERE?", "HERE\\", "x@HERE/", "HERE", "", "a/b", "%2F", "HERE/x."] {
+    for inside in [
+        "HERE/", "HERE#", "HERE?", "HERE\\", "x@HERE/", "HERE", "", "a/b", "%2F", "HERE/x.",
+    ] {
         let inside = inside.replace("HERE", &place.to_string());
         for way in [Way::Token, Way::Metadata, Way::Base] {
             let gone = traveller.goes(way, &inside).await;
-            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} with {inside:?}: {gone:?}");
+            assert!(
+                gone.as_ref().is_err_and(|why| refused(way, why)),
+                "{way:?} with {inside:?}: {gone:?}"
+            );
         }
     }
     assert_eq!(sentinel.seen(), 0, "somebody came");
@@ -229,19 +288,44 @@ async fn issuer_metadata_cannot_reach_private_addresses() {
     };
 
     let oauth = says("registration_endpoint").await;
-    let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
-    project.post("/connected_accounts", &body).await.expect(400).assert_envelope();
+    let body =
+        json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
+    project
+        .post("/connected_accounts", &body)
+        .await
+        .expect(400)
+        .assert_envelope();
 
     let oauth = says("token_endpoint").await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let landed = open(&project, &oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await).await;
-    assert!(landed.header("location").contains("status=failed"), "{landed:?}");
-    assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "FAILED");
+    let landed = open(
+        &project,
+        &oauth
+            .issuer
+            .visit(made["redirect_url"].as_str().unwrap())
+            .await,
+    )
+    .await;
+    assert!(
+        landed.header("location").contains("status=failed"),
+        "{landed:?}"
+    );
+    assert_eq!(
+        status(&project, made["id"].as_str().unwrap()).await,
+        "FAILED"
+    );
 
     let oauth = says("revocation_endpoint").await;
     let id = oauth.connect(&project).await;
-    project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
-    assert_eq!((status(&project, &id).await, oauth.issuer.good()), ("REVOKED".into(), 1), "erased here alone");
+    project
+        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        (status(&project, &id).await, oauth.issuer.good()),
+        ("REVOKED".into(), 1),
+        "erased here alone"
+    );
 
     assert_eq!(sentinel.seen(), 0, "somebody came");
 }
@@ -263,25 +347,44 @@ async fn redirects_cannot_reach_private_addresses() {
             let url = format!("https://api.example.com/redirect{code}/x?to={target}");
             let guest = ran(traveller.fetch(&url).await);
             assert!(guest == Err("denied".to_owned()), "{url}: {guest:?}");
-            let gone = passed(traveller.pass(json!({ "endpoint": url, "method": "GET" })).await);
-            assert!(gone.as_ref().is_err_and(|why| why.starts_with("403")), "{url}: {gone:?}");
-            let body = json!({ "endpoint": "/echo/x", "method": "POST", "binary_body": { "url": url } });
+            let gone = passed(
+                traveller
+                    .pass(json!({ "endpoint": url, "method": "GET" }))
+                    .await,
+            );
+            assert!(
+                gone.as_ref().is_err_and(|why| why.starts_with("403")),
+                "{url}: {gone:?}"
+            );
+            let body =
+                json!({ "endpoint": "/echo/x", "method": "POST", "binary_body": { "url": url } });
             let gone = passed(traveller.pass(body).await);
-            assert!(gone.as_ref().is_err_and(|why| why.starts_with("400")), "{url}: {gone:?}");
+            assert!(
+                gone.as_ref().is_err_and(|why| why.starts_with("400")),
+                "{url}: {gone:?}"
+            );
             let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
-            let scheme =
-                json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
+            let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
             let slug = given::slug();
-            host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+            host.publish(
+                Guest::fetch().component(),
+                &guest::manifest_with_scheme(&slug, scheme),
+            )
+            .await;
             let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
             let config = config(&traveller.project, &slug, "S2S_OAUTH2", &credentials).await;
             let gone = passed(account(&traveller.project, &config, "S2S_OAUTH2", &json!({})).await);
-            assert!(gone.as_ref().is_err_and(|why| why.starts_with("400")), "{url}: {gone:?}");
+            assert!(
+                gone.as_ref().is_err_and(|why| why.starts_with("400")),
+                "{url}: {gone:?}"
+            );
         }
     }
     for request in [
         format!("GET http://{place}/x HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
-        format!("GET http://{place}/api/v3/toolkits HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
+        format!(
+            "GET http://{place}/api/v3/toolkits HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"
+        ),
         format!("CONNECT {place} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
     ] {
         let said = host.anonymous().raw(request.as_bytes()).await;
@@ -313,7 +416,10 @@ async fn resolved_names_cannot_reach_private_addresses() {
     let traveller = Traveller::new(&host).await;
     for way in [Way::Guest, Way::Passed, Way::Base] {
         let gone = traveller.goes(way, "good.example.com").await;
-        assert!(gone.as_ref().is_ok_and(|said| said.contains("/echo/way")), "{way:?}: {gone:?}");
+        assert!(
+            gone.as_ref().is_ok_and(|said| said.contains("/echo/way")),
+            "{way:?}: {gone:?}"
+        );
     }
 
     let cases = [
@@ -329,8 +435,14 @@ async fn resolved_names_cannot_reach_private_addresses() {
         ("translated", to(&[address("64:ff9b::7f00:1")])),
         ("tunnelled", to(&[address("2002:7f00:1::1")])),
         ("alias", Record::Alias("inside.example.net".to_owned())),
-        ("alias-of-alias", Record::Alias("alias.example.com".to_owned())),
-        ("turning-good", Record::InTurn(vec![to(&[inside]), to(&[outside])])),
+        (
+            "alias-of-alias",
+            Record::Alias("alias.example.com".to_owned()),
+        ),
+        (
+            "turning-good",
+            Record::InTurn(vec![to(&[inside]), to(&[outside])]),
+        ),
     ];
     names.say("inside.example.net", to(&[inside]));
     for (name, record) in &cases {
@@ -348,34 +460,60 @@ async fn resolved_names_cannot_reach_private_addresses() {
                 name
             };
             let gone = traveller.goes(way, &name).await;
-            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} to {name}: {gone:?}");
+            assert!(
+                gone.as_ref().is_err_and(|why| refused(way, why)),
+                "{way:?} to {name}: {gone:?}"
+            );
             assert!(names.asked(&name) > 0, "{way:?} to {name}: nobody looked");
         }
     }
 
     // The first lookup returns an allowed address, and all later ones a forbidden one. Only the
     // first lookup may be used.
-    names.say("turning.example.com", Record::InTurn(vec![to(&[outside]), to(&[inside])]));
+    names.say(
+        "turning.example.com",
+        Record::InTurn(vec![to(&[outside]), to(&[inside])]),
+    );
     let gone = traveller.goes(Way::Guest, "turning.example.com").await;
-    assert!(gone.is_ok() && names.asked("turning.example.com") == 1, "{gone:?}");
-    for way in [Way::Guest, Way::Passed, Way::Base].into_iter().cycle().take(9) {
+    assert!(
+        gone.is_ok() && names.asked("turning.example.com") == 1,
+        "{gone:?}"
+    );
+    for way in [Way::Guest, Way::Passed, Way::Base]
+        .into_iter()
+        .cycle()
+        .take(9)
+    {
         // The request uses the existing connection or a new lookup.
         let gone = traveller.goes(way, "turning.example.com").await;
-        assert!(gone.is_ok() || gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?}: {gone:?}");
+        assert!(
+            gone.is_ok() || gone.as_ref().is_err_and(|why| refused(way, why)),
+            "{way:?}: {gone:?}"
+        );
     }
 
     names.say("stranger.example.com", to(&[outside]));
-    assert_eq!(traveller.goes(Way::Guest, "stranger.example.com").await, Err("tls".to_owned()));
-    assert_eq!(traveller.goes(Way::Guest, "nowhere.example.com").await, Err("dns".to_owned()));
+    assert_eq!(
+        traveller.goes(Way::Guest, "stranger.example.com").await,
+        Err("tls".to_owned())
+    );
+    assert_eq!(
+        traveller.goes(Way::Guest, "nowhere.example.com").await,
+        Err("dns".to_owned())
+    );
 
     // Names outside the policy are never looked up, and a filled-in value cannot change the end of
     // the name.
     for name in ["evil.example.net", "example.com.evil.example.net"] {
         names.say(name, to(&[outside]));
         let filled = ["", "/", "#", "?", "\\", ":443/"].map(|end| format!("{name}{end}"));
-        let tried =
-            filled.iter().flat_map(|name| [Way::Token, Way::Metadata, Way::Base].map(|way| (way, name.as_str())));
-        for (way, name) in [(Way::Guest, name), (Way::Passed, name)].into_iter().chain(tried) {
+        let tried = filled.iter().flat_map(|name| {
+            [Way::Token, Way::Metadata, Way::Base].map(|way| (way, name.as_str()))
+        });
+        for (way, name) in [(Way::Guest, name), (Way::Passed, name)]
+            .into_iter()
+            .chain(tried)
+        {
             let gone = traveller.goes(way, name).await;
             assert!(gone.is_err(), "{way:?} to {name}: {gone:?}");
         }

@@ -28,18 +28,48 @@ async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) 
 async fn operator_word_can_change_without_data_loss() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let slug = given::slug();
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
     let project = host.as_project();
-    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
-    let managed = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_acme_managed_auth" } });
+    let account = project
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": harness::secret() }),
+        )
+        .await;
+    let managed =
+        json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_acme_managed_auth" } });
     let refused = project.post("/auth_configs", &managed).await.expect(400);
-    assert_eq!(refused["error"]["code"], 306, "the word was understood: {refused:#?}");
+    assert_eq!(
+        refused["error"]["code"], 306,
+        "the word was understood: {refused:#?}"
+    );
     let default = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_service_managed_auth" } });
-    assert_eq!(project.post("/auth_configs", &default).await.expect(400)["error"]["slug"], "Request_Invalid");
-    project.get("/toolkits?managed_by=service").await.expect(400);
-    project.execute(&guest::tool(&slug), json!({ "url": "https://nowhere.example.org/" })).await.expect(200);
+    assert_eq!(
+        project.post("/auth_configs", &default).await.expect(400)["error"]["slug"],
+        "Request_Invalid"
+    );
+    project
+        .get("/toolkits?managed_by=service")
+        .await
+        .expect(400);
+    project
+        .execute(
+            &guest::tool(&slug),
+            json!({ "url": "https://nowhere.example.org/" }),
+        )
+        .await
+        .expect(200);
 
-    let config = project.get("/auth_configs").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let config = project.get("/auth_configs").await.expect(200)["items"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let acme = said(&host, &slug, &config, &account, "acme").await;
     for (answer, name) in acme.iter().zip([
         "acme_managed_auth_schemes",
@@ -50,12 +80,22 @@ async fn operator_word_can_change_without_data_loss() {
         "is_acme_managed",
         "is_acme_managed",
     ]) {
-        assert!(answer.text.contains(&format!("\"{name}\"")), "{name}: {}", answer.text);
+        assert!(
+            answer.text.contains(&format!("\"{name}\"")),
+            "{name}: {}",
+            answer.text
+        );
         assert!(!answer.text.contains("service"), "{}", answer.text);
     }
     let described = host.anonymous().get("/openapi.json").await.expect(200);
-    for (said, default) in [("\"is_acme_managed\"", "is_service_"), ("\"acme\"", "\"service\"")] {
-        assert!(described.text.contains(said) && !described.text.contains(default), "{said} in the description");
+    for (said, default) in [
+        ("\"is_acme_managed\"", "is_service_"),
+        ("\"acme\"", "\"service\""),
+    ] {
+        assert!(
+            described.text.contains(said) && !described.text.contains(default),
+            "{said} in the description"
+        );
     }
     let (setup, _) = host.terminate().await;
     let host = setup.with("operator_word", "service").start().await;

@@ -53,7 +53,9 @@ impl Author {
     /// If no temporary folder can be made.
     #[must_use]
     pub fn new() -> Self {
-        let author = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        let author = Self {
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+        };
         fs::create_dir(author.path("tmp")).expect("the folder can be written");
         author
     }
@@ -72,8 +74,11 @@ impl Author {
         let made = self.toolkit(&["new", name]);
         assert!(made.status.success(), "{made:#?}");
         let folder = self.path(name);
-        fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), folder.join("Cargo.lock"))
-            .expect("the toolkit's folder can be written");
+        fs::copy(
+            Path::new(TOOLKITS).join("Cargo.lock"),
+            folder.join("Cargo.lock"),
+        )
+        .expect("the toolkit's folder can be written");
     }
 
     /// Replaces a text in a file.
@@ -93,7 +98,9 @@ impl Author {
     /// If the command does not exist.
     #[must_use]
     pub fn toolkit(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("the command can be started")
+        self.command(arguments)
+            .output()
+            .expect("the command can be started")
     }
 
     /// Runs a command with `--json`, which must succeed, and returns its output.
@@ -118,8 +125,15 @@ impl Author {
         let file = || NamedTempFile::new().expect("a temporary file can be made");
         let end = |file: &NamedTempFile| file.reopen().expect("a temporary file can be opened");
         let (events, errors) = (file(), file());
-        command.stdin(Stdio::null()).stdout(end(&events)).stderr(end(&errors));
-        Dev { process: Process(spawn(command)), events, errors }
+        command
+            .stdin(Stdio::null())
+            .stdout(end(&events))
+            .stderr(end(&errors));
+        Dev {
+            process: Process(spawn(command)),
+            events,
+            errors,
+        }
     }
 
     /// Builds a command that has not been started.
@@ -127,7 +141,9 @@ impl Author {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(beside("toolkit"));
         command.args(arguments).current_dir(self.folder.path());
-        command.env("XDG_CACHE_HOME", cache()).env("TMPDIR", self.path("tmp"));
+        command
+            .env("XDG_CACHE_HOME", cache())
+            .env("TMPDIR", self.path("tmp"));
         command.env("CARGO_TARGET_DIR", target());
         command
     }
@@ -147,7 +163,9 @@ impl Dev {
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
         let printed = self.printed();
-        let event = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
+        let event = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"))
+        };
         // The last line may be incomplete.
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
         whole.lines().map(event).collect()
@@ -156,7 +174,10 @@ impl Dev {
     /// Returns the events with this name.
     #[must_use]
     pub fn all(&self, name: &str) -> Vec<Value> {
-        self.events().into_iter().filter(|event| event["event"] == name).collect()
+        self.events()
+            .into_iter()
+            .filter(|event| event["event"] == name)
+            .collect()
     }
 
     /// Waits for the event with this name and index, counted from 0.
@@ -165,7 +186,16 @@ impl Dev {
     /// If the event does not occur in time.
     pub async fn event(&self, name: &str, number: usize) -> Value {
         let come = || async { self.all(name).len() > number };
-        wait_for(LONG, &format!("{name} {number} came after {}{}", self.printed(), self.errors()), come).await;
+        wait_for(
+            LONG,
+            &format!(
+                "{name} {number} came after {}{}",
+                self.printed(),
+                self.errors()
+            ),
+            come,
+        )
+        .await;
         self.all(name).swap_remove(number)
     }
 

@@ -33,16 +33,28 @@ impl Browser {
     pub fn open(url: &str) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
-        let pictures = std::env::var_os("TEST_PICTURES").map_or(folder.path().to_owned(), Into::into);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the tests' settings are read here"
+        )]
+        let pictures =
+            std::env::var_os("TEST_PICTURES").map_or(folder.path().to_owned(), Into::into);
         let mut command = Command::new("node");
-        command.arg(tests.join("node/browser.mjs")).arg(tests.join("../target/parts/node"));
+        command
+            .arg(tests.join("node/browser.mjs"))
+            .arg(tests.join("../target/parts/node"));
         command.args(["/usr/bin/chromium", url]).arg(pictures);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process(spawn(command));
         let orders = process.0.stdin.take().expect("its input is a pipe");
         let told = BufReader::new(process.0.stdout.take().expect("its output is a pipe"));
-        let mut browser = Self { page: Value::Null, orders, told, _pictures: folder, _process: process };
+        let mut browser = Self {
+            page: Value::Null,
+            orders,
+            told,
+            _pictures: folder,
+            _process: process,
+        };
         browser.look();
         browser
     }
@@ -80,6 +92,7 @@ impl Browser {
     fn look(&mut self) {
         let mut line = String::new();
         self.told.read_line(&mut line).expect("the browser answers");
-        self.page = serde_json::from_str(&line).unwrap_or_else(|_| panic!("the browser has ended: {line}"));
+        self.page =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("the browser has ended: {line}"));
     }
 }

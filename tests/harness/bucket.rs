@@ -41,7 +41,11 @@ impl BucketService {
         std::fs::create_dir(folder.path().join(BUCKET)).expect("the folder can be written");
         let free = "127.0.0.1:0".parse().expect("this is an address");
         let (running, address) = run(folder.path(), free);
-        Self { address, folder, running: Mutex::new(Some(running)) }
+        Self {
+            address,
+            folder,
+            running: Mutex::new(Some(running)),
+        }
     }
 
     /// `http://127.0.0.1:port`
@@ -65,7 +69,8 @@ impl BucketService {
 
     /// Starts the service again with the same objects.
     pub fn come_back(&self) {
-        *self.running.lock().expect("no test panics in here") = Some(run(self.folder.path(), self.address).0);
+        *self.running.lock().expect("no test panics in here") =
+            Some(run(self.folder.path(), self.address).0);
     }
 }
 
@@ -76,19 +81,30 @@ impl Drop for BucketService {
 }
 
 fn run(folder: &Path, wanted: SocketAddr) -> (Runtime, SocketAddr) {
-    let mut service = S3ServiceBuilder::new(FileSystem::new(folder).expect("the folder can be read"));
+    let mut service =
+        S3ServiceBuilder::new(FileSystem::new(folder).expect("the folder can be read"));
     service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
     let service = service.build();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime can be made");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime can be made");
     // The listener belongs to the new runtime, and an asynchronous test cannot block on another
     // runtime.
     let (bound, address) = std::sync::mpsc::channel();
     runtime.spawn(async move {
         let listener = TcpListener::bind(wanted).await.expect("the port is free");
-        bound.send(listener.local_addr().expect("it has an address")).ok();
+        bound
+            .send(listener.local_addr().expect("it has an address"))
+            .ok();
         while let Ok((socket, _)) = listener.accept().await {
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service.clone());
-            #[expect(clippy::disallowed_methods, reason = "it ends with the runtime, which the test owns")]
+            let connection =
+                http1::Builder::new().serve_connection(TokioIo::new(socket), service.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it ends with the runtime, which the test owns"
+            )]
             tokio::spawn(async move { connection.await.ok() });
         }
     });

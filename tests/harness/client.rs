@@ -47,7 +47,10 @@ pub enum Body {
 }
 
 impl Client {
-    #[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests are the client, not the server"
+    )]
     pub(crate) fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -55,7 +58,13 @@ impl Client {
             .build()
             .expect("a client without options can be built");
         let key = key.map(|(name, key)| (name, key.to_owned()));
-        Self { http, url: url.to_owned(), prefix: "/api/v3", key, shows_secrets: false }
+        Self {
+            http,
+            url: url.to_owned(),
+            prefix: "/api/v3",
+            key,
+            shows_secrets: false,
+        }
     }
 
     /// Returns the same client for responses that may contain secrets. The argument states the
@@ -91,8 +100,16 @@ impl Client {
     }
 
     /// Sends a request with additional headers to a path below the prefix.
-    pub async fn send(&self, method: Method, path: &str, body: Body, headers: &[(&str, &str)]) -> Answer {
-        self.try_send(method, path, body, headers).await.expect("the server answers")
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        self.try_send(method, path, body, headers)
+            .await
+            .expect("the server answers")
     }
 
     /// Like [`Client::send`], for a server that may end before it responds.
@@ -104,7 +121,9 @@ impl Client {
         headers: &[(&str, &str)],
     ) -> Result<Answer, reqwest::Error> {
         let what = format!("{method} {path}");
-        let mut request = self.http.request(method, format!("{}{}{path}", self.url, self.prefix));
+        let mut request = self
+            .http
+            .request(method, format!("{}{}{path}", self.url, self.prefix));
         if let Some((name, key)) = &self.key {
             request = request.header(*name, key);
         }
@@ -121,7 +140,12 @@ impl Client {
         let text = response.text().await?;
         self.look_over(&what, &headers, text.as_bytes());
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Ok(Answer { status, headers, text, json })
+        Ok(Answer {
+            status,
+            headers,
+            text,
+            json,
+        })
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -129,19 +153,28 @@ impl Client {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send(Method::POST, path, Body::Json(body.clone()), &[]).await
+        self.send(Method::POST, path, Body::Json(body.clone()), &[])
+            .await
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Answer {
-        self.send(Method::PATCH, path, Body::Json(body.clone()), &[]).await
+        self.send(Method::PATCH, path, Body::Json(body.clone()), &[])
+            .await
     }
 
     pub async fn put_json(&self, path: &str, body: &Value) -> Answer {
-        self.send(Method::PUT, path, Body::Json(body.clone()), &[]).await
+        self.send(Method::PUT, path, Body::Json(body.clone()), &[])
+            .await
     }
 
     pub async fn put(&self, path: &str, component: Vec<u8>) -> Answer {
-        self.send(Method::PUT, path, Body::Raw("application/wasm", component), &[]).await
+        self.send(
+            Method::PUT,
+            path,
+            Body::Raw("application/wasm", component),
+            &[],
+        )
+        .await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
@@ -167,11 +200,20 @@ impl Client {
         });
         let account = self.post("/connected_accounts", &account).await.expect(201);
         assert_eq!(account["status"], "ACTIVE", "{account:?}");
-        account["id"].as_str().expect("an account has an id").to_owned()
+        account["id"]
+            .as_str()
+            .expect("an account has an id")
+            .to_owned()
     }
 
     /// Sends bytes to an address outside the API, for example to a link, with only these headers.
-    pub async fn exchange(&self, method: Method, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchanged {
+    pub async fn exchange(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Exchanged {
         let what = format!("{method} {url}");
         let mut request = self.http.request(method, url).body(body);
         for (name, value) in headers {
@@ -181,12 +223,21 @@ impl Client {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer arrives").to_vec();
         self.look_over(&what, &headers, &bytes);
-        Exchanged { status, headers, bytes }
+        Exchanged {
+            status,
+            headers,
+            bytes,
+        }
     }
 
     /// Returns the status of a path outside the prefixes; none if the server does not respond.
     pub async fn try_get_root(&self, path: &str) -> Option<u16> {
-        let answer = self.http.get(format!("{}{path}", self.url)).send().await.ok()?;
+        let answer = self
+            .http
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .ok()?;
         Some(answer.status().as_u16())
     }
 
@@ -194,13 +245,18 @@ impl Client {
     pub async fn raw(&self, request: &[u8]) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let address = self.url.trim_start_matches("http://");
-        let mut socket = tokio::net::TcpStream::connect(address).await.expect("the server listens");
+        let mut socket = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("the server listens");
         // The server may refuse the request before it has read all of it. Its response can still be
         // read.
         socket.write_all(request).await.ok();
         let mut answer = Vec::new();
         let read = socket.read_to_end(&mut answer);
-        tokio::time::timeout(crate::PATIENCE, read).await.expect("the server closes the connection").ok();
+        tokio::time::timeout(crate::PATIENCE, read)
+            .await
+            .expect("the server closes the connection")
+            .ok();
         self.look_over("what was written to the socket", &HeaderMap::new(), &answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -209,7 +265,10 @@ impl Client {
 impl Exchanged {
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -233,29 +292,51 @@ impl Answer {
     /// Returns the kind of a tool's failure; empty if the tool did not fail.
     pub fn failure(&self) -> &str {
         let kind = self["data"]["kind"].as_str().unwrap_or_default();
-        if self.status == 200 && self["successful"] == false { kind } else { "" }
+        if self.status == 200 && self["successful"] == false {
+            kind
+        } else {
+            ""
+        }
     }
 
     /// Returns the lines in `errors`.
     pub fn problems(&self) -> Vec<String> {
-        let lines = self["error"]["errors"].as_array().cloned().unwrap_or_default();
-        lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+        let lines = self["error"]["errors"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        lines
+            .iter()
+            .map(|line| line.as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     /// Asserts that the response is a complete error envelope of the API.
     #[track_caller]
     pub fn assert_envelope(&self) {
         let error = &self["error"];
-        assert_eq!(error["status"], self.status, "the envelope repeats the status: {self:#?}");
+        assert_eq!(
+            error["status"], self.status,
+            "the envelope repeats the status: {self:#?}"
+        );
         for field in ["message", "slug", "request_id", "suggested_fix"] {
-            assert!(error[field].as_str().is_some_and(|text| !text.is_empty()), "`{field}` is missing: {self:#?}");
+            assert!(
+                error[field].as_str().is_some_and(|text| !text.is_empty()),
+                "`{field}` is missing: {self:#?}"
+            );
         }
-        assert!(error["code"].is_number() || error["code"].is_string(), "`code` is missing: {self:#?}");
+        assert!(
+            error["code"].is_number() || error["code"].is_string(),
+            "`code` is missing: {self:#?}"
+        );
         assert!(error["errors"].is_array(), "`errors` is missing: {self:#?}");
     }
 }

@@ -40,10 +40,16 @@ impl SmallDisk {
     /// If the system does not report it.
     #[must_use]
     pub fn free(&self) -> usize {
-        let said =
-            Command::new("stat").args(["-f", "-c", "%a %S"]).arg(&self.root).output().expect("`stat` can be run");
+        let said = Command::new("stat")
+            .args(["-f", "-c", "%a %S"])
+            .arg(&self.root)
+            .output()
+            .expect("`stat` can be run");
         let text = String::from_utf8_lossy(&said.stdout);
-        let numbers: Vec<usize> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+        let numbers: Vec<usize> = text
+            .split_whitespace()
+            .map(|number| number.parse().expect("a number"))
+            .collect();
         numbers.iter().product()
     }
 
@@ -54,8 +60,12 @@ impl SmallDisk {
     /// If the file cannot be written.
     pub fn fill_but_for(&self, bytes: usize) {
         let filler = vec![0; self.free().saturating_sub(bytes)];
-        let file = File::options().create(true).append(true).open(self.root.join("filler"));
-        file.and_then(|mut file| file.write_all(&filler)).expect("there is space for the filler");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(self.root.join("filler"));
+        file.and_then(|mut file| file.write_all(&filler))
+            .expect("there is space for the filler");
     }
 
     /// Deletes the filler file.

@@ -60,46 +60,76 @@ impl FakeApp {
         let served = Arc::clone(&shared);
         // The provider has its own thread and runtime, because it outlives the test that starts it.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be made").block_on(async move {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
-                port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
-                axum::serve(listener, router(served)).await.ok();
-            });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .expect("a runtime can be made")
+                .block_on(async move {
+                    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+                        .await
+                        .expect("loopback can be used");
+                    port.send(
+                        listener
+                            .local_addr()
+                            .expect("a bound socket has an address")
+                            .port(),
+                    )
+                    .ok();
+                    axum::serve(listener, router(served)).await.ok();
+                });
         });
         let port = bound.recv().expect("the application starts");
-        Self { origin: format!("http://127.0.0.1:{port}"), shared }
+        Self {
+            origin: format!("http://127.0.0.1:{port}"),
+            shared,
+        }
     }
 
     /// Returns the authorization server of a tag, created on first use.
     pub fn issuer(&self, tag: &str) -> Issuer {
         let mut issuers = self.shared.issuers.lock().expect("no panic holds it");
-        issuers.entry(tag.to_owned()).or_insert_with(|| Issuer::new(&self.origin, tag)).clone()
+        issuers
+            .entry(tag.to_owned())
+            .or_insert_with(|| Issuer::new(&self.origin, tag))
+            .clone()
     }
 
     /// Returns the OAuth 1.0 provider of a tag, created on first use.
     pub fn provider(&self, tag: &str) -> Provider {
         let mut providers = self.shared.providers.lock().expect("no panic holds it");
-        providers.entry(tag.to_owned()).or_insert_with(|| Provider::new(&self.origin, tag)).clone()
+        providers
+            .entry(tag.to_owned())
+            .or_insert_with(|| Provider::new(&self.origin, tag))
+            .clone()
     }
 
     /// Returns the address of a language model that gives these responses in order and then repeats
     /// the last one. Its requests are recorded under the tag.
     pub fn model(&self, tag: &str, answers: &[&str]) -> String {
-        format!("{}/llm/{tag}/{}", self.origin, hex::encode(json!(answers).to_string()))
+        format!(
+            "{}/llm/{tag}/{}",
+            self.origin,
+            hex::encode(json!(answers).to_string())
+        )
     }
 
     /// Returns the number of requests with this tag whose connection was closed before the
     /// response.
     pub fn abandoned(&self, tag: &str) -> usize {
         let all = self.shared.abandoned.lock().expect("no panic holds it");
-        all.iter().filter(|path| path.split('/').any(|part| part == tag)).count()
+        all.iter()
+            .filter(|path| path.split('/').any(|part| part == tag))
+            .count()
     }
 
     /// Returns the requests with this tag, oldest first.
     pub fn seen(&self, tag: &str) -> Vec<Seen> {
         let all = self.shared.seen.lock().expect("no panic holds it");
-        all.iter().filter(|seen| seen.path.split('/').any(|part| part == tag)).cloned().collect()
+        all.iter()
+            .filter(|seen| seen.path.split('/').any(|part| part == tag))
+            .cloned()
+            .collect()
     }
 }
 
@@ -116,18 +146,35 @@ impl Seen {
 
     /// Returns everything received, in the encodings in which a provider may reflect it.
     fn reflections(&self) -> Value {
-        let values = self.headers.values().cloned().chain(self.query.split('&').map(str::to_owned));
+        let values = self
+            .headers
+            .values()
+            .cloned()
+            .chain(self.query.split('&').map(str::to_owned));
         let mut found: Vec<String> = values.chain([self.path.clone()]).collect();
         // The part after `Bearer ` or `name=` is also reflected alone.
-        let words = self.headers.values().filter_map(|value| value.split_once(' '));
-        let parameters = self.query.split('&').filter_map(|pair| pair.split_once('='));
-        let bare: Vec<_> = words.chain(parameters).map(|(_, value)| value.to_owned()).collect();
+        let words = self
+            .headers
+            .values()
+            .filter_map(|value| value.split_once(' '));
+        let parameters = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let bare: Vec<_> = words
+            .chain(parameters)
+            .map(|(_, value)| value.to_owned())
+            .collect();
         found.extend(bare);
         let base64 = |engine: &base64::engine::GeneralPurpose| -> Vec<_> {
             // A provider may put any prefix before the value, so all three base64 alignments are
             // included.
             (0..3)
-                .flat_map(|pad| found.iter().map(move |value| engine.encode(format!("{}{value}", &"xy"[..pad.min(2)]))))
+                .flat_map(|pad| {
+                    found
+                        .iter()
+                        .map(move |value| engine.encode(format!("{}{value}", &"xy"[..pad.min(2)])))
+                })
                 .collect()
         };
         json!({
@@ -141,7 +188,10 @@ impl Seen {
 }
 
 fn router(shared: Arc<Shared>) -> Router {
-    Router::new().fallback(answer).layer(DefaultBodyLimit::disable()).with_state(shared)
+    Router::new()
+        .fallback(answer)
+        .layer(DefaultBodyLimit::disable())
+        .with_state(shared)
 }
 
 async fn answer(
@@ -156,19 +206,36 @@ async fn answer(
         method: method.to_string(),
         path: uri.path().to_owned(),
         query: uri.query().unwrap_or_default().to_owned(),
-        headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        headers: headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect(),
         body: body.to_vec(),
     };
     let before = {
         let mut all = shared.seen.lock().expect("no panic holds it");
-        let before = all.iter().filter(|earlier| earlier.path == seen.path).count();
+        let before = all
+            .iter()
+            .filter(|earlier| earlier.path == seen.path)
+            .count();
         all.push(seen.clone());
         before
     };
     let parts: Vec<_> = seen.path.split('/').skip(1).collect();
-    let issuer =
-        |tag: Option<&&str>| shared.issuers.lock().expect("no panic holds it").get(*tag.unwrap_or(&"")).cloned();
-    let number = || parts.get(2).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let issuer = |tag: Option<&&str>| {
+        shared
+            .issuers
+            .lock()
+            .expect("no panic holds it")
+            .get(*tag.unwrap_or(&""))
+            .cloned()
+    };
+    let number = || {
+        parts
+            .get(2)
+            .and_then(|text| text.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
     match parts[0] {
         "oauth" => match issuer(parts.get(1)) {
             Some(issuer) => issuer.answer(&seen).await,
@@ -176,7 +243,9 @@ async fn answer(
         },
         ".well-known" => match (issuer(parts.get(3)), parts.get(1), parts.get(4)) {
             (Some(issuer), Some(&"oauth-authorization-server"), None) => issuer.metadata(false),
-            (Some(issuer), Some(&"oauth-protected-resource"), Some(&"api")) => issuer.metadata(true),
+            (Some(issuer), Some(&"oauth-protected-resource"), Some(&"api")) => {
+                issuer.metadata(true)
+            }
             _ => StatusCode::NOT_FOUND.into_response(),
         },
         "oauth1" => {
@@ -190,26 +259,48 @@ async fn answer(
             let credential = seen.header("authorization").to_owned();
             let mut leaked = seen.reflections();
             leaked["filler"] = "x".repeat(usize::try_from(number()).unwrap_or(0)).into();
-            ([("x-credential", credential.clone()), ("x-encoded", percent(&credential))], leaked.to_string())
+            (
+                [
+                    ("x-credential", credential.clone()),
+                    ("x-encoded", percent(&credential)),
+                ],
+                leaked.to_string(),
+            )
                 .into_response()
         }
         "status" => {
             let status = StatusCode::from_u16(u16::try_from(number()).unwrap_or(500));
-            (status.unwrap_or(StatusCode::OK), json!({ "message": "as asked" }).to_string()).into_response()
+            (
+                status.unwrap_or(StatusCode::OK),
+                json!({ "message": "as asked" }).to_string(),
+            )
+                .into_response()
         }
         "slow" => {
             tokio::time::sleep(Duration::from_millis(number())).await;
             seen.as_json().to_string().into_response()
         }
         "hang" => {
-            let _noted = Hanging { shared: &shared, path: &seen.path };
+            let _noted = Hanging {
+                shared: &shared,
+                path: &seen.path,
+            };
             std::future::pending().await
         }
-        "typed" => ([(header::CONTENT_TYPE, seen.header("authorization").replace(' ', "/"))], "typed").into_response(),
+        "typed" => (
+            [(
+                header::CONTENT_TYPE,
+                seen.header("authorization").replace(' ', "/"),
+            )],
+            "typed",
+        )
+            .into_response(),
         kind if kind.starts_with("redirect") => {
             let to = seen.query.trim_start_matches("to=").to_owned();
             let status = kind.trim_start_matches("redirect").parse().ok();
-            let status = status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::FOUND);
+            let status = status
+                .and_then(|status| StatusCode::from_u16(status).ok())
+                .unwrap_or(StatusCode::FOUND);
             (status, [(header::LOCATION, to)], "{}").into_response()
         }
         "big" => {
@@ -220,21 +311,38 @@ async fn answer(
             let bytes: Vec<u8> = (0..number()).map(|number| (number % 256) as u8).collect();
             ([(header::CONTENT_TYPE, "application/x-bytes")], bytes).into_response()
         }
-        "bomb" => ([(header::CONTENT_ENCODING, "gzip")], Body::from(gzip_of_spaces(64 << 20))).into_response(),
+        "bomb" => (
+            [(header::CONTENT_ENCODING, "gzip")],
+            Body::from(gzip_of_spaces(64 << 20)),
+        )
+            .into_response(),
         "once401" if before == 0 => (StatusCode::UNAUTHORIZED, "{}").into_response(),
-        "limited" => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "7")], "{}").into_response(),
+        "limited" => (
+            StatusCode::TOO_MANY_REQUESTS,
+            [(header::RETRY_AFTER, "7")],
+            "{}",
+        )
+            .into_response(),
         "llm" => {
             let answers = hex::decode(parts.get(2).unwrap_or(&"")).unwrap_or_default();
             let answers: Vec<String> = serde_json::from_slice(&answers).unwrap_or_default();
             let content = answers.get(before).or(answers.last());
             let choice = json!({ "message": { "role": "assistant", "content": content }, "finish_reason": "stop" });
             let usage = json!({ "prompt_tokens": 11, "completion_tokens": 7 });
-            json!({ "choices": [choice], "usage": usage }).to_string().into_response()
+            json!({ "choices": [choice], "usage": usage })
+                .to_string()
+                .into_response()
         }
         "list" => {
-            let page = seen.query.strip_prefix("page=").and_then(|page| page.parse::<u64>().ok()).unwrap_or(1);
+            let page = seen
+                .query
+                .strip_prefix("page=")
+                .and_then(|page| page.parse::<u64>().ok())
+                .unwrap_or(1);
             let next = (page < 3).then_some(page + 1);
-            json!({ "items": [page * 10, page * 10 + 1], "next": next }).to_string().into_response()
+            json!({ "items": [page * 10, page * 10 + 1], "next": next })
+                .to_string()
+                .into_response()
         }
         _ => seen.as_json().to_string().into_response(),
     }
@@ -248,21 +356,35 @@ struct Hanging<'a> {
 
 impl Drop for Hanging<'_> {
     fn drop(&mut self) {
-        self.shared.abandoned.lock().expect("no panic holds it").push(self.path.to_owned());
+        self.shared
+            .abandoned
+            .lock()
+            .expect("no panic holds it")
+            .push(self.path.to_owned());
     }
 }
 
 /// Percent-encodes every byte that is not a letter or digit.
 pub fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
 fn gzip_of_spaces(length: usize) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let block = vec![b' '; 1 << 20];
     for _ in 0..length >> 20 {
-        encoder.write_all(&block).expect("writing to memory does not fail");
+        encoder
+            .write_all(&block)
+            .expect("writing to memory does not fail");
     }
     encoder.finish().expect("writing to memory does not fail")
 }

@@ -50,13 +50,29 @@ impl Guarded {
     /// If `openssl` is not installed.
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let root = ["req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt"];
+        let root = [
+            "req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt",
+        ];
         openssl(folder.path(), &[&root[..], &NEW].concat());
-        issue(folder.path(), "server", Some("subjectAltName=IP:127.0.0.1,DNS:api.example.com"));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
-        let origin = format!("https://{}", listener.local_addr().expect("a bound socket has an address"));
+        issue(
+            folder.path(),
+            "server",
+            Some("subjectAltName=IP:127.0.0.1,DNS:api.example.com"),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback can be used");
+        let origin = format!(
+            "https://{}",
+            listener
+                .local_addr()
+                .expect("a bound socket has an address")
+        );
         let acceptor = TlsAcceptor::from(Arc::new(settings(folder.path())));
-        #[expect(clippy::disallowed_methods, reason = "it ends with the runtime, which the test owns")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends with the runtime, which the test owns"
+        )]
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(acceptor.clone(), stream));
@@ -82,37 +98,84 @@ impl Guarded {
         };
         let (certificate, key) = (read("crt"), read("key"));
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("it is PEM");
-        Certificate { fingerprint: fingerprint(&der), certificate, key }
+        Certificate {
+            fingerprint: fingerprint(&der),
+            certificate,
+            key,
+        }
     }
 }
 
 /// Arguments of `openssl` that create a key for a requested certificate.
-const NEW: [&str; 6] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch"];
+const NEW: [&str; 6] = [
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-batch",
+];
 
 /// Issues a certificate signed by the root.
 fn issue(folder: &Path, name: &str, extension: Option<&str>) {
     let [key, request, certificate] = ["key", "csr", "crt"].map(|kind| format!("{name}.{kind}"));
     let subject = format!("/CN={name}");
-    openssl(folder, &[&["req", "-subj", &subject, "-keyout", &key, "-out", &request][..], &NEW].concat());
-    std::fs::write(folder.join("extensions"), extension.unwrap_or("basicConstraints=CA:FALSE"))
-        .expect("a file can be written");
-    let signing =
-        ["x509", "-req", "-CA", "root.crt", "-CAkey", "root.key", "-CAcreateserial", "-extfile", "extensions"];
-    openssl(folder, &[&signing[..], &["-in", &request, "-out", &certificate]].concat());
+    openssl(
+        folder,
+        &[
+            &["req", "-subj", &subject, "-keyout", &key, "-out", &request][..],
+            &NEW,
+        ]
+        .concat(),
+    );
+    std::fs::write(
+        folder.join("extensions"),
+        extension.unwrap_or("basicConstraints=CA:FALSE"),
+    )
+    .expect("a file can be written");
+    let signing = [
+        "x509",
+        "-req",
+        "-CA",
+        "root.crt",
+        "-CAkey",
+        "root.key",
+        "-CAcreateserial",
+        "-extfile",
+        "extensions",
+    ];
+    openssl(
+        folder,
+        &[&signing[..], &["-in", &request, "-out", &certificate]].concat(),
+    );
 }
 
 fn openssl(folder: &Path, arguments: &[&str]) {
-    let output = Command::new("openssl").args(arguments).current_dir(folder).output().expect("openssl can be run");
-    assert!(output.status.success(), "openssl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("openssl")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("openssl can be run");
+    assert!(
+        output.status.success(),
+        "openssl {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn settings(folder: &Path) -> ServerConfig {
-    let certificate = |name: &str| CertificateDer::from_pem_file(folder.join(name)).expect("openssl has written it");
-    let key = PrivateKeyDer::from_pem_file(folder.join("server.key")).expect("openssl has written it");
+    let certificate = |name: &str| {
+        CertificateDer::from_pem_file(folder.join(name)).expect("openssl has written it")
+    };
+    let key =
+        PrivateKeyDer::from_pem_file(folder.join("server.key")).expect("openssl has written it");
     let mut roots = RootCertStore::empty();
-    roots.add(certificate("root.crt")).expect("it is an authority");
+    roots
+        .add(certificate("root.crt"))
+        .expect("it is an authority");
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider knows TLS 1.3")
@@ -123,14 +186,23 @@ fn settings(folder: &Path) -> ServerConfig {
 
 /// Responds to the requests of one connection.
 async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
-    let Ok(mut stream) = acceptor.accept(stream).await else { return };
-    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(fingerprint);
+    let Ok(mut stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    let shown = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(<[_]>::first)
+        .map(fingerprint);
     while let Some(request) = read(&mut stream).await {
         let path = request.split(' ').nth(1).unwrap_or_default();
         let body =
             json!({ "certificate": shown, "path": path, "request": request, "access_token": "at-1" }).to_string();
-        let head =
-            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         if write(&mut stream, &(head + &body)).await.is_err() {
             return;
         }
@@ -143,7 +215,9 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&request).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return Some(text);
             }

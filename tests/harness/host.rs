@@ -13,8 +13,8 @@ use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    BucketService, Client, Database, FakeApp, Finished, Hunt, IdentityProvider, Postgres, bucket, hunt, provider,
-    unique, wait_until,
+    BucketService, Client, Database, FakeApp, Finished, Hunt, IdentityProvider, Postgres, bucket,
+    hunt, provider, unique, wait_until,
 };
 
 /// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
@@ -89,7 +89,11 @@ impl Setup {
     /// durable before its response.
     pub fn new() -> Self {
         let embedded = Self::embedded();
-        if on_postgres() { embedded.on(Postgres::shared().database(None)) } else { embedded }
+        if on_postgres() {
+            embedded.on(Postgres::shared().database(None))
+        } else {
+            embedded
+        }
     }
 
     /// Creates the same with the embedded store, also under `TEST_STORE=postgres`. For tests of
@@ -98,14 +102,20 @@ impl Setup {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
         let temporary = folder.path().display().to_string();
-        Self { settings: BTreeMap::new(), folder, database: None, runner: Vec::new(), given: Arc::default() }
-            .with_variable("TMPDIR", temporary)
-            .with("data", data)
-            .with("listen", "127.0.0.1:0")
-            .with("limits.rate", "0")
-            .with("limits.rate_per_project", "0")
-            .with("limits.failed_auth", "0")
-            .with("logs.wait", "true")
+        Self {
+            settings: BTreeMap::new(),
+            folder,
+            database: None,
+            runner: Vec::new(),
+            given: Arc::default(),
+        }
+        .with_variable("TMPDIR", temporary)
+        .with("data", data)
+        .with("listen", "127.0.0.1:0")
+        .with("limits.rate", "0")
+        .with("limits.rate_per_project", "0")
+        .with("limits.failed_auth", "0")
+        .with("logs.wait", "true")
     }
 
     /// Sets one more setting, named by its key in `toolhost.toml`.
@@ -124,7 +134,11 @@ impl Setup {
     /// Stores the records in a database.
     pub fn on(self, database: Database) -> Self {
         let url = database.url();
-        Self { database: Some(Arc::new(database)), ..self }.with("store", url)
+        Self {
+            database: Some(Arc::new(database)),
+            ..self
+        }
+        .with("store", url)
     }
 
     /// Returns the database that holds the records.
@@ -132,7 +146,9 @@ impl Setup {
     /// # Panics
     /// If the folder holds the records.
     pub fn database(&self) -> &Database {
-        self.database.as_ref().expect("the records are in a database")
+        self.database
+            .as_ref()
+            .expect("the records are in a database")
     }
 
     /// Returns settings for another server on the same database with the same master key, in a new
@@ -143,7 +159,15 @@ impl Setup {
         let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
         let (folder, database, given) = (fresh.folder, self.database.clone(), self.given.clone());
-        Self { settings, folder, database, runner: Vec::new(), given }.with("data", data).with("key_file", key)
+        Self {
+            settings,
+            folder,
+            database,
+            runner: Vec::new(),
+            given,
+        }
+        .with("data", data)
+        .with("key_file", key)
     }
 
     /// Runs every command through another command.
@@ -161,13 +185,19 @@ impl Setup {
 
     /// Redirects `https://{host}` to a fake provider of the test.
     pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
-        let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
+        let pairs: Vec<_> = hosts
+            .iter()
+            .map(|host| format!("https://{host}={}", application.origin))
+            .collect();
         self.with("net.rewrite", pairs.join(","))
     }
 
     /// Redirects the name of an identity provider to it.
     pub fn with_provider(self, provider: &IdentityProvider) -> Self {
-        self.with("net.rewrite", format!("{}={}", provider::ISSUER, provider.origin))
+        self.with(
+            "net.rewrite",
+            format!("{}={}", provider::ISSUER, provider.origin),
+        )
     }
 
     /// Returns the path of the data directory.
@@ -179,12 +209,23 @@ impl Setup {
     pub fn copy(&self) -> Self {
         let fresh = Self::embedded();
         let [from, to] = [&self.folder, &fresh.folder].map(|folder| folder.path());
-        let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("`cp` can be run");
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(from.join("."))
+            .arg(to)
+            .status()
+            .expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
         let (settings, given) = (self.settings.clone(), self.given.clone());
-        let copy =
-            Self { settings, folder: fresh.folder, database: None, runner: Vec::new(), given }.with("data", data);
+        let copy = Self {
+            settings,
+            folder: fresh.folder,
+            database: None,
+            runner: Vec::new(),
+            given,
+        }
+        .with("data", data);
         match &self.database {
             Some(database) => copy.on(database.copy()),
             None => copy,
@@ -198,7 +239,10 @@ impl Setup {
         command.args(arguments);
         let finished = Finished::of(command);
         for printed in [&finished.stdout, &finished.stderr] {
-            hunt::assert_none(&format!("what `{}` prints", arguments.join(" ")), printed.as_bytes());
+            hunt::assert_none(
+                &format!("what `{}` prints", arguments.join(" ")),
+                printed.as_bytes(),
+            );
         }
         finished
     }
@@ -207,13 +251,18 @@ impl Setup {
     pub fn begin(&self, arguments: &[&str]) -> Process {
         let mut command = self.program();
         command.args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Process(spawn(command))
     }
 
     /// Starts the server and waits until it serves requests.
     pub async fn start(self) -> Host {
-        self.try_start().await.unwrap_or_else(|refused| panic!("the server did not start: {refused:#?}"))
+        self.try_start()
+            .await
+            .unwrap_or_else(|refused| panic!("the server did not start: {refused:#?}"))
     }
 
     /// Starts the server and waits until it serves requests or ends.
@@ -224,14 +273,27 @@ impl Setup {
             command.env("TOOLHOST_LOG", level);
         }
         let output = NamedTempFile::new().expect("a temporary file can be made");
-        let into = || output.as_file().try_clone().expect("a file can be opened twice");
+        let into = || {
+            output
+                .as_file()
+                .try_clone()
+                .expect("a file can be opened twice")
+        };
         command.stdout(into()).stderr(into());
         let mut process = Process(spawn(command));
         let begun = Instant::now();
         loop {
-            if let Some(status) = process.0.try_wait().expect("the server's process can be asked") {
+            if let Some(status) = process
+                .0
+                .try_wait()
+                .expect("the server's process can be asked")
+            {
                 self.hunt(&output).unwrap_or_else(|found| panic!("{found}"));
-                return Err(Refused { code: status.code(), signal: status.signal(), output: read(&output) });
+                return Err(Refused {
+                    code: status.code(),
+                    signal: status.signal(),
+                    output: read(&output),
+                });
             }
             let printed = read(&output);
             if let Some(url) = address(&printed)
@@ -242,7 +304,14 @@ impl Setup {
                 let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
                 self.note(&org_key);
                 self.note(&project_key);
-                return Ok(Host { url, org_key, project_key, setup: self, process, output });
+                return Ok(Host {
+                    url,
+                    org_key,
+                    project_key,
+                    setup: self,
+                    process,
+                    output,
+                });
             }
             if begun.elapsed() > START {
                 panic!("the server neither served nor ended in {START:?}; it printed:\n{printed}");
@@ -255,7 +324,10 @@ impl Setup {
     /// is ignored.
     fn note(&self, key: &str) {
         if key.len() >= 16 {
-            self.given.lock().expect("no panic holds it").insert(key.to_owned());
+            self.given
+                .lock()
+                .expect("no panic holds it")
+                .insert(key.to_owned());
         }
     }
 
@@ -265,9 +337,16 @@ impl Setup {
         let folder = self.folder.path();
         let given = self.given.lock().expect("no panic holds it").clone();
         let mut keys: Vec<_> = given.into_iter().map(String::into_bytes).collect();
-        let key_file = self.settings.get("TOOLHOST_KEY_FILE").map_or_else(|| folder.join("data.key"), PathBuf::from);
+        let key_file = self
+            .settings
+            .get("TOOLHOST_KEY_FILE")
+            .map_or_else(|| folder.join("data.key"), PathBuf::from);
         let lines = std::fs::read_to_string(key_file).unwrap_or_default();
-        keys.extend(lines.lines().filter_map(|line| hex::decode(line.rsplit(' ').next()?).ok()));
+        keys.extend(
+            lines
+                .lines()
+                .filter_map(|line| hex::decode(line.rsplit(' ').next()?).ok()),
+        );
         let hunt = Hunt::for_mark_and(&keys);
         hunt.within_file(output.path())?;
         hunt.within_folder(folder, &KEPT)?;
@@ -286,36 +365,57 @@ impl Setup {
             }
             None => Command::new(binary()),
         };
-        command.current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        command
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(&self.settings);
         command
     }
 
     /// Returns the client keys that the first start wrote.
     fn keys(&self) -> BTreeMap<String, String> {
         let text = std::fs::read_to_string(self.folder.path().join("data.env")).unwrap_or_default();
-        let pairs = text.lines().filter_map(|line| line.trim_start_matches("export ").split_once('='));
-        pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().trim_matches(['"', '\'']).to_owned())).collect()
+        let pairs = text
+            .lines()
+            .filter_map(|line| line.trim_start_matches("export ").split_once('='));
+        pairs
+            .map(|(name, value)| {
+                (
+                    name.trim().to_owned(),
+                    value.trim().trim_matches(['"', '\'']).to_owned(),
+                )
+            })
+            .collect()
     }
 }
 
 /// Returns true if the records of every test are in PostgreSQL. Tests of the embedded store's files
 /// are then skipped.
 pub fn on_postgres() -> bool {
-    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' settings are read here"
+    )]
     std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
 /// Returns the log level of servers whose test sets none: the value of `TEST_LOG`. The output goes
 /// to a file, so it does not accumulate in memory.
 fn level() -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' settings are read here"
+    )]
     std::env::var("TEST_LOG").ok()
 }
 
 /// Returns the extent of a test: one value for every run, a larger one before a release
 /// (`TEST_SIZE=release`).
 pub fn size<T>(every_run: T, release: T) -> T {
-    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' settings are read here"
+    )]
     let wanted = std::env::var_os("TEST_SIZE").is_some_and(|size| size == "release");
     if wanted { release } else { every_run }
 }
@@ -345,7 +445,10 @@ impl Host {
         let host: &Self = Box::leak(Box::new(self));
         let mut lasting = LASTING.lock().expect("no panic holds it");
         if lasting.is_empty() {
-            #[expect(unsafe_code, reason = "the function is there to the end, and no panic leaves it")]
+            #[expect(
+                unsafe_code,
+                reason = "the function is there to the end, and no panic leaves it"
+            )]
             unsafe {
                 libc::atexit(hunt_at_the_end);
             }
@@ -384,7 +487,11 @@ impl Host {
     /// Creates a project for one test and returns its client.
     pub async fn new_project(&self) -> Client {
         let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
-        let made = self.as_org().post("/org/owner/project/new", &body).await.expect(200);
+        let made = self
+            .as_org()
+            .post("/org/owner/project/new", &body)
+            .await
+            .expect(200);
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
     }
 
@@ -404,8 +511,15 @@ impl Host {
     /// Publishes a hand-made component and returns the response.
     pub async fn publish(&self, component: Vec<u8>, manifest: &serde_json::Value) -> crate::Answer {
         let bytes = crate::guest::with_manifest(component, manifest);
-        let answer = self.as_org().put(&crate::guest::address(manifest), bytes).await;
-        assert!(matches!(answer.status, 200 | 201), "publish {}: {answer:#?}", manifest["slug"]);
+        let answer = self
+            .as_org()
+            .put(&crate::guest::address(manifest), bytes)
+            .await;
+        assert!(
+            matches!(answer.status, 200 | 201),
+            "publish {}: {answer:#?}",
+            manifest["slug"]
+        );
         answer
     }
 
@@ -435,7 +549,10 @@ impl Host {
 
     /// Sends `SIGTERM` to the server and waits until it has ended.
     pub async fn terminate(self) -> (Setup, ExitStatus) {
-        Command::new("kill").arg(self.pid().to_string()).status().expect("`kill` can be run");
+        Command::new("kill")
+            .arg(self.pid().to_string())
+            .status()
+            .expect("`kill` can be run");
         self.end().await
     }
 
@@ -443,10 +560,19 @@ impl Host {
     pub async fn end(mut self) -> (Setup, ExitStatus) {
         let begun = Instant::now();
         let status = loop {
-            if let Some(status) = self.process.0.try_wait().expect("the server's process can be asked") {
+            if let Some(status) = self
+                .process
+                .0
+                .try_wait()
+                .expect("the server's process can be asked")
+            {
                 break status;
             }
-            assert!(begun.elapsed() < START, "the server does not stop; it printed:\n{}", self.output());
+            assert!(
+                begun.elapsed() < START,
+                "the server does not stop; it printed:\n{}",
+                self.output()
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
         (self.setup.clone(), status)
@@ -478,10 +604,18 @@ impl Host {
         let count = |name: &str| std::fs::read_dir(process.join(name)).map_or(0, Iterator::count);
         let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
         let kib = |name: &str| {
-            let found = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0 kB");
+            let found = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap_or("0 kB");
             found.trim().trim_end_matches(" kB").parse().unwrap_or(0)
         };
-        Footprint { files: count("fd"), threads: count("task"), resident_kib: kib("VmRSS:"), peak_kib: kib("VmHWM:") }
+        Footprint {
+            files: count("fd"),
+            threads: count("task"),
+            resident_kib: kib("VmRSS:"),
+            peak_kib: kib("VmHWM:"),
+        }
     }
 }
 
@@ -489,12 +623,22 @@ impl Host {
 static LASTING: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
 
 extern "C" fn hunt_at_the_end() {
-    let lasting = LASTING.lock().map(|mut lasting| std::mem::take(&mut *lasting)).unwrap_or_default();
-    let mut found: Vec<_> = lasting.iter().filter_map(|host| host.setup.hunt(&host.output).err()).collect();
+    let lasting = LASTING
+        .lock()
+        .map(|mut lasting| std::mem::take(&mut *lasting))
+        .unwrap_or_default();
+    let mut found: Vec<_> = lasting
+        .iter()
+        .filter_map(|host| host.setup.hunt(&host.output).err())
+        .collect();
     if on_postgres() {
         // The files of PostgreSQL for all tests: the write-ahead log, the server log, and the
         // tables that still exist.
-        found.extend(Hunt::for_mark_and(&[]).within_folder(&Postgres::shared().folder(), &[]).err());
+        found.extend(
+            Hunt::for_mark_and(&[])
+                .within_folder(&Postgres::shared().folder(), &[])
+                .err(),
+        );
     }
     if !found.is_empty() {
         eprintln!("a server that tests share: {}", found.join("\n"));
@@ -509,7 +653,9 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.process.end();
         if !std::thread::panicking() {
-            self.setup.hunt(&self.output).unwrap_or_else(|found| panic!("{found}"));
+            self.setup
+                .hunt(&self.output)
+                .unwrap_or_else(|found| panic!("{found}"));
         }
     }
 }
@@ -535,7 +681,10 @@ impl Drop for Process {
 /// Returns the path of the server's binary: `TOOLHOST_BIN` if set, otherwise the one that cargo
 /// built next to this program.
 fn binary() -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "the tests' one setting is read here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' one setting is read here"
+    )]
     if let Some(named) = std::env::var_os("TOOLHOST_BIN") {
         return named.into();
     }
@@ -549,7 +698,12 @@ fn binary() -> PathBuf {
 #[must_use]
 pub fn beside(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program has a path");
-    let found = program.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))
 }
 
@@ -560,7 +714,10 @@ pub fn beside(name: &str) -> PathBuf {
 #[must_use]
 pub fn author() -> PathBuf {
     let found = binary().with_file_name("toolkit");
-    assert!(found.is_file(), "there is no author's command to test: `cargo build --package toolkit-sdk-cli` first");
+    assert!(
+        found.is_file(),
+        "there is no author's command to test: `cargo build --package toolkit-sdk-cli` first"
+    );
     found
 }
 
@@ -579,7 +736,10 @@ pub(crate) fn spawn(command: Command) -> Child {
         orders
     });
     let mut command = command;
-    #[expect(unsafe_code, reason = "one system call between fork and exec, and it allocates nothing")]
+    #[expect(
+        unsafe_code,
+        reason = "one system call between fork and exec, and it allocates nothing"
+    )]
     unsafe {
         command.pre_exec(|| {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -587,13 +747,19 @@ pub(crate) fn spawn(command: Command) -> Child {
         });
     }
     let (reply, answer) = mpsc::channel();
-    KEEPER.send((command, reply)).expect("the keeper never ends");
-    answer.recv().expect("the keeper never ends").expect("the server's binary can be started")
+    KEEPER
+        .send((command, reply))
+        .expect("the keeper never ends");
+    answer
+        .recv()
+        .expect("the keeper never ends")
+        .expect("the server's binary can be started")
 }
 
 /// Returns the content printed into a file so far.
 pub(crate) fn read(output: &NamedTempFile) -> String {
-    String::from_utf8_lossy(&std::fs::read(output.path()).expect("the output can be read")).into_owned()
+    String::from_utf8_lossy(&std::fs::read(output.path()).expect("the output can be read"))
+        .into_owned()
 }
 
 /// Returns the address from the output of the server.
@@ -611,5 +777,9 @@ async fn ready(url: &str) -> bool {
 
 /// Sends a signal by name.
 pub(crate) fn signal(name: &str, pid: u32) {
-    Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("`kill` can be run");
+    Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .status()
+        .expect("`kill` can be run");
 }

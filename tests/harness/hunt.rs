@@ -45,7 +45,9 @@ static MARKS: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
 #[track_caller]
 pub fn secret() -> String {
     let secret = format!("{MARK}{}", unique(8));
-    MADE.lock().expect("no panic holds it").insert(secret.clone(), Location::caller());
+    MADE.lock()
+        .expect("no panic holds it")
+        .insert(secret.clone(), Location::caller());
     secret
 }
 
@@ -59,7 +61,10 @@ pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         ("backwards", reversed),
         // The pattern covers both byte orders: it omits the first byte of one and the last byte of
         // the other.
-        ("UTF-16", text.iter().flat_map(|&byte| [0, byte]).skip(1).collect()),
+        (
+            "UTF-16",
+            text.iter().flat_map(|&byte| [0, byte]).skip(1).collect(),
+        ),
         ("hex", hex.to_uppercase().into_bytes()),
         ("hex", hex.into_bytes()),
     ];
@@ -68,7 +73,10 @@ pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         found.push(("JSON", json[1..json.len() - 1].into()));
         found.push(("percent", percent(text).into_bytes()));
     }
-    for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {
+    for engine in [
+        general_purpose::STANDARD_NO_PAD,
+        general_purpose::URL_SAFE_NO_PAD,
+    ] {
         for before in 0..3 {
             let encoded = engine.encode([&b"__"[..before], text].concat());
             let first = [0, 2, 3][before];
@@ -96,8 +104,14 @@ impl Hunt {
         let (names, patterns): (Vec<_>, Vec<_>) = texts.flat_map(spellings).unzip();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
         // This match kind allows the search that compares many bytes at a time.
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(&patterns);
-        Self { names, longest, automaton: automaton.expect("they are few") }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .build(&patterns);
+        Self {
+            names,
+            longest,
+            automaton: automaton.expect("they are few"),
+        }
     }
 
     /// Searches bytes.
@@ -106,18 +120,42 @@ impl Hunt {
     /// A description of the match: the place, the encoding, the line, and where the secret was
     /// made.
     pub fn within(&self, place: &str, bytes: &[u8]) -> Result<(), String> {
-        let Some(found) = self.automaton.find(bytes) else { return Ok(()) };
-        let before = bytes[..found.start()].iter().rev().take(AROUND).take_while(|&&byte| byte != b'\n').count();
-        let after = bytes[found.end()..].iter().take(AROUND).take_while(|&&byte| byte != b'\n').count();
+        let Some(found) = self.automaton.find(bytes) else {
+            return Ok(());
+        };
+        let before = bytes[..found.start()]
+            .iter()
+            .rev()
+            .take(AROUND)
+            .take_while(|&&byte| byte != b'\n')
+            .count();
+        let after = bytes[found.end()..]
+            .iter()
+            .take(AROUND)
+            .take_while(|&&byte| byte != b'\n')
+            .count();
         let around = &bytes[found.start() - before..found.end() + after];
         let made = MADE.lock().expect("no panic holds it");
         let holds = |secret: &str| {
             let spelled = spellings(secret.as_bytes());
-            spelled.iter().any(|(_, spelled)| around.windows(spelled.len()).any(|window| window == spelled))
+            spelled.iter().any(|(_, spelled)| {
+                around
+                    .windows(spelled.len())
+                    .any(|window| window == spelled)
+            })
         };
-        let made = made.iter().find(|(secret, _)| holds(secret)).map(|(_, at)| format!(", made at {at}"));
-        let (name, line) = (self.names[found.pattern().as_usize()], String::from_utf8_lossy(around));
-        Err(format!("{place} holds a secret as {name}{}: {line}", made.unwrap_or_default()))
+        let made = made
+            .iter()
+            .find(|(secret, _)| holds(secret))
+            .map(|(_, at)| format!(", made at {at}"));
+        let (name, line) = (
+            self.names[found.pattern().as_usize()],
+            String::from_utf8_lossy(around),
+        );
+        Err(format!(
+            "{place} holds a secret as {name}{}: {line}",
+            made.unwrap_or_default()
+        ))
     }
 
     /// Searches a file piece by piece. A file that has been deleted in the meantime counts as
@@ -126,9 +164,16 @@ impl Hunt {
     /// # Errors
     /// As for [`Hunt::within`].
     pub fn within_file(&self, path: &Path) -> Result<(), String> {
-        let Ok(mut file) = File::open(path) else { return Ok(()) };
+        let Ok(mut file) = File::open(path) else {
+            return Ok(());
+        };
         let (place, mut piece) = (path.display().to_string(), Vec::new());
-        while file.by_ref().take(PIECE as u64).read_to_end(&mut piece).is_ok_and(|read| read > 0) {
+        while file
+            .by_ref()
+            .take(PIECE as u64)
+            .read_to_end(&mut piece)
+            .is_ok_and(|read| read > 0)
+        {
             self.within(&place, &piece)?;
             piece.drain(..piece.len().saturating_sub(self.longest + AROUND));
         }
@@ -152,7 +197,9 @@ impl Hunt {
 
 /// Returns every file below a folder. Links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let below = |entry: std::fs::DirEntry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => files_below(&entry.path()),
         Ok(kind) if kind.is_file() => vec![entry.path()],
@@ -180,7 +227,8 @@ mod tests {
     #[test]
     fn secret_is_found_in_every_encoding() {
         let text = format!("k\"+/={}%é", secret());
-        let utf16 = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<_>>();
+        let utf16 =
+            |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<_>>();
         let mut written = vec![
             text.clone().into_bytes(),
             text.bytes().rev().collect(),
@@ -200,7 +248,10 @@ mod tests {
         for (number, written) in written.iter().enumerate() {
             let line = [b"first\n", &written[..], b"\nlast"].concat();
             let found = MARKS.within("here", &line).unwrap_err();
-            assert!(found.contains("here holds") && !found.contains("first"), "{number}: {found}");
+            assert!(
+                found.contains("here holds") && !found.contains("first"),
+                "{number}: {found}"
+            );
             assert!(number > 5 || found.contains("hunt.rs"), "{number}: {found}");
             // The secret also spans the boundary between two pieces.
             let file = folder.path().join(number.to_string());

@@ -199,9 +199,16 @@ impl Issuer {
             caught: 0,
             secrets: Vec::new(),
         };
-        let inner =
-            Arc::new(Inner { state: Mutex::new(state), held: watch::channel(false).0, shut: watch::channel(false).0 });
-        Self { origin: origin.to_owned(), tag: tag.to_owned(), inner }
+        let inner = Arc::new(Inner {
+            state: Mutex::new(state),
+            held: watch::channel(false).0,
+            shut: watch::channel(false).0,
+        });
+        Self {
+            origin: origin.to_owned(),
+            tag: tag.to_owned(),
+            inner,
+        }
     }
 
     /// Returns the address as a manifest names it: `https://api.example.com/oauth/{tag}`.
@@ -227,13 +234,18 @@ impl Issuer {
     /// endpoints from the metadata.
     pub fn discovered(&self, mode: &str) -> Value {
         let mut scheme = self.scheme();
-        (scheme["mode"], scheme["oauth2"]) = (mode.into(), json!({ "issuer": self.url(), "scopes": ["read"] }));
+        (scheme["mode"], scheme["oauth2"]) = (
+            mode.into(),
+            json!({ "issuer": self.url(), "scopes": ["read"] }),
+        );
         scheme
     }
 
     /// Deletes every registered client.
     pub fn forget_clients(&self) {
-        self.state().clients.retain(|id, _| [CLIENT_ID, PUBLIC_CLIENT_ID].contains(&id.as_str()));
+        self.state()
+            .clients
+            .retain(|id, _| [CLIENT_ID, PUBLIC_CLIENT_ID].contains(&id.as_str()));
     }
 
     /// Accepts assertions of the project's client signed with this private key, given in PEM.
@@ -248,7 +260,9 @@ impl Issuer {
 
     /// Applies a fault to the next `times` responses that can have it.
     pub fn fault(&self, fault: Fault, times: usize) {
-        self.state().faults.extend(std::iter::repeat_n(fault, times));
+        self.state()
+            .faults
+            .extend(std::iter::repeat_n(fault, times));
     }
 
     /// Removes all pending faults.
@@ -286,7 +300,11 @@ impl Issuer {
     /// Returns the number of valid access tokens.
     pub fn good(&self) -> usize {
         let state = self.state();
-        state.access.values().filter(|family| !state.revoked.contains(family)).count()
+        state
+            .access
+            .values()
+            .filter(|family| !state.revoked.contains(family))
+            .count()
     }
 
     /// Returns the number of times tokens were issued for this grant type.
@@ -302,7 +320,11 @@ impl Issuer {
     /// Revokes all issued tokens, as if the user had removed the connection at the provider.
     pub fn withdraw(&self) {
         let mut state = self.state();
-        let families: Vec<_> = state.refresh.values().map(|refresh| refresh.family.clone()).collect();
+        let families: Vec<_> = state
+            .refresh
+            .values()
+            .map(|refresh| refresh.family.clone())
+            .collect();
         state.revoked.extend(families);
         state.access.clear();
     }
@@ -310,7 +332,10 @@ impl Issuer {
     /// Returns true if an access token is valid.
     pub fn knows(&self, access_token: &str) -> bool {
         let state = self.state();
-        state.access.get(access_token).is_some_and(|family| !state.revoked.contains(family))
+        state
+            .access
+            .get(access_token)
+            .is_some_and(|family| !state.revoked.contains(family))
     }
 
     /// Opens an address of the server as a browser does, and returns the redirect target.
@@ -327,14 +352,32 @@ impl Issuer {
     ///
     /// # Panics
     /// If the address does not belong to the server.
-    #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test is the browser, not the server"
+    )]
     pub async fn open(&self, url: &str) -> (u16, Option<String>, String) {
-        let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
-        let request = client.expect("a client can be made").get(format!("{}/oauth/{}{own}", self.origin, self.tag));
+        let own = url
+            .strip_prefix(&self.url())
+            .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
+        let request = client
+            .expect("a client can be made")
+            .get(format!("{}/oauth/{}{own}", self.origin, self.tag));
         let answer = request.send().await.expect("the application answers");
-        let location = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
-        (answer.status().as_u16(), location, answer.text().await.unwrap_or_default())
+        let location = answer
+            .headers()
+            .get(header::LOCATION)
+            .and_then(|to| to.to_str().ok())
+            .map(str::to_owned);
+        (
+            answer.status().as_u16(),
+            location,
+            answer.text().await.unwrap_or_default(),
+        )
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -355,9 +398,20 @@ impl Issuer {
             "token" => self.token(seen).await,
             "revoke" => self.revoke(seen),
             "api" => {
-                let token = seen.header("authorization").strip_prefix("Bearer ").unwrap_or_default();
-                let status = if self.knows(token) { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
-                (status, json!({ "path": seen.path, "user": "amy@example.com" }).to_string()).into_response()
+                let token = seen
+                    .header("authorization")
+                    .strip_prefix("Bearer ")
+                    .unwrap_or_default();
+                let status = if self.knows(token) {
+                    StatusCode::OK
+                } else {
+                    StatusCode::UNAUTHORIZED
+                };
+                (
+                    status,
+                    json!({ "path": seen.path, "user": "amy@example.com" }).to_string(),
+                )
+                    .into_response()
             }
             _ => StatusCode::NOT_FOUND.into_response(),
         }
@@ -375,7 +429,10 @@ impl Issuer {
                 "authorization_response_iss_parameter_supported": state.settings.names_issuer,
             })
         };
-        metadata.as_object_mut().expect("it is one").extend(state.settings.says.clone());
+        metadata
+            .as_object_mut()
+            .expect("it is one")
+            .extend(state.settings.says.clone());
         as_json(StatusCode::OK, &metadata.to_string())
     }
 
@@ -386,7 +443,15 @@ impl Issuer {
             let id = seen.path.rsplit('/').next().unwrap_or_default();
             let own = seen.header("authorization") == format!("Bearer {}", registration_token(id));
             let known = own && state.clients.contains_key(id);
-            return (if known { StatusCode::OK } else { StatusCode::UNAUTHORIZED }, "{}").into_response();
+            return (
+                if known {
+                    StatusCode::OK
+                } else {
+                    StatusCode::UNAUTHORIZED
+                },
+                "{}",
+            )
+                .into_response();
         }
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
         let uris = asked["redirect_uris"].as_array().map_or(0, Vec::len);
@@ -400,23 +465,37 @@ impl Issuer {
         });
         let secret = state.settings.client_secret.map(|ends| {
             let secret = format!("dyn-secret-{}", secret());
-            (answer["client_secret"], answer["client_secret_expires_at"]) = (secret.clone().into(), ends.into());
+            (answer["client_secret"], answer["client_secret_expires_at"]) =
+                (secret.clone().into(), ends.into());
             secret
         });
-        state.secrets.extend(secret.iter().cloned().chain([registration_token(&id)]));
+        state
+            .secrets
+            .extend(secret.iter().cloned().chain([registration_token(&id)]));
         state.clients.insert(id, secret);
         *state.granted.entry("registration".to_owned()).or_default() += 1;
         as_json(StatusCode::CREATED, &answer.to_string())
     }
 
     /// Reads the metadata document of a client at the URL that is its id.
-    #[expect(clippy::disallowed_methods, reason = "the application is the client here, not the server")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the application is the client here, not the server"
+    )]
     async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client can be made");
-        let Ok(answer) = client.get(id).send().await else { return };
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .expect("a client can be made");
+        let Ok(answer) = client.get(id).send().await else {
+            return;
+        };
         let metadata: Value = answer.json().await.unwrap_or_default();
-        let back = metadata["redirect_uris"].as_array().and_then(|all| all.first()?.as_str());
-        let proper = metadata["client_id"] == id && metadata["token_endpoint_auth_method"] == "none";
+        let back = metadata["redirect_uris"]
+            .as_array()
+            .and_then(|all| all.first()?.as_str());
+        let proper =
+            metadata["client_id"] == id && metadata["token_endpoint_auth_method"] == "none";
         if proper && back == redirect_uri.map(String::as_str) {
             self.state().clients.insert(id.to_owned(), None);
         }
@@ -430,31 +509,59 @@ impl Issuer {
             && state.clients.contains_key(&get("client_id"))
             && get("redirect_uri").starts_with("http")
             && !get("state").is_empty()
-            && (!state.settings.pkce || (challenge.is_some() && get("code_challenge_method") == "S256"));
+            && (!state.settings.pkce
+                || (challenge.is_some() && get("code_challenge_method") == "S256"));
         if !proper {
-            return (StatusCode::BAD_REQUEST, format!("this is no request for authorization: {asked:?}"))
+            return (
+                StatusCode::BAD_REQUEST,
+                format!("this is no request for authorization: {asked:?}"),
+            )
                 .into_response();
         }
         let decision = match (state.settings.consent, get("decision").as_str()) {
             (Consent::Agree, _) | (Consent::Ask, "agree") => "agree",
             (Consent::Deny, _) | (Consent::Ask, "deny") => "deny",
             (Consent::Ask, _) => {
-                let query: Vec<_> = asked.iter().map(|(name, value)| format!("{name}={}", percent(value))).collect();
-                let link =
-                    |decision: &str| format!("<a href=\"?{}&decision={decision}\">{decision}</a>", query.join("&"));
-                return Html(format!("<h1>Agree?</h1>{} {}", link("agree"), link("deny"))).into_response();
+                let query: Vec<_> = asked
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", percent(value)))
+                    .collect();
+                let link = |decision: &str| {
+                    format!(
+                        "<a href=\"?{}&decision={decision}\">{decision}</a>",
+                        query.join("&")
+                    )
+                };
+                return Html(format!("<h1>Agree?</h1>{} {}", link("agree"), link("deny")))
+                    .into_response();
             }
         };
-        let mut to = format!("{}{}", get("redirect_uri"), if get("redirect_uri").contains('?') { "&" } else { "?" });
+        let mut to = format!(
+            "{}{}",
+            get("redirect_uri"),
+            if get("redirect_uri").contains('?') {
+                "&"
+            } else {
+                "?"
+            }
+        );
         if decision == "agree" {
             let code = format!("code-{}", secret());
             to += &format!("code={code}&state={}", percent(&get("state")));
             let (client, redirect_uri) = (get("client_id"), get("redirect_uri"));
-            let agreed = Agreed { client, redirect_uri, challenge, scope: get("scope") };
+            let agreed = Agreed {
+                client,
+                redirect_uri,
+                challenge,
+                scope: get("scope"),
+            };
             state.secrets.push(code.clone());
             state.codes.insert(code, agreed);
         } else {
-            to += &format!("error=access_denied&error_description=Not%20today&state={}", percent(&get("state")));
+            to += &format!(
+                "error=access_denied&error_description=Not%20today&state={}",
+                percent(&get("state"))
+            );
         }
         if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
             to += &format!("&iss={}", percent("https://other.example.com"));
@@ -473,7 +580,12 @@ impl Issuer {
             is_caught
         };
         if is_caught {
-            self.inner.shut.subscribe().wait_for(|shut| !shut).await.ok();
+            self.inner
+                .shut
+                .subscribe()
+                .wait_for(|shut| !shut)
+                .await
+                .ok();
         }
         let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
         match fault {
@@ -486,14 +598,22 @@ impl Issuer {
             Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
             Some(Fault::ErrorInside) => return refused(StatusCode::OK, "invalid_grant"),
             Some(Fault::Echoes) => {
-                let told = format!("{:?} {} {}", seen.headers, String::from_utf8_lossy(&seen.body), marked!("at-"));
+                let told = format!(
+                    "{:?} {} {}",
+                    seen.headers,
+                    String::from_utf8_lossy(&seen.body),
+                    marked!("at-")
+                );
                 let refusal = json!({ "error": "invalid_grant", "error_description": told, "error_uri": told });
                 return as_json(StatusCode::BAD_REQUEST, &refusal.to_string());
             }
             Some(Fault::Refused(error)) => return refused(StatusCode::BAD_REQUEST, error),
             Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
             Some(Fault::Long(size)) => {
-                return as_json(StatusCode::OK, &format!("{{\"access_token\":\"{}\"}}", "a".repeat(size)));
+                return as_json(
+                    StatusCode::OK,
+                    &format!("{{\"access_token\":\"{}\"}}", "a".repeat(size)),
+                );
             }
             Some(Fault::Onward) => {
                 let to = format!("{}/onward", self.url());
@@ -510,13 +630,27 @@ impl Issuer {
         };
         match fault {
             Some(Fault::Lost) => return (StatusCode::BAD_GATEWAY, "lost").into_response(),
-            Some(Fault::NoExpiry) => drop(given.as_object_mut().and_then(|given| given.remove("expires_in"))),
+            Some(Fault::NoExpiry) => drop(
+                given
+                    .as_object_mut()
+                    .and_then(|given| given.remove("expires_in")),
+            ),
             Some(Fault::TextExpiry) => given["expires_in"] = given["expires_in"].to_string().into(),
             Some(Fault::Form) => {
                 let members = given.as_object().expect("an answer is an object").iter();
-                let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let form: Vec<_> = members.map(|(name, value)| format!("{name}={}", percent(&text(value)))).collect();
-                return ([(header::CONTENT_TYPE, "application/x-www-form-urlencoded")], form.join("&")).into_response();
+                let text = |value: &Value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                };
+                let form: Vec<_> = members
+                    .map(|(name, value)| format!("{name}={}", percent(&text(value))))
+                    .collect();
+                return (
+                    [(header::CONTENT_TYPE, "application/x-www-form-urlencoded")],
+                    form.join("&"),
+                )
+                    .into_response();
             }
             _ => {}
         }
@@ -532,7 +666,10 @@ impl Issuer {
             return refused(StatusCode::UNAUTHORIZED, "invalid_client");
         }
         let token = asked.get("token").cloned().unwrap_or_default();
-        let family = state.refresh.get(&token).map(|refresh| refresh.family.clone());
+        let family = state
+            .refresh
+            .get(&token)
+            .map(|refresh| refresh.family.clone());
         let family = family.or_else(|| state.access.get(&token).cloned());
         state.revoked.extend(family);
         StatusCode::OK.into_response()
@@ -557,7 +694,10 @@ impl State {
         let client = client.unwrap_or_default();
         let (family, scope, refresh) = match grant_type.as_str() {
             "authorization_code" => {
-                let agreed = self.codes.remove(&get("code")).ok_or(bad("invalid_grant"))?;
+                let agreed = self
+                    .codes
+                    .remove(&get("code"))
+                    .ok_or(bad("invalid_grant"))?;
                 let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
                 // A verifier without a challenge shows that the challenge was removed from the
                 // authorization request (RFC 9700, section 4.8.2).
@@ -565,16 +705,24 @@ impl State {
                     Some(challenge) => challenge == proof,
                     None => !asked.contains_key("code_verifier"),
                 };
-                if !proven || agreed.redirect_uri != get("redirect_uri") || agreed.client != client {
+                if !proven || agreed.redirect_uri != get("redirect_uri") || agreed.client != client
+                {
                     return Err(bad("invalid_grant"));
                 }
                 (unique(8), agreed.scope, self.settings.refresh)
             }
             "refresh_token" => {
                 let rotate = self.settings.rotate;
-                let known = self.refresh.get_mut(&get("refresh_token")).ok_or(bad("invalid_grant"))?;
+                let known = self
+                    .refresh
+                    .get_mut(&get("refresh_token"))
+                    .ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
-                let (family, scope, known_client) = (known.family.clone(), known.scope.clone(), known.client.clone());
+                let (family, scope, known_client) = (
+                    known.family.clone(),
+                    known.scope.clone(),
+                    known.client.clone(),
+                );
                 if reused {
                     self.revoked.push(family.clone());
                 }
@@ -586,9 +734,13 @@ impl State {
             "client_credentials" => (unique(8), get("scope"), false),
             "password" if get("password") == "pass" => (unique(8), get("scope"), true),
             "password" => return Err(bad("invalid_grant")),
-            TOKEN_EXCHANGE if get("subject_token") == SUBJECT_TOKEN => (unique(8), get("scope"), false),
+            TOKEN_EXCHANGE if get("subject_token") == SUBJECT_TOKEN => {
+                (unique(8), get("scope"), false)
+            }
             TOKEN_EXCHANGE => return Err(bad("invalid_grant")),
-            JWT_BEARER if get("assertion").split('.').count() == 3 => (unique(8), get("scope"), false),
+            JWT_BEARER if get("assertion").split('.').count() == 3 => {
+                (unique(8), get("scope"), false)
+            }
             SAML_BEARER if is_saml(&get("assertion")) => (unique(8), get("scope"), false),
             JWT_BEARER | SAML_BEARER => return Err(bad("invalid_grant")),
             _ => return Err(bad("unsupported_grant_type")),
@@ -604,7 +756,15 @@ impl State {
             let token = format!("rt-{}", secret());
             given["refresh_token"] = token.clone().into();
             self.secrets.push(token.clone());
-            self.refresh.insert(token, Refresh { client, family, scope, spent: false });
+            self.refresh.insert(
+                token,
+                Refresh {
+                    client,
+                    family,
+                    scope,
+                    spent: false,
+                },
+            );
         }
         Ok(given)
     }
@@ -615,7 +775,10 @@ const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
 
 /// Returns true if the SAML assertion names a user of this provider (RFC 7522, section 2.1).
 fn is_saml(assertion: &str) -> bool {
-    let xml = URL_SAFE_NO_PAD.decode(assertion).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let xml = URL_SAFE_NO_PAD
+        .decode(assertion)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     xml.is_some_and(|xml| xml.starts_with("<saml2:Assertion") && xml.contains("amy@example.com"))
 }
 
@@ -628,7 +791,8 @@ impl State {
             let (signed, signature) = assertion.rsplit_once('.')?;
             let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
             let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &self.client_key);
-            let good = !asked.contains_key("client_secret") && key.verify(signed.as_bytes(), &signature).is_ok();
+            let good = !asked.contains_key("client_secret")
+                && key.verify(signed.as_bytes(), &signature).is_ok();
             return good.then(|| CLIENT_ID.to_owned());
         }
         let header = seen.header("authorization");
@@ -638,7 +802,9 @@ impl State {
             Some(secret) => {
                 let pair = format!("{}:{}", percent_word(id), percent_word(secret));
                 let as_user = format!("{secret}:");
-                let by_header = [pair, as_user].iter().any(|pair| header == format!("Basic {}", STANDARD.encode(pair)));
+                let by_header = [pair, as_user]
+                    .iter()
+                    .any(|pair| header == format!("Basic {}", STANDARD.encode(pair)));
                 let by_body = named == Some(id) && shown == Some(secret);
                 by_header != by_body && (by_body || shown.is_none())
             }
@@ -656,7 +822,8 @@ fn percent_word(text: &str) -> String {
 }
 
 fn pairs(form: &str) -> BTreeMap<String, String> {
-    let read = reqwest::Url::parse(&format!("https://form.example/?{form}")).expect("a form is a query");
+    let read =
+        reqwest::Url::parse(&format!("https://form.example/?{form}")).expect("a form is a query");
     read.query_pairs().into_owned().collect()
 }
 
@@ -666,11 +833,19 @@ fn registration_token(id: &str) -> String {
 }
 
 fn refused(status: StatusCode, error: &str) -> Response {
-    as_json(status, &json!({ "error": error, "error_description": "as the test asks" }).to_string())
+    as_json(
+        status,
+        &json!({ "error": error, "error_description": "as the test asks" }).to_string(),
+    )
 }
 
 fn as_json(status: StatusCode, body: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body.to_owned()).into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        body.to_owned(),
+    )
+        .into_response()
 }
 
 #[cfg(test)]
@@ -678,11 +853,19 @@ mod tests {
     use super::*;
     use crate::FakeApp;
 
-    #[expect(clippy::disallowed_methods, reason = "the test is the client, not the server")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test is the client, not the server"
+    )]
     async fn post(issuer: &Issuer, form: &str) -> (u16, Value) {
         let url = format!("{}/oauth/{}/token", issuer.origin, issuer.tag);
         let body = format!("{form}&client_id={CLIENT_ID}&client_secret={CLIENT_SECRET}");
-        let answer = reqwest::Client::new().post(url).body(body).send().await.unwrap();
+        let answer = reqwest::Client::new()
+            .post(url)
+            .body(body)
+            .send()
+            .await
+            .unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
@@ -696,16 +879,31 @@ mod tests {
             issuer.url()
         );
         let back = issuer.visit(&url).await;
-        let code = back.strip_prefix("https://a.example/?code=").unwrap().strip_suffix("&state=s").unwrap();
-        let form = format!("grant_type=authorization_code&code={code}&redirect_uri=https://a.example/&code_verifier=v");
+        let code = back
+            .strip_prefix("https://a.example/?code=")
+            .unwrap()
+            .strip_suffix("&state=s")
+            .unwrap();
+        let form = format!(
+            "grant_type=authorization_code&code={code}&redirect_uri=https://a.example/&code_verifier=v"
+        );
         let (status, first) = post(&issuer, &form).await;
         assert_eq!(status, 200, "{first}");
         assert_eq!(post(&issuer, &form).await.1["error"], "invalid_grant");
-        let refresh = format!("grant_type=refresh_token&refresh_token={}", first["refresh_token"].as_str().unwrap());
+        let refresh = format!(
+            "grant_type=refresh_token&refresh_token={}",
+            first["refresh_token"].as_str().unwrap()
+        );
         let (_, second) = post(&issuer, &refresh).await;
         assert!(issuer.knows(second["access_token"].as_str().unwrap()));
         assert_eq!(post(&issuer, &refresh).await.1["error"], "invalid_grant");
         assert!(!issuer.knows(second["access_token"].as_str().unwrap()));
-        assert_eq!((issuer.granted("refresh_token"), issuer.granted("authorization_code")), (1, 1));
+        assert_eq!(
+            (
+                issuer.granted("refresh_token"),
+                issuer.granted("authorization_code")
+            ),
+            (1, 1)
+        );
     }
 }

@@ -62,10 +62,17 @@ pub async fn wait_until<F: Future<Output = bool>>(what: &str, condition: impl Fn
 }
 
 /// Polls a condition until it is true, up to a time limit.
-pub async fn wait_for<F: Future<Output = bool>>(limit: Duration, what: &str, mut condition: impl FnMut() -> F) {
+pub async fn wait_for<F: Future<Output = bool>>(
+    limit: Duration,
+    what: &str,
+    mut condition: impl FnMut() -> F,
+) {
     let begun = Instant::now();
     while !condition().await {
-        assert!(begun.elapsed() < limit, "waited {limit:?} in vain until {what}");
+        assert!(
+            begun.elapsed() < limit,
+            "waited {limit:?} in vain until {what}"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -84,9 +91,16 @@ pub struct Finished {
 impl Finished {
     /// Runs a command without a terminal until it ends.
     pub fn of(mut command: Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        Self {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 
     /// Returns the standard output after asserting that the command succeeded.
@@ -107,7 +121,11 @@ impl Finished {
 /// Runs the author's command until it ends, in a folder and with only these environment variables.
 pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
     let mut command = Command::new(host::beside("toolkit"));
-    command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs(variables.iter().copied());
     Finished::of(command)
 }
 

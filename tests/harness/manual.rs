@@ -39,7 +39,8 @@ pub enum Step {
 /// If the page does not exist.
 #[must_use]
 pub fn steps(page: &Path) -> Vec<Step> {
-    let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
+    let text =
+        fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
     let mut steps = Vec::new();
     let mut before = "";
     let mut lines = text.lines();
@@ -50,8 +51,16 @@ pub fn steps(page: &Path) -> Vec<Step> {
             }
             continue;
         };
-        let block: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
-        let within = |start, end| before.strip_prefix(start).and_then(|rest: &str| rest.strip_suffix(end));
+        let block: String = lines
+            .by_ref()
+            .take_while(|line| *line != "```")
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let within = |start, end| {
+            before
+                .strip_prefix(start)
+                .and_then(|rest: &str| rest.strip_suffix(end))
+        };
         match (language, within("`", "`")) {
             ("sh", _) => steps.push(match within("<!-- not run: ", " -->") {
                 None => Step::Type(block),
@@ -72,9 +81,18 @@ pub fn steps(page: &Path) -> Vec<Step> {
 /// If the page does not exist.
 #[must_use]
 pub fn rows(page: &Path) -> Vec<Row> {
-    let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
-    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
-    text.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
+    let text =
+        fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
+    let cells = |line: &str| {
+        line.trim_matches('|')
+            .split(" | ")
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    };
+    text.lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(cells)
+        .collect()
 }
 
 /// Cells of a row, from left to right.
@@ -98,16 +116,30 @@ impl Shell {
     #[must_use]
     pub fn open(folder: &Path, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new("bash");
-        command.args(["-eu", "-o", "pipefail"]).current_dir(folder).envs(variables.iter().cloned());
+        command
+            .args(["-eu", "-o", "pipefail"])
+            .current_dir(folder)
+            .envs(variables.iter().cloned());
         let output = NamedTempFile::new().expect("a temporary file can be made");
         // Both streams share one file offset, so neither overwrites the other.
         let both = output.reopen().expect("a temporary file can be opened");
-        command.stdin(Stdio::piped()).stdout(both.try_clone().expect("a file can be shared")).stderr(both);
+        command
+            .stdin(Stdio::piped())
+            .stdout(both.try_clone().expect("a file can be shared"))
+            .stderr(both);
         let mut process = Process(spawn(command));
         let mut input = process.0.stdin.take().expect("its input is a pipe");
         // Processes left running end with the shell, and clean up, even if a command failed.
-        input.write_all(b"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n").expect("the shell takes what is typed");
-        Self { process, input, output, typed: 0, folder: folder.to_owned() }
+        input
+            .write_all(b"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+            .expect("the shell takes what is typed");
+        Self {
+            process,
+            input,
+            output,
+            typed: 0,
+            folder: folder.to_owned(),
+        }
     }
 
     /// Executes a step and returns its output.
@@ -119,7 +151,10 @@ impl Shell {
             Step::Type(commands) => self.run(commands).await,
             Step::Leave(..) => String::new(),
             Step::Write(path, content) => {
-                self.run(&format!("mkdir -p \"$(dirname {path})\"\ncat > {path} <<'THE-END'\n{content}THE-END")).await
+                self.run(&format!(
+                    "mkdir -p \"$(dirname {path})\"\ncat > {path} <<'THE-END'\n{content}THE-END"
+                ))
+                .await
             }
         }
     }
@@ -135,7 +170,12 @@ impl Shell {
         write!(self.input, "{commands}\necho '{mark}'\n").expect("the shell takes what is typed");
         let mut ended = false;
         wait_for(crate::LONG, &format!("`{commands}` ends"), || {
-            ended = self.process.0.try_wait().expect("the shell can be asked").is_some();
+            ended = self
+                .process
+                .0
+                .try_wait()
+                .expect("the shell can be asked")
+                .is_some();
             std::future::ready(ended || self.printed()[from..].contains(&mark))
         })
         .await;
@@ -151,7 +191,12 @@ impl Shell {
     /// If the command does not print the text in time.
     pub async fn leave(&mut self, command: &str, until: &str) -> PathBuf {
         let file = self.folder.join(format!("terminal-{}", self.typed));
-        self.run(&format!("{} > {} 2>&1 &", command.trim_end(), file.display())).await;
+        self.run(&format!(
+            "{} > {} 2>&1 &",
+            command.trim_end(),
+            file.display()
+        ))
+        .await;
         self.until(&file, until).await;
         file
     }
@@ -162,7 +207,10 @@ impl Shell {
     /// If the command does not print the text in time.
     pub async fn until(&self, terminal: &Path, text: &str) {
         let printed = || fs::read_to_string(terminal).unwrap_or_default();
-        wait_for(crate::LONG, &format!("`{text}` is printed"), || std::future::ready(printed().contains(text))).await;
+        wait_for(crate::LONG, &format!("`{text}` is printed"), || {
+            std::future::ready(printed().contains(text))
+        })
+        .await;
     }
 
     fn printed(&self) -> String {

@@ -87,22 +87,35 @@ impl Names {
         std::thread::spawn(move || served.serve(&socket));
         // The provider's TLS endpoint has its own thread and runtime, as the provider does.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be made").block_on(async move {
-                door.set_nonblocking(true).expect("a socket can be asked");
-                let door = tokio::net::TcpListener::from_std(door).expect("a socket can be used");
-                let mut open = JoinSet::new();
-                while let Ok((stream, _)) = door.accept().await {
-                    let (acceptor, origin) = (acceptor.clone(), origin.clone());
-                    open.spawn(async move {
-                        let mut plain = acceptor.accept(stream).await?;
-                        let mut application = TcpStream::connect(origin).await?;
-                        copy_bidirectional(&mut plain, &mut application).await.map(drop)
-                    });
-                }
-            });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .expect("a runtime can be made")
+                .block_on(async move {
+                    door.set_nonblocking(true).expect("a socket can be asked");
+                    let door =
+                        tokio::net::TcpListener::from_std(door).expect("a socket can be used");
+                    let mut open = JoinSet::new();
+                    while let Ok((stream, _)) = door.accept().await {
+                        let (acceptor, origin) = (acceptor.clone(), origin.clone());
+                        open.spawn(async move {
+                            let mut plain = acceptor.accept(stream).await?;
+                            let mut application = TcpStream::connect(origin).await?;
+                            copy_bidirectional(&mut plain, &mut application)
+                                .await
+                                .map(drop)
+                        });
+                    }
+                });
         });
-        Some(Self { forbidden: address(1), application: address(2), shared, folder, room })
+        Some(Self {
+            forbidden: address(1),
+            application: address(2),
+            shared,
+            folder,
+            room,
+        })
     }
 
     /// Returns the same settings for a server that uses this name server, trusts the provider's
@@ -110,8 +123,9 @@ impl Names {
     #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
         let authority = self.folder.path().join("certificate").display().to_string();
-        let setup =
-            setup.with_variable("SSL_CERT_FILE", authority).with("net.allow", format!("{}/32", self.application));
+        let setup = setup
+            .with_variable("SSL_CERT_FILE", authority)
+            .with("net.allow", format!("{}/32", self.application));
         self.room.hold(setup)
     }
 
@@ -120,7 +134,11 @@ impl Names {
     /// # Panics
     /// If the name server has panicked.
     pub fn say(&self, name: &str, record: Record) {
-        self.shared.zone.lock().expect("no panic holds it").insert(name.to_owned(), record);
+        self.shared
+            .zone
+            .lock()
+            .expect("no panic holds it")
+            .insert(name.to_owned(), record);
     }
 
     /// Returns the number of queries for a name.
@@ -129,7 +147,13 @@ impl Names {
     /// If the name server has panicked.
     #[must_use]
     pub fn asked(&self, name: &str) -> usize {
-        self.shared.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count()
+        self.shared
+            .asked
+            .lock()
+            .expect("no panic holds it")
+            .iter()
+            .filter(|asked| *asked == name)
+            .count()
     }
 }
 
@@ -183,15 +207,22 @@ impl Shared {
         let mut labels = Vec::new();
         let mut at = 12;
         while let Some(length @ 1..) = packet.get(at).map(|length| usize::from(*length)) {
-            labels.push(String::from_utf8_lossy(packet.get(at + 1..at + 1 + length)?).to_lowercase());
+            labels
+                .push(String::from_utf8_lossy(packet.get(at + 1..at + 1 + length)?).to_lowercase());
             at += 1 + length;
         }
         let (name, end) = (labels.join("."), at + 5);
         let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
         if kind == A {
-            self.asked.lock().expect("no panic holds it").push(name.clone());
+            self.asked
+                .lock()
+                .expect("no panic holds it")
+                .push(name.clone());
         }
-        if matches!(self.zone.lock().expect("no panic holds it").get(&name), Some(Record::Silent)) {
+        if matches!(
+            self.zone.lock().expect("no panic holds it").get(&name),
+            Some(Record::Silent)
+        ) {
             return None;
         }
         let found = self.records(&name, kind);
@@ -200,7 +231,18 @@ impl Shared {
         let code = if found.is_some() { 0 } else { 3 };
         let found = found.unwrap_or_default();
         let mut answer = packet.get(..2)?.to_vec();
-        answer.extend([0x85, 0x80 | code, 0, 1, 0, u8::try_from(found.len()).ok()?, 0, 0, 0, 0]);
+        answer.extend([
+            0x85,
+            0x80 | code,
+            0,
+            1,
+            0,
+            u8::try_from(found.len()).ok()?,
+            0,
+            0,
+            0,
+            0,
+        ]);
         answer.extend(packet.get(12..end)?);
         for (owner, kind, data) in found {
             answer.extend(written(&owner));
@@ -214,18 +256,34 @@ impl Shared {
 
     /// Returns the records of a name, following aliases; none if the name is unknown.
     fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
-        let turn = self.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count();
-        let mut record = self.zone.lock().expect("no panic holds it").get(name)?.clone();
+        let turn = self
+            .asked
+            .lock()
+            .expect("no panic holds it")
+            .iter()
+            .filter(|asked| *asked == name)
+            .count();
+        let mut record = self
+            .zone
+            .lock()
+            .expect("no panic holds it")
+            .get(name)?
+            .clone();
         if let Record::InTurn(records) = record {
-            record = records.get(turn.saturating_sub(1)).or(records.last())?.clone();
+            record = records
+                .get(turn.saturating_sub(1))
+                .or(records.last())?
+                .clone();
         }
         match record {
             Record::To(addresses) => {
-                let data = addresses.into_iter().filter_map(|address| match (address, kind) {
-                    (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
-                    (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
-                    _ => None,
-                });
+                let data = addresses
+                    .into_iter()
+                    .filter_map(|address| match (address, kind) {
+                        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
+                        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+                        _ => None,
+                    });
                 Some(data.map(|data| (name.to_owned(), kind, data)).collect())
             }
             Record::Alias(other) => {
@@ -240,7 +298,11 @@ impl Shared {
 
 /// Encodes a name in wire format.
 fn written(name: &str) -> Vec<u8> {
-    let label = |label: &str| std::iter::once(label.len() as u8).chain(label.bytes()).collect::<Vec<_>>();
+    let label = |label: &str| {
+        std::iter::once(label.len() as u8)
+            .chain(label.bytes())
+            .collect::<Vec<_>>()
+    };
     name.split('.').flat_map(label).chain([0]).collect()
 }
 

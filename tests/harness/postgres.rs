@@ -53,7 +53,9 @@ impl Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let mut command = Command::new(PROGRAM);
-        command.arg(free.expect("loopback can be used").port().to_string()).arg(folder.path());
+        command
+            .arg(free.expect("loopback can be used").port().to_string())
+            .arg(folder.path());
         (Self::run(command), Authorities(folder))
     }
 
@@ -62,9 +64,17 @@ impl Postgres {
         let mut child = command.spawn().expect("tests/postgres can be run");
         let mut output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
         let mut url = String::new();
-        output.read_line(&mut url).expect("tests/postgres says where its server is");
-        assert!(url.starts_with("postgres://"), "tests/postgres has started no server; see its message");
-        Arc::new(Self { url: url.trim_end().to_owned(), keeper: Mutex::new((child, output)) })
+        output
+            .read_line(&mut url)
+            .expect("tests/postgres says where its server is");
+        assert!(
+            url.starts_with("postgres://"),
+            "tests/postgres has started no server; see its message"
+        );
+        Arc::new(Self {
+            url: url.trim_end().to_owned(),
+            keeper: Mutex::new((child, output)),
+        })
     }
 
     /// Returns the server shared by tests that do not stop it.
@@ -102,7 +112,8 @@ impl Postgres {
     fn order(&self, what: &str, done: &str) {
         let mut keeper = self.keeper.lock().expect("no panic holds it");
         let (child, output) = &mut *keeper;
-        writeln!(child.stdin.as_mut().expect("its input is a pipe"), "{what}").expect("the keeper listens");
+        writeln!(child.stdin.as_mut().expect("its input is a pipe"), "{what}")
+            .expect("the keeper listens");
         let mut line = String::new();
         output.read_line(&mut line).expect("the keeper answers");
         assert_eq!(line.trim_end(), done);
@@ -121,17 +132,32 @@ impl Postgres {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let template = like.map_or("template0", |database| &database.name);
-        say(&format!("{}/postgres", self.url), &format!("create database {name} template {template}"));
-        Database { server: self.clone(), name }
+        say(
+            &format!("{}/postgres", self.url),
+            &format!("create database {name} template {template}"),
+        );
+        Database {
+            server: self.clone(),
+            name,
+        }
     }
 }
 
 /// Runs statements in a database and returns the rows, with values separated by `|`.
 fn say(url: &str, statements: &str) -> Vec<String> {
-    let said = Command::new("psql").args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements]).output();
+    let said = Command::new("psql")
+        .args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements])
+        .output();
     let said = said.expect("`psql` can be run");
-    assert!(said.status.success(), "{statements}: {}", String::from_utf8_lossy(&said.stderr));
-    String::from_utf8_lossy(&said.stdout).lines().map(str::to_owned).collect()
+    assert!(
+        said.status.success(),
+        "{statements}: {}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    String::from_utf8_lossy(&said.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 impl Database {
@@ -147,7 +173,10 @@ impl Database {
     pub fn url_of_someone(&self) -> (String, String) {
         let user = format!("user_{}", crate::unique(8));
         self.say(&format!("create role {user} superuser login"));
-        (self.url().replacen("postgres@", &format!("{user}@"), 1), user)
+        (
+            self.url().replacen("postgres@", &format!("{user}@"), 1),
+            user,
+        )
     }
 
     /// Runs statements in the database and returns the rows, with values separated by `|`.
@@ -161,11 +190,16 @@ impl Database {
     /// Returns every row of every table as text, one per line; none if the server does not respond.
     #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
-        const EVERY: &str =
-            r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
+        const EVERY: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
         let mut psql = Command::new("psql");
-        psql.args([&*self.url(), "-qAt"]).env("PGCONNECT_TIMEOUT", "5").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut asked = psql.stderr(Stdio::null()).spawn().expect("`psql` can be run");
+        psql.args([&*self.url(), "-qAt"])
+            .env("PGCONNECT_TIMEOUT", "5")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut asked = psql
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("`psql` can be run");
         writeln!(asked.stdin.take().expect("its input is a pipe"), "{EVERY}").ok();
         let said = asked.wait_with_output().expect("`psql` can be waited for");
         said.status.success().then_some(said.stdout)
@@ -177,8 +211,15 @@ impl Database {
     /// If `pg_dump` fails.
     #[must_use]
     pub fn dump(&self) -> Vec<u8> {
-        let said = Command::new("pg_dump").arg(self.url()).output().expect("`pg_dump` can be run");
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let said = Command::new("pg_dump")
+            .arg(self.url())
+            .output()
+            .expect("`pg_dump` can be run");
+        assert!(
+            said.status.success(),
+            "{}",
+            String::from_utf8_lossy(&said.stderr)
+        );
         said.stdout
     }
 
@@ -207,6 +248,9 @@ impl Drop for Database {
     fn drop(&mut self) {
         // If this fails, the database is deleted with its server.
         let drop = format!("drop database {} with (force)", self.name);
-        Command::new("psql").args([&*format!("{}/postgres", self.server.url), "-q", "-c", &drop]).output().ok();
+        Command::new("psql")
+            .args([&*format!("{}/postgres", self.server.url), "-q", "-c", &drop])
+            .output()
+            .ok();
     }
 }

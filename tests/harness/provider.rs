@@ -43,16 +43,42 @@ impl IdentityProvider {
     pub async fn start() -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let parts = tests.join("../target/parts/node");
-        assert!(parts.is_dir(), "the identity provider is missing: `tests/setup` fetches it");
+        assert!(
+            parts.is_dir(),
+            "the identity provider is missing: `tests/setup` fetches it"
+        );
         let output = NamedTempFile::new().expect("a temporary file can be made");
         let mut command = Command::new("node");
-        command.arg(tests.join("node/provider.mjs")).arg(&parts).arg(ISSUER).stdin(Stdio::null());
-        command.stdout(output.as_file().try_clone().expect("a file can be opened twice")).stderr(Stdio::null());
+        command
+            .arg(tests.join("node/provider.mjs"))
+            .arg(&parts)
+            .arg(ISSUER)
+            .stdin(Stdio::null());
+        command
+            .stdout(
+                output
+                    .as_file()
+                    .try_clone()
+                    .expect("a file can be opened twice"),
+            )
+            .stderr(Stdio::null());
         let process = Process(spawn(command));
-        let listens = || read(&output).lines().find(|line| line.starts_with("http://")).map(str::to_owned);
-        wait_until("the identity provider listens", || async { listens().is_some() }).await;
+        let listens = || {
+            read(&output)
+                .lines()
+                .find(|line| line.starts_with("http://"))
+                .map(str::to_owned)
+        };
+        wait_until("the identity provider listens", || async {
+            listens().is_some()
+        })
+        .await;
         let origin = listens().expect("it has said so");
-        Self { origin, cookies: Mutex::default(), _process: process }
+        Self {
+            origin,
+            cookies: Mutex::default(),
+            _process: process,
+        }
     }
 
     /// Passes through the pages as a user who signs in as `person` and agrees. Returns the address
@@ -65,13 +91,23 @@ impl IdentityProvider {
         for _ in 0..PAGES {
             page = match page.location {
                 Some(to) if to.starts_with(ISSUER) => self.browse(Method::GET, &to, None).await,
-                Some(to) if to.starts_with('/') => self.browse(Method::GET, &format!("{ISSUER}{to}"), None).await,
+                Some(to) if to.starts_with('/') => {
+                    self.browse(Method::GET, &format!("{ISSUER}{to}"), None)
+                        .await
+                }
                 Some(to) => return to,
                 None => {
                     assert_eq!(page.status, 200, "{}", page.text);
-                    let value = |before: &str| page.text.split_once(before)?.1.split_once('"').map(|(value, _)| value);
+                    let value = |before: &str| {
+                        page.text
+                            .split_once(before)?
+                            .1
+                            .split_once('"')
+                            .map(|(value, _)| value)
+                    };
                     let to = value("action=\"").expect("the page has a form").to_owned();
-                    let prompt = value("name=\"prompt\" value=\"").expect("the form says what it asks");
+                    let prompt =
+                        value("name=\"prompt\" value=\"").expect("the form says what it asks");
                     let form = format!("prompt={prompt}&login={person}&password=any");
                     self.browse(Method::POST, &to, Some(form)).await
                 }
@@ -82,7 +118,9 @@ impl IdentityProvider {
 
     /// Returns the user of an access token; none if the token is not valid.
     pub async fn owner(&self, access_token: &str) -> Option<String> {
-        let request = http().get(format!("{}/me", self.origin)).bearer_auth(access_token);
+        let request = http()
+            .get(format!("{}/me", self.origin))
+            .bearer_auth(access_token);
         let answer = request.send().await.expect("the provider answers");
         let known: serde_json::Value = answer.json().await.unwrap_or_default();
         known["sub"].as_str().map(str::to_owned)
@@ -93,35 +131,69 @@ impl IdentityProvider {
     /// # Panics
     /// If the provider does not know the token.
     pub async fn end(&self, access_token: &str) {
-        let answer = http().get(format!("{}/end/{access_token}", self.origin)).send().await;
+        let answer = http()
+            .get(format!("{}/end/{access_token}", self.origin))
+            .send()
+            .await;
         assert_eq!(answer.expect("the provider answers").status(), 200);
     }
 
     async fn browse(&self, method: Method, url: &str, form: Option<String>) -> Page {
         let own = Url::parse(url).expect("an address of the provider");
         assert!(url.starts_with(ISSUER), "{url} is none of the provider's");
-        let query = own.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let query = own
+            .query()
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default();
         let mut request = http().request(method, format!("{}{}{query}", self.origin, own.path()));
-        let cookies: Vec<_> =
-            self.cookies.lock().expect("no panic holds it").iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let cookies: Vec<_> = self
+            .cookies
+            .lock()
+            .expect("no panic holds it")
+            .iter()
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect();
         request = request.header(header::COOKIE, cookies.join("; "));
         if let Some(form) = form {
-            request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
+            request = request
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(form);
         }
         let answer = request.send().await.expect("the provider answers");
         for cookie in answer.headers().get_all(header::SET_COOKIE) {
-            let pair = cookie.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+            let pair = cookie
+                .to_str()
+                .unwrap_or_default()
+                .split(';')
+                .next()
+                .unwrap_or_default();
             if let Some((name, value)) = pair.split_once('=') {
-                self.cookies.lock().expect("no panic holds it").insert(name.to_owned(), value.to_owned());
+                self.cookies
+                    .lock()
+                    .expect("no panic holds it")
+                    .insert(name.to_owned(), value.to_owned());
             }
         }
-        let location = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
-        Page { status: answer.status().as_u16(), location, text: answer.text().await.unwrap_or_default() }
+        let location = answer
+            .headers()
+            .get(header::LOCATION)
+            .and_then(|to| to.to_str().ok())
+            .map(str::to_owned);
+        Page {
+            status: answer.status().as_u16(),
+            location,
+            text: answer.text().await.unwrap_or_default(),
+        }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test is the browser and the application, not the server")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test is the browser and the application, not the server"
+)]
 fn http() -> reqwest::Client {
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none());
     client.build().expect("a client can be made")
 }

@@ -56,20 +56,40 @@ impl Registry {
         write("settings.yml", &settings).expect("the folder can be written");
         write("passwords", PASSWORDS).expect("the folder can be written");
         let mut command = Command::new(program());
-        command.args(["serve", "settings.yml"]).current_dir(folder.path()).env_clear();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["serve", "settings.yml"])
+            .current_dir(folder.path())
+            .env_clear();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let process = Process(spawn(command));
-        let registry = Self { host, folder, _process: process };
+        let registry = Self {
+            host,
+            folder,
+            _process: process,
+        };
         let client = Client::new(&format!("http://{}", registry.host), None);
-        wait_until("the registry answers", || async { client.try_get_root("/v2/").await.is_some() }).await;
+        wait_until("the registry answers", || async {
+            client.try_get_root("/v2/").await.is_some()
+        })
+        .await;
         registry
     }
 
     /// Puts a manifest under a tag directly, without the checks of a client.
     pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) {
-        let request = http().put(format!("http://{}/v2/{repository}/manifests/{tag}", self.host));
+        let request = http().put(format!(
+            "http://{}/v2/{repository}/manifests/{tag}",
+            self.host
+        ));
         let request = request.header("content-type", "application/vnd.oci.image.manifest.v1+json");
-        let answer = request.body(manifest.to_string()).send().await.expect("the registry answers");
+        let answer = request
+            .body(manifest.to_string())
+            .send()
+            .await
+            .expect("the registry answers");
         assert_eq!(answer.status(), 201, "{manifest}");
     }
 
@@ -79,10 +99,23 @@ impl Registry {
     /// If the registry refuses the blob.
     pub async fn put_blob(&self, repository: &str, bytes: Vec<u8>) -> String {
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
-        let begun = http().post(format!("http://{}/v2/{repository}/blobs/uploads/", self.host)).send().await;
+        let begun = http()
+            .post(format!(
+                "http://{}/v2/{repository}/blobs/uploads/",
+                self.host
+            ))
+            .send()
+            .await;
         let begun = begun.expect("the registry answers");
-        let place = begun.headers()["location"].to_str().expect("an address is text");
-        let sent = http().put(place).query(&[("digest", &digest)]).body(bytes).send().await;
+        let place = begun.headers()["location"]
+            .to_str()
+            .expect("an address is text");
+        let sent = http()
+            .put(place)
+            .query(&[("digest", &digest)])
+            .body(bytes)
+            .send()
+            .await;
         assert_eq!(sent.expect("the registry answers").status(), 201);
         digest
     }
@@ -90,21 +123,33 @@ impl Registry {
     /// Returns the file of a blob or manifest, by its digest.
     pub fn file(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
-        let path = Path::new("blobs/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data");
+        let path = Path::new("blobs/docker/registry/v2/blobs/sha256")
+            .join(&hex[..2])
+            .join(hex)
+            .join("data");
         let path = self.folder.path().join(path);
         assert!(path.is_file(), "the registry has no {digest}");
         path
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests are the client, not the server"
+)]
 fn http() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().expect("a client can be made")
+    reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .expect("a client can be made")
 }
 
 fn program() -> PathBuf {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/usr/bin");
     let folders = [unpacked, "/usr/bin".into(), "/usr/local/bin".into()];
-    let found = folders.into_iter().map(|folder| folder.join(PROGRAM)).find(|path| path.is_file());
+    let found = folders
+        .into_iter()
+        .map(|folder| folder.join(PROGRAM))
+        .find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("{PROGRAM} is missing: `tests/setup` fetches it"))
 }

@@ -27,18 +27,32 @@ impl Room {
     /// if the script fails, or if the system does not allow this user to create a namespace, as in
     /// some containers.
     pub(crate) fn furnished<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
-        let ways =
-            [(&["--mount"][..], &["--mount"][..]), (AS_ANYBODY, &["--user", "--preserve-credentials", "--mount"])];
+        let ways = [
+            (&["--mount"][..], &["--mount"][..]),
+            (AS_ANYBODY, &["--user", "--preserve-credentials", "--mount"]),
+        ];
         ways.into_iter().find_map(|(to_make, to_enter)| {
             let script = format!("{script} && echo furnished && cat");
             let mut command = Command::new("unshare");
-            command.args(to_make).args(["sh", "-c", &script]).args(arguments);
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            command
+                .args(to_make)
+                .args(["sh", "-c", &script])
+                .args(arguments);
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null());
             let mut keeper = command.spawn().ok()?;
             let (output, input) = (keeper.stdout.take()?, keeper.stdin.take()?);
             let pid = keeper.id().to_string();
-            let enter = ["nsenter", "--target", &pid].into_iter().chain(to_enter.iter().copied());
-            let room = Self { keeper, _input: input, inside: enter.map(str::to_owned).collect() };
+            let enter = ["nsenter", "--target", &pid]
+                .into_iter()
+                .chain(to_enter.iter().copied());
+            let room = Self {
+                keeper,
+                _input: input,
+                inside: enter.map(str::to_owned).collect(),
+            };
             let mut said = String::new();
             BufReader::new(output.take(64)).read_line(&mut said).ok()?;
             (said == "furnished\n").then_some(room)

@@ -71,7 +71,11 @@ impl Provider {
             accounts: HashMap::new(),
             nonces: BTreeSet::new(),
         };
-        Self { origin: origin.to_owned(), tag: tag.to_owned(), state: Arc::new(Mutex::new(state)) }
+        Self {
+            origin: origin.to_owned(),
+            tag: tag.to_owned(),
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Returns the address as a manifest names it.
@@ -116,13 +120,27 @@ impl Provider {
     ///
     /// # Panics
     /// If the address does not belong to the provider, or the response is not a redirect.
-    #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test is the browser, not the server"
+    )]
     pub async fn visit(&self, url: &str) -> String {
-        let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
-        let request = client.expect("a client can be made").get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
+        let own = url
+            .strip_prefix(&self.url())
+            .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
+        let request = client
+            .expect("a client can be made")
+            .get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
         let answer = request.send().await.expect("the application answers");
-        let location = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
+        let location = answer
+            .headers()
+            .get(header::LOCATION)
+            .and_then(|to| to.to_str().ok())
+            .map(str::to_owned);
         location.unwrap_or_else(|| panic!("{url} answered {}", answer.status()))
     }
 
@@ -138,8 +156,14 @@ impl Provider {
             "authorize" => state.authorize(seen),
             "token" => state.token(seen),
             "api" => match state.signed(seen, |state, token| state.accounts.get(token).cloned()) {
-                Ok(_) => json!({ "path": seen.path, "query": seen.query }).to_string().into_response(),
-                Err(why) => (StatusCode::UNAUTHORIZED, json!({ "error": why }).to_string()).into_response(),
+                Ok(_) => json!({ "path": seen.path, "query": seen.query })
+                    .to_string()
+                    .into_response(),
+                Err(why) => (
+                    StatusCode::UNAUTHORIZED,
+                    json!({ "error": why }).to_string(),
+                )
+                    .into_response(),
             },
             _ => StatusCode::NOT_FOUND.into_response(),
         }
@@ -159,7 +183,8 @@ impl State {
     ) -> Result<BTreeMap<String, String>, String> {
         let given = protocol(seen.header("authorization")).ok_or("there is no signature")?;
         let get = |name: &str| given.get(name).cloned().unwrap_or_default();
-        if get("oauth_consumer_key") != CONSUMER_KEY || get("oauth_signature_method") != self.method {
+        if get("oauth_consumer_key") != CONSUMER_KEY || get("oauth_signature_method") != self.method
+        {
             return Err("another client or another method".to_owned());
         }
         if !self.nonces.insert(get("oauth_nonce")) {
@@ -171,14 +196,25 @@ impl State {
         let signature = get("oauth_signature");
         let good = match self.method.as_str() {
             "HMAC-SHA1" => STANDARD.encode(mac::<Hmac<Sha1>>(key.as_bytes(), &text)) == signature,
-            "HMAC-SHA256" => STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)) == signature,
+            "HMAC-SHA256" => {
+                STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)) == signature
+            }
             "RSA-SHA1" => {
-                let key = UnparsedPublicKey::new(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, &self.public_key);
-                STANDARD.decode(&signature).is_ok_and(|signature| key.verify(text.as_bytes(), &signature).is_ok())
+                let key = UnparsedPublicKey::new(
+                    &RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
+                    &self.public_key,
+                );
+                STANDARD
+                    .decode(&signature)
+                    .is_ok_and(|signature| key.verify(text.as_bytes(), &signature).is_ok())
             }
             _ => key == signature,
         };
-        if good { Ok(given) } else { Err(format!("the signature is not over {text}")) }
+        if good {
+            Ok(given)
+        } else {
+            Err(format!("the signature is not over {text}"))
+        }
     }
 
     fn request(&mut self, seen: &Seen) -> Response {
@@ -189,16 +225,27 @@ impl State {
             Err(why) => return refused(&why),
         };
         let (token, secret) = (format!("tmp-{}", unique(8)), crate::secret());
-        let answer = format!("oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true");
-        let temporary = Temporary { secret, callback: given["oauth_callback"].clone(), verifier: None };
+        let answer = format!(
+            "oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true"
+        );
+        let temporary = Temporary {
+            secret,
+            callback: given["oauth_callback"].clone(),
+            verifier: None,
+        };
         self.temporary.insert(token, temporary);
         answer.into_response()
     }
 
     fn authorize(&mut self, seen: &Seen) -> Response {
-        let token = pairs(&seen.query).into_iter().find(|(name, _)| name == "oauth_token").map(|(_, value)| value);
+        let token = pairs(&seen.query)
+            .into_iter()
+            .find(|(name, _)| name == "oauth_token")
+            .map(|(_, value)| value);
         let token = token.unwrap_or_default();
-        let Some(temporary) = self.temporary.get_mut(&token) else { return refused("the token is not known") };
+        let Some(temporary) = self.temporary.get_mut(&token) else {
+            return refused("the token is not known");
+        };
         let verifier = format!("v-{}", crate::secret());
         temporary.verifier = Some(verifier.clone());
         let word = if self.agrees {
@@ -206,21 +253,41 @@ impl State {
         } else {
             format!("denied={token}")
         };
-        (StatusCode::FOUND, [(header::LOCATION, format!("{}&{word}", temporary.callback))]).into_response()
+        (
+            StatusCode::FOUND,
+            [(header::LOCATION, format!("{}&{word}", temporary.callback))],
+        )
+            .into_response()
     }
 
     fn token(&mut self, seen: &Seen) -> Response {
-        let secret = |state: &Self, token: &str| state.temporary.get(token).map(|temporary| temporary.secret.clone());
+        let secret = |state: &Self, token: &str| {
+            state
+                .temporary
+                .get(token)
+                .map(|temporary| temporary.secret.clone())
+        };
         let given = match self.signed(seen, secret) {
             Ok(given) => given,
             Err(why) => return refused(&why),
         };
-        let temporary = self.temporary.remove(&given["oauth_token"]).expect("its signature was good");
-        if temporary.verifier.is_none() || temporary.verifier.as_ref() != given.get("oauth_verifier") {
+        let temporary = self
+            .temporary
+            .remove(&given["oauth_token"])
+            .expect("its signature was good");
+        if temporary.verifier.is_none()
+            || temporary.verifier.as_ref() != given.get("oauth_verifier")
+        {
             return refused("nobody has agreed");
         }
-        let (token, secret) = (format!("acc-{}", crate::secret()), format!("{}/+", crate::secret()));
-        let answer = format!("oauth_token={token}&oauth_token_secret={}&screen_name=amy", encoded(&secret));
+        let (token, secret) = (
+            format!("acc-{}", crate::secret()),
+            format!("{}/+", crate::secret()),
+        );
+        let answer = format!(
+            "oauth_token={token}&oauth_token_secret={}&screen_name=amy",
+            encoded(&secret)
+        );
         self.accounts.insert(token, secret);
         answer.into_response()
     }
@@ -246,8 +313,15 @@ pub(crate) fn public_key(pem: &str) -> Vec<u8> {
 }
 
 fn openssl(arguments: &[&str]) -> Vec<u8> {
-    let made = Command::new("openssl").args(arguments).output().expect("`openssl` can be run");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = Command::new("openssl")
+        .args(arguments)
+        .output()
+        .expect("`openssl` can be run");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     made.stdout
 }
 
@@ -259,7 +333,10 @@ fn refused(why: &str) -> Response {
 fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
     let pairs = header.strip_prefix("OAuth ")?.split(", ").map(|pair| {
         let (name, value) = pair.split_once('=')?;
-        Some((decoded(name, false), decoded(value.strip_prefix('"')?.strip_suffix('"')?, false)))
+        Some((
+            decoded(name, false),
+            decoded(value.strip_prefix('"')?.strip_suffix('"')?, false),
+        ))
     });
     pairs.collect()
 }
@@ -267,36 +344,86 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
 /// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
 /// sent the request.
 fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
-    let own = protocol.iter().filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
-    let mut all: Vec<(String, String)> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let own = protocol
+        .iter()
+        .filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
+    let mut all: Vec<(String, String)> = own
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     all.extend(pairs(&seen.query));
-    if seen.header("content-type").starts_with("application/x-www-form-urlencoded") {
+    if seen
+        .header("content-type")
+        .starts_with("application/x-www-form-urlencoded")
+    {
         all.extend(pairs(&String::from_utf8_lossy(&seen.body)));
     }
-    let mut all: Vec<_> = all.iter().map(|(name, value)| (encoded(name), encoded(value))).collect();
+    let mut all: Vec<_> = all
+        .iter()
+        .map(|(name, value)| (encoded(name), encoded(value)))
+        .collect();
     all.sort();
-    let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let all: Vec<_> = all
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     let address = format!("https://{}{}", HOSTS[0], seen.path);
-    format!("{}&{}&{}", seen.method, encoded(&address), encoded(&all.join("&")))
+    format!(
+        "{}&{}&{}",
+        seen.method,
+        encoded(&address),
+        encoded(&all.join("&"))
+    )
 }
 
 /// Returns true if a request for `https://api.example.com` carries the signature of this key (AWS
 /// Signature Version 4).
 pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
     let header = seen.header("authorization");
-    let part = |name: &str| header.split([' ', ',']).find_map(|part| part.strip_prefix(name)).unwrap_or_default();
+    let part = |name: &str| {
+        header
+            .split([' ', ','])
+            .find_map(|part| part.strip_prefix(name))
+            .unwrap_or_default()
+    };
     let (names, signature) = (part("SignedHeaders="), part("Signature="));
-    let scope = part("Credential=").split_once('/').map_or("", |(_, scope)| scope);
-    let value = |name: &str| if name == "host" { HOSTS[0] } else { seen.header(name) };
-    let lines: String = names.split(';').map(|name| format!("{name}:{}\n", value(name).trim())).collect();
+    let scope = part("Credential=")
+        .split_once('/')
+        .map_or("", |(_, scope)| scope);
+    let value = |name: &str| {
+        if name == "host" {
+            HOSTS[0]
+        } else {
+            seen.header(name)
+        }
+    };
+    let lines: String = names
+        .split(';')
+        .map(|name| format!("{name}:{}\n", value(name).trim()))
+        .collect();
     let path: Vec<_> = seen.path.split('/').map(encoded).collect();
-    let mut query: Vec<_> = seen.query.split('&').filter(|pair| !pair.is_empty()).collect();
+    let mut query: Vec<_> = seen
+        .query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .collect();
     query.sort_unstable();
     let body = hex::encode(Sha256::digest(&seen.body));
-    let canonical = format!("{}\n{}\n{}\n{lines}\n{names}\n{body}", seen.method, path.join("/"), query.join("&"));
+    let canonical = format!(
+        "{}\n{}\n{}\n{lines}\n{names}\n{body}",
+        seen.method,
+        path.join("/"),
+        query.join("&")
+    );
     let digest = hex::encode(Sha256::digest(canonical));
-    let text = format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}", seen.header("x-amz-date"));
-    let key = scope.split('/').fold(format!("AWS4{secret}").into_bytes(), |key, part| mac::<Hmac<Sha256>>(&key, part));
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}",
+        seen.header("x-amz-date")
+    );
+    let key = scope
+        .split('/')
+        .fold(format!("AWS4{secret}").into_bytes(), |key, part| {
+            mac::<Hmac<Sha256>>(&key, part)
+        });
     !signature.is_empty() && hex::encode(mac::<Hmac<Sha256>>(&key, &text)) == signature
 }
 
@@ -319,21 +446,38 @@ fn mac<M: Mac + KeyInit>(key: &[u8], text: &str) -> Vec<u8> {
 fn pairs(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    pairs.map(|(name, value)| (decoded(name, true), decoded(value, true))).collect()
+    pairs
+        .map(|(name, value)| (decoded(name, true), decoded(value, true)))
+        .collect()
 }
 
 /// Percent-encodes a text (RFC 5849, section 3.6).
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
 fn decoded(text: &str, is_form: bool) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [byte, tail @ ..] = rest {
-        let escaped = tail.get(..2).filter(|_| *byte == b'%').and_then(|digits| hex::decode(digits).ok());
+        let escaped = tail
+            .get(..2)
+            .filter(|_| *byte == b'%')
+            .and_then(|digits| hex::decode(digits).ok());
         rest = if escaped.is_some() { &tail[2..] } else { tail };
-        let plain = if is_form && *byte == b'+' { b' ' } else { *byte };
+        let plain = if is_form && *byte == b'+' {
+            b' '
+        } else {
+            *byte
+        };
         bytes.extend(escaped.unwrap_or_else(|| vec![plain]));
     }
     String::from_utf8_lossy(&bytes).into_owned()

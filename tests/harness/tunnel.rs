@@ -54,7 +54,10 @@ impl Tunnel {
             authorization: authorization.map(str::to_owned),
             asked: Arc::default(),
         };
-        Self { certificates: Some(certificates), ..Self::open(door) }
+        Self {
+            certificates: Some(certificates),
+            ..Self::open(door)
+        }
     }
 
     /// Starts a proxy on a free port to a provider that itself serves TLS at
@@ -62,7 +65,12 @@ impl Tunnel {
     #[must_use]
     pub fn to(origin: &str) -> Self {
         let application = origin.trim_start_matches("https://").to_owned();
-        Self::open(Door { acceptor: None, application, authorization: None, asked: Arc::default() })
+        Self::open(Door {
+            acceptor: None,
+            application,
+            authorization: None,
+            asked: Arc::default(),
+        })
     }
 
     fn open(door: Door) -> Self {
@@ -70,18 +78,34 @@ impl Tunnel {
         let (port, bound) = std::sync::mpsc::channel();
         // The proxy has its own thread and runtime, as the provider does.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be made").block_on(async move {
-                let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
-                port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
-                let (door, mut open) = (Arc::new(door), JoinSet::new());
-                while let Ok((stream, _)) = listener.accept().await {
-                    open.spawn(Arc::clone(&door).pass(stream));
-                }
-            });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .expect("a runtime can be made")
+                .block_on(async move {
+                    let listener = TcpListener::bind("127.0.0.1:0")
+                        .await
+                        .expect("loopback can be used");
+                    port.send(
+                        listener
+                            .local_addr()
+                            .expect("a bound socket has an address")
+                            .port(),
+                    )
+                    .ok();
+                    let (door, mut open) = (Arc::new(door), JoinSet::new());
+                    while let Ok((stream, _)) = listener.accept().await {
+                        open.spawn(Arc::clone(&door).pass(stream));
+                    }
+                });
         });
         let port = bound.recv().expect("the proxy starts");
-        Self { address: format!("http://127.0.0.1:{port}"), asked, certificates: None }
+        Self {
+            address: format!("http://127.0.0.1:{port}"),
+            asked,
+            certificates: None,
+        }
     }
 
     /// Returns the file of the certificate authority of the provider's certificate.
@@ -90,8 +114,15 @@ impl Tunnel {
     /// If the provider itself serves TLS.
     #[must_use]
     pub fn authority(&self) -> String {
-        let certificates = self.certificates.as_ref().expect("it has a certificate of its own");
-        certificates.path().join("certificate").display().to_string()
+        let certificates = self
+            .certificates
+            .as_ref()
+            .expect("it has a certificate of its own");
+        certificates
+            .path()
+            .join("certificate")
+            .display()
+            .to_string()
     }
 
     /// Returns the request heads that the proxy received, unchanged, oldest first.
@@ -124,19 +155,38 @@ impl Door {
             head.push(stream.read_u8().await?);
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        self.asked.lock().expect("no panic holds it").push(head.clone());
+        self.asked
+            .lock()
+            .expect("no panic holds it")
+            .push(head.clone());
         let shown = head.lines().filter_map(|line| line.split_once(": "));
-        let shown = shown.filter(|(name, _)| name.eq_ignore_ascii_case("proxy-authorization")).map(|(_, value)| value);
-        if self.authorization.as_deref().is_some_and(|wanted| !shown.eq([wanted])) {
-            return stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await;
+        let shown = shown
+            .filter(|(name, _)| name.eq_ignore_ascii_case("proxy-authorization"))
+            .map(|(_, value)| value);
+        if self
+            .authorization
+            .as_deref()
+            .is_some_and(|wanted| !shown.eq([wanted]))
+        {
+            return stream
+                .write_all(
+                    b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n",
+                )
+                .await;
         }
         if !head.starts_with("CONNECT ") {
-            return stream.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await;
+            return stream
+                .write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")
+                .await;
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
         let mut application = TcpStream::connect(&self.application).await?;
         match &self.acceptor {
-            Some(acceptor) => copy_bidirectional(&mut acceptor.accept(stream).await?, &mut application).await.map(drop),
+            Some(acceptor) => {
+                copy_bidirectional(&mut acceptor.accept(stream).await?, &mut application)
+                    .await
+                    .map(drop)
+            }
             None => copy_bidirectional(stream, &mut application).await.map(drop),
         }
     }
@@ -145,16 +195,26 @@ impl Door {
 /// Makes a certificate for these names and returns the TLS acceptor that uses it.
 pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
     let names: Vec<_> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
-    let extensions = format!("basicConstraints=CA:FALSE\nsubjectAltName={}\n", names.join(","));
+    let extensions = format!(
+        "basicConstraints=CA:FALSE\nsubjectAltName={}\n",
+        names.join(",")
+    );
     std::fs::write(folder.join("extensions"), extensions).expect("a file can be written");
     for arguments in [
         "req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key -out request -subj /CN=tests",
         "x509 -req -in request -signkey key -days 2 -extfile extensions -out certificate",
     ] {
         let mut command = Command::new("openssl");
-        command.current_dir(folder).args(arguments.split(' ')).stdin(Stdio::null());
+        command
+            .current_dir(folder)
+            .args(arguments.split(' '))
+            .stdin(Stdio::null());
         let made = command.output().expect("`openssl` can be run");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
     }
     let chain = CertificateDer::pem_file_iter(folder.join("certificate"))
         .and_then(|chain| chain.collect::<Result<Vec<_>, _>>());
@@ -162,7 +222,9 @@ pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
     let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
-            builder.with_no_client_auth().with_single_cert(chain.expect("the certificate can be read"), key)
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain.expect("the certificate can be read"), key)
         });
     TlsAcceptor::from(Arc::new(config.expect("the certificate can be used")))
 }

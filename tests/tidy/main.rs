@@ -4,7 +4,10 @@
 //! of a toolkit's folder, and the header of each module. Sizes are printed and never fail, because
 //! a long file with one clear subject is fine.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,26 +19,44 @@ use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
 const ARROWS: [(&str, &[&str]); 9] = [
-    ("host-server", &["app", "store", "sandbox", "net", "manifest", "registry"]),
+    (
+        "host-server",
+        &["app", "store", "sandbox", "net", "manifest", "registry"],
+    ),
     ("host-app", &["sandbox", "store", "net", "manifest"]),
     ("host-sandbox", &["net", "manifest"]),
     ("host-store", &[]),
     ("host-net", &[]),
-    ("toolkit-sdk-cli", &["import", "sandbox", "net", "manifest", "registry"]),
+    (
+        "toolkit-sdk-cli",
+        &["import", "sandbox", "net", "manifest", "registry"],
+    ),
     ("toolkit-sdk-import", &["manifest"]),
     ("toolkit-sdk", &["toolkit-sdk-macros", "manifest"]),
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const OURS: [&str; 9] =
-    ["app", "import", "net", "sandbox", "store", "manifest", "registry", "toolkit-sdk", "toolkit-sdk-macros"];
+const OURS: [&str; 9] = [
+    "app",
+    "import",
+    "net",
+    "sandbox",
+    "store",
+    "manifest",
+    "registry",
+    "toolkit-sdk",
+    "toolkit-sdk-macros",
+];
 
 /// Member of the toolkits' workspace that is not a toolkit: code shared by the tests of several
 /// toolkits.
 const FOR_TESTS: &str = "discovery";
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
 }
 
 fn read(path: &Path) -> String {
@@ -45,7 +66,9 @@ fn read(path: &Path) -> String {
 /// Returns all files below the source folders, as paths relative to the root.
 fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders: Vec<_> = ["host", "toolkit-sdk", "toolkits", "tests"].map(|name| root().join(name)).into();
+    let mut folders: Vec<_> = ["host", "toolkit-sdk", "toolkits", "tests"]
+        .map(|name| root().join(name))
+        .into();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -53,16 +76,27 @@ fn files() -> Vec<PathBuf> {
             if name == "target" || name == "dist" || name.starts_with('.') {
                 continue;
             }
-            if path.is_dir() { folders.push(path) } else { found.push(path) }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.push(path)
+            }
         }
     }
     found.sort();
-    found.into_iter().map(|path| path.strip_prefix(root()).unwrap().to_owned()).collect()
+    found
+        .into_iter()
+        .map(|path| path.strip_prefix(root()).unwrap().to_owned())
+        .collect()
 }
 
 fn sources() -> Vec<(PathBuf, String)> {
-    let files = files().into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    files.map(|path| (path.clone(), read(&root().join(path)))).collect()
+    let files = files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files
+        .map(|path| (path.clone(), read(&root().join(path))))
+        .collect()
 }
 
 /// Returns the manifests of the workspace's members.
@@ -73,10 +107,16 @@ fn crates() -> BTreeMap<String, (PathBuf, Table)> {
     for member in members {
         let member = root().join(member.as_str().unwrap());
         let folders = match member.file_name().unwrap().to_str() {
-            Some("*") => fs::read_dir(member.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect(),
+            Some("*") => fs::read_dir(member.parent().unwrap())
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect(),
             _ => vec![member],
         };
-        for folder in folders.into_iter().filter(|folder| folder.join("Cargo.toml").is_file()) {
+        for folder in folders
+            .into_iter()
+            .filter(|folder| folder.join("Cargo.toml").is_file())
+        {
             let manifest: Table = read(&folder.join("Cargo.toml")).parse().unwrap();
             let name = manifest["package"]["name"].as_str().unwrap().to_owned();
             crates.insert(name, (folder, manifest));
@@ -92,18 +132,34 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
         let tables = kinds.iter().filter_map(|kind| table.get(*kind)?.as_table());
         tables.flat_map(|table| table.keys().cloned()).collect()
     };
-    let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
-    of(manifest).into_iter().chain(targets.filter_map(Value::as_table).flat_map(of)).collect()
+    let targets = manifest
+        .get("target")
+        .and_then(Value::as_table)
+        .into_iter()
+        .flat_map(Table::values);
+    of(manifest)
+        .into_iter()
+        .chain(targets.filter_map(Value::as_table).flat_map(of))
+        .collect()
 }
 
 #[test]
 fn dependencies_point_down() {
     for (name, (_, manifest)) in crates() {
-        let allowed = ARROWS.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, allowed)| allowed);
-        for dependency in dependencies(&manifest).iter().filter(|dependency| OURS.contains(&dependency.as_str())) {
+        let allowed = ARROWS
+            .iter()
+            .find(|(own, _)| *own == name)
+            .map_or(&[][..], |(_, allowed)| allowed);
+        for dependency in dependencies(&manifest)
+            .iter()
+            .filter(|dependency| OURS.contains(&dependency.as_str()))
+        {
             // The crate's own tests may use the SDK, as toolkit authors do.
             let own = name == "toolkit-sdk-macros" && dependency == "toolkit-sdk";
-            assert!(own || allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+            assert!(
+                own || allowed.contains(&dependency.as_str()),
+                "{name} must not depend on {dependency}"
+            );
         }
     }
 }
@@ -111,22 +167,38 @@ fn dependencies_point_down() {
 #[test]
 fn server_only_opens_store_and_sandbox() {
     for (path, text) in sources() {
-        let asks = path.starts_with("host/server/src/api") || path.starts_with("host/server/src/doors");
+        let asks =
+            path.starts_with("host/server/src/api") || path.starts_with("host/server/src/doors");
         for word in ["store::", "sandbox::", "net::"] {
-            let used = text.lines().any(|line| line.trim_start().starts_with(&format!("use {word}")));
-            assert!(!(asks && used), "{} reaches past `app` into {word}", path.display());
+            let used = text
+                .lines()
+                .any(|line| line.trim_start().starts_with(&format!("use {word}")));
+            assert!(
+                !(asks && used),
+                "{} reaches past `app` into {word}",
+                path.display()
+            );
         }
     }
 }
 
 #[test]
 fn only_the_server_depends_on_http() {
-    for (name, (_, mut manifest)) in crates().into_iter().filter(|(name, _)| name.starts_with("host-")) {
+    for (name, (_, mut manifest)) in crates()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("host-"))
+    {
         // The tests of a crate may run a real service.
         manifest.remove("dev-dependencies");
         let wire = ["axum", "tower-http", "hyper"];
-        let found: Vec<_> = dependencies(&manifest).into_iter().filter(|own| wire.contains(&own.as_str())).collect();
-        assert!(name == "host-server" || found.is_empty(), "{name} depends on {found:?}");
+        let found: Vec<_> = dependencies(&manifest)
+            .into_iter()
+            .filter(|own| wire.contains(&own.as_str()))
+            .collect();
+        assert!(
+            name == "host-server" || found.is_empty(),
+            "{name} depends on {found:?}"
+        );
     }
 }
 
@@ -134,13 +206,28 @@ fn only_the_server_depends_on_http() {
 fn features_and_versions_stand_in_one_place() {
     for (name, (_, manifest)) in crates() {
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            for (dependency, value) in manifest.get(kind).and_then(Value::as_table).into_iter().flatten() {
+            for (dependency, value) in manifest
+                .get(kind)
+                .and_then(Value::as_table)
+                .into_iter()
+                .flatten()
+            {
                 let inherits = value.get("workspace").and_then(Value::as_bool) == Some(true);
-                assert!(inherits, "{name}: {dependency} must say `workspace = true` and nothing else");
-                assert!(value.get("features").is_none(), "{name}: features of {dependency} belong to the workspace");
+                assert!(
+                    inherits,
+                    "{name}: {dependency} must say `workspace = true` and nothing else"
+                );
+                assert!(
+                    value.get("features").is_none(),
+                    "{name}: features of {dependency} belong to the workspace"
+                );
             }
         }
-        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{name} takes the workspace's lints");
+        assert_eq!(
+            manifest["lints"]["workspace"].as_bool(),
+            Some(true),
+            "{name} takes the workspace's lints"
+        );
     }
 }
 
@@ -152,7 +239,10 @@ fn every_module_has_a_header() {
         .filter(|(path, text)| !text.starts_with("//!") && !written_for_a_test(path))
         .map(|(path, _)| path)
         .collect();
-    assert!(silent.is_empty(), "these must begin with `//!` and say what they are for: {silent:#?}");
+    assert!(
+        silent.is_empty(),
+        "these must begin with `//!` and say what they are for: {silent:#?}"
+    );
 }
 
 #[test]
@@ -171,10 +261,16 @@ fn leftovers_are_refused() {
     for (path, text) in sources() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         if names.contains(&name.as_str()) {
-            found.push(format!("{}: the name says nothing about what is in it", path.display()));
+            found.push(format!(
+                "{}: the name says nothing about what is in it",
+                path.display()
+            ));
         }
         found.extend(
-            words.iter().filter(|word| text.contains(**word)).map(|word| format!("{}: {word}", path.display())),
+            words
+                .iter()
+                .filter(|word| text.contains(**word))
+                .map(|word| format!("{}: {word}", path.display())),
         );
     }
     assert!(found.is_empty(), "{found:#?}");
@@ -183,13 +279,24 @@ fn leftovers_are_refused() {
 #[test]
 fn every_toolkit_has_the_same_shape() {
     let workspace: Table = read(&root().join("toolkits/Cargo.toml")).parse().unwrap();
-    let members: Vec<_> =
-        workspace["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
-    let folders = fs::read_dir(root().join("toolkits")).unwrap().map(|entry| entry.unwrap().path());
+    let members: Vec<_> = workspace["workspace"]["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m.as_str().unwrap())
+        .collect();
+    let folders = fs::read_dir(root().join("toolkits"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut seen = 0;
     for folder in folders.filter(|folder| folder.join("Cargo.toml").is_file()) {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(members.iter().any(|member| *member == name || *member == "*"), "{name} is no member of the workspace");
+        assert!(
+            members
+                .iter()
+                .any(|member| *member == name || *member == "*"),
+            "{name} is no member of the workspace"
+        );
         if name == FOR_TESTS {
             continue;
         }
@@ -201,23 +308,48 @@ fn every_toolkit_has_the_same_shape() {
 
 fn check_toolkit(name: &str, folder: &Path) {
     let manifest: Table = read(&folder.join("Cargo.toml")).parse().unwrap();
-    assert_eq!(manifest["package"]["name"].as_str(), Some(name), "the crate is named as its folder");
-    assert_eq!(manifest["lib"]["crate-type"][0].as_str(), Some("cdylib"), "{name}");
+    assert_eq!(
+        manifest["package"]["name"].as_str(),
+        Some(name),
+        "the crate is named as its folder"
+    );
+    assert_eq!(
+        manifest["lib"]["crate-type"][0].as_str(),
+        Some("cdylib"),
+        "{name}"
+    );
     for own in OURS.into_iter().filter(|own| *own != "toolkit-sdk") {
-        assert!(!dependencies(&manifest).contains(own), "{name} may use the SDK and nothing else of ours");
+        assert!(
+            !dependencies(&manifest).contains(own),
+            "{name} may use the SDK and nothing else of ours"
+        );
     }
     let library = read(&folder.join("src/lib.rs"));
-    assert!(library.contains("toolkit! {"), "{name}: `toolkit!` stands in src/lib.rs");
-    let glance = library.lines().filter(|line| !line.starts_with("mod ")).count();
-    assert!(glance <= 60, "{name}: src/lib.rs is the toolkit at a glance, at most 60 lines beside its modules");
+    assert!(
+        library.contains("toolkit! {"),
+        "{name}: `toolkit!` stands in src/lib.rs"
+    );
+    let glance = library
+        .lines()
+        .filter(|line| !line.starts_with("mod "))
+        .count();
+    assert!(
+        glance <= 60,
+        "{name}: src/lib.rs is the toolkit at a glance, at most 60 lines beside its modules"
+    );
     assert!(folder.join("logo.svg").is_file(), "{name} has a logo.svg");
-    let sources = fs::read_dir(folder.join("src")).unwrap().map(|entry| read(&entry.unwrap().path()));
+    let sources = fs::read_dir(folder.join("src"))
+        .unwrap()
+        .map(|entry| read(&entry.unwrap().path()));
     let tools: BTreeSet<String> = sources.flat_map(|text| tools_in(&text)).collect();
     assert!(!tools.is_empty(), "{name} has tools");
     for tool in tools {
         let cases = folder.join("cases").join(&tool);
         let count = fs::read_dir(&cases).map_or(0, |entries| entries.count());
-        assert!(count >= 2, "{name}: {tool} needs a success and a failure case in cases/{tool}");
+        assert!(
+            count >= 2,
+            "{name}: {tool} needs a success and a failure case in cases/{tool}"
+        );
     }
 }
 
@@ -226,14 +358,17 @@ fn tools_in(text: &str) -> Vec<String> {
     let after = text.split("\n#[tool").skip(1);
     let name = |rest: &str| {
         let (_, from) = rest.split_once("fn ")?;
-        from.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
+        from.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .next()
+            .map(str::to_owned)
     };
     after.filter_map(name).collect()
 }
 
 /// First words of doc comments that are clauses instead of statements.
-const QUESTION_WORDS: [&str; 11] =
-    ["What", "Whether", "Who", "Whose", "How", "When", "Where", "Which", "So", "Then", "Why"];
+const QUESTION_WORDS: [&str; 11] = [
+    "What", "Whether", "Who", "Whose", "How", "When", "Where", "Which", "So", "Then", "Why",
+];
 
 /// Counts of one kind of source: the language of its comments and the length of its lines.
 #[derive(Default)]
@@ -248,7 +383,9 @@ impl Figures {
     fn add(&mut self, text: &str) {
         let mut in_comment = false;
         for line in text.lines().map(str::trim) {
-            let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let doc = line
+                .strip_prefix("///")
+                .or_else(|| line.strip_prefix("//!"));
             if let Some(doc) = doc.filter(|_| !in_comment) {
                 self.doc_comments += 1;
                 let first = doc.split_whitespace().next().unwrap_or_default();
@@ -265,9 +402,17 @@ impl Figures {
 
 /// Product code: no tests, neither files of their own nor modules at the end of a file.
 fn product() -> Vec<(PathBuf, String)> {
-    let of_tests = |path: &Path| path.iter().any(|part| part == "tests" || part == "tests.rs");
+    let of_tests = |path: &Path| {
+        path.iter()
+            .any(|part| part == "tests" || part == "tests.rs")
+    };
     let product = sources().into_iter().filter(|(path, _)| !of_tests(path));
-    let code = |text: String| text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+    let code = |text: String| {
+        text.split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     product.map(|(path, text)| (path, code(text))).collect()
 }
 
@@ -279,7 +424,12 @@ fn figures_of_language_and_size_are_printed() {
         figures.add(&text);
         sizes.push((text.lines().count(), path));
     }
-    let Figures { doc_comments, question_words, code_lines, code_characters } = figures;
+    let Figures {
+        doc_comments,
+        question_words,
+        code_lines,
+        code_characters,
+    } = figures;
     println!(
         "doc comments that begin with a question word: {:.1} % (goal below 4); characters per line of code: {:.1} (goal below 30)",
         100.0 * question_words as f64 / doc_comments as f64,
@@ -288,7 +438,12 @@ fn figures_of_language_and_size_are_printed() {
     sizes.sort();
     let at = |share: usize| sizes[(sizes.len() - 1) * share / 100].0;
     let total: usize = sizes.iter().map(|(lines, _)| lines).sum();
-    println!("{} files, {total} lines; median {} (aim 130), p90 {} (aim 370); longest:", sizes.len(), at(50), at(90));
+    println!(
+        "{} files, {total} lines; median {} (aim 130), p90 {} (aim 370); longest:",
+        sizes.len(),
+        at(50),
+        at(90)
+    );
     for (lines, path) in sizes.iter().rev().take(8) {
         println!("{lines:6}  {}", path.display());
     }

@@ -4,7 +4,10 @@
 /// each level of data and schema.
 const STACK: u32 = 1 << 20;
 
-#[expect(clippy::disallowed_methods, reason = "cargo tells a build script its target by the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its target by the environment"
+)]
 fn main() {
     if std::env::var_os("CARGO_CFG_TARGET_ARCH").is_some_and(|target| target == "wasm32") {
         println!("cargo:rustc-link-arg=-zstack-size={STACK}");

@@ -115,7 +115,8 @@ impl Proxy {
             pair if pair.contains(':') => format!("Basic {}", BASE64.encode(pair)),
             token => format!("Bearer {token}"),
         });
-        net::Proxy::new(&self.url, shown.as_deref()).map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
+        net::Proxy::new(&self.url, shown.as_deref())
+            .map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
     }
 }
 
@@ -173,7 +174,11 @@ pub struct Filter {
 /// # Errors
 /// Fails if the toolkit is unknown or does not offer the scheme, credentials are missing or
 /// invalid, or the store refuses.
-pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Result<Record<AuthConfig>> {
+pub async fn create(
+    app: &App,
+    project: &Project,
+    request: NewAuthConfig,
+) -> Result<Record<AuthConfig>> {
     let release = app.catalog.release(&request.toolkit, LATEST)?;
     let managed = request.scheme.is_none();
     let scheme = match request.scheme {
@@ -181,10 +186,24 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
         None if apps::is_managed(app, &release).await? => AuthMode::Oauth2,
         None => return Err(Error::NoManagedAuth(release.slug.to_string())),
     };
-    check_client(scheme, release.scheme(scheme), managed, &request.credentials.own)?;
-    request.credentials.proxy.as_ref().map(Proxy::way).transpose()?;
+    check_client(
+        scheme,
+        release.scheme(scheme),
+        managed,
+        &request.credentials.own,
+    )?;
+    request
+        .credentials
+        .proxy
+        .as_ref()
+        .map(Proxy::way)
+        .transpose()?;
     let (id, now) = (AuthConfigId::random(), app.clock.now());
-    let name = match request.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
+    let name = match request
+        .name
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+    {
         Some(name) => checked_name(name)?,
         None => format!("{}-{}", release.slug, ids::random_text(6)),
     };
@@ -201,8 +220,14 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
         tools_for_execution: request.tools_for_execution,
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
-        credentials: key.seal(place(&project.id, id.as_str(), "credentials"), &request.credentials.own)?,
-        shared: key.seal(place(&project.id, id.as_str(), "shared"), &request.credentials.shared)?,
+        credentials: key.seal(
+            place(&project.id, id.as_str(), "credentials"),
+            &request.credentials.own,
+        )?,
+        shared: key.seal(
+            place(&project.id, id.as_str(), "shared"),
+            &request.credentials.shared,
+        )?,
         proxy: match &request.credentials.proxy {
             Some(proxy) => Some(key.seal(place(&project.id, id.as_str(), "proxy"), proxy)?),
             None => None,
@@ -217,11 +242,17 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
 /// # Errors
 /// Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
-    find(app, project, id).await?.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
+    find(app, project, id)
+        .await?
+        .ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
 
 /// Returns an auth config of the project, if it exists.
-pub(crate) async fn find(app: &App, project: &Project, id: &AuthConfigId) -> Result<Option<Record<AuthConfig>>> {
+pub(crate) async fn find(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+) -> Result<Option<Record<AuthConfig>>> {
     find_in(&app.store, &project.id, id).await
 }
 
@@ -262,32 +293,71 @@ pub struct Changes {
 /// # Errors
 /// Fails if the auth config does not exist or is of the other kind, the resulting credentials are
 /// incomplete, or the store refuses.
-pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
-    let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
-    changes.proxy.iter().flatten().try_for_each(|proxy| proxy.way().map(drop))?;
+pub async fn change(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+    changes: Changes,
+) -> Result<()> {
+    let name = changes
+        .name
+        .map(|name| checked_name(name.trim().to_owned()))
+        .transpose()?;
+    changes
+        .proxy
+        .iter()
+        .flatten()
+        .try_for_each(|proxy| proxy.way().map(drop))?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
-            let own = if record.body.managed { "default" } else { "custom" };
-            return Err(Error::invalid(format!("type: auth config {id} is of type {own}")));
+            let own = if record.body.managed {
+                "default"
+            } else {
+                "custom"
+            };
+            return Err(Error::invalid(format!(
+                "type: auth config {id} is of type {own}"
+            )));
         }
         let mut credentials = credentials(app, project, &record).await?;
-        for (values, changed) in [(&mut credentials.own, &changes.own), (&mut credentials.shared, &changes.shared)] {
+        for (values, changed) in [
+            (&mut credentials.own, &changes.own),
+            (&mut credentials.shared, &changes.shared),
+        ] {
             values.extend(changed.clone());
-            values.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+            values.retain(|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
         }
         // A toolkit that no longer exists requires nothing.
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        let about = release.as_ref().and_then(|release| release.scheme(record.body.scheme));
-        check_client(record.body.scheme, about, record.body.managed, &credentials.own)?;
+        let about = release
+            .as_ref()
+            .and_then(|release| release.scheme(record.body.scheme));
+        check_client(
+            record.body.scheme,
+            about,
+            record.body.managed,
+            &credentials.own,
+        )?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
-        body.credentials = key.seal(place(&project.id, id.as_str(), "credentials"), &credentials.own)?;
-        body.shared = key.seal(place(&project.id, id.as_str(), "shared"), &credentials.shared)?;
+        body.credentials = key.seal(
+            place(&project.id, id.as_str(), "credentials"),
+            &credentials.own,
+        )?;
+        body.shared = key.seal(
+            place(&project.id, id.as_str(), "shared"),
+            &credentials.shared,
+        )?;
         if let Some(proxy) = &changes.proxy {
             let place = place(&project.id, id.as_str(), "proxy");
-            body.proxy = proxy.as_ref().map(|proxy| key.seal(place, proxy)).transpose()?;
+            body.proxy = proxy
+                .as_ref()
+                .map(|proxy| key.seal(place, proxy))
+                .transpose()?;
         }
         if let Some(name) = &name {
             (body.name, body.folded) = (name.clone(), folded(name, id.as_str()));
@@ -295,7 +365,10 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
         for (own, changed) in [
             (&mut body.restrict_to, &changes.restrict_to),
             (&mut body.tools_for_execution, &changes.tools_for_execution),
-            (&mut body.tools_for_connection, &changes.tools_for_connection),
+            (
+                &mut body.tools_for_connection,
+                &changes.tools_for_connection,
+            ),
         ] {
             if let Some(changed) = changed {
                 own.clone_from(changed);
@@ -309,7 +382,9 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
 
 fn checked_name(name: String) -> Result<String> {
     if name.is_empty() || name.chars().count() > 256 {
-        return Err(Error::invalid("auth_config.name: must have 1 to 256 characters"));
+        return Err(Error::invalid(
+            "auth_config.name: must have 1 to 256 characters",
+        ));
     }
     Ok(name)
 }
@@ -320,31 +395,55 @@ fn folded(name: &str, id: &str) -> String {
 
 /// Checks that an auth config with the project's own client has the credentials that its scheme
 /// requires.
-fn check_client(mode: AuthMode, about: Option<&AuthScheme>, managed: bool, own: &Map<String, Value>) -> Result<()> {
+fn check_client(
+    mode: AuthMode,
+    about: Option<&AuthScheme>,
+    managed: bool,
+    own: &Map<String, Value>,
+) -> Result<()> {
     let client = Client::of(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
-        return Err(Error::invalid("auth_config.credentials.client_id: is required with OAUTH2"));
+        return Err(Error::invalid(
+            "auth_config.credentials.client_id: is required with OAUTH2",
+        ));
     }
     if mode == AuthMode::Oauth1 {
-        let signs = about.and_then(|scheme| scheme.sign.as_ref()).is_some_and(Sign::has_private_key);
-        let proof =
-            client.as_ref().and_then(|client| if signs { client.private_key.as_ref() } else { client.secret.as_ref() });
+        let signs = about
+            .and_then(|scheme| scheme.sign.as_ref())
+            .is_some_and(Sign::has_private_key);
+        let proof = client.as_ref().and_then(|client| {
+            if signs {
+                client.private_key.as_ref()
+            } else {
+                client.secret.as_ref()
+            }
+        });
         if proof.is_none() {
-            let proof = if signs { "private_key" } else { "consumer_secret" };
-            let text = format!("auth_config.credentials: consumer_key and {proof} are required with OAUTH1");
+            let proof = if signs {
+                "private_key"
+            } else {
+                "consumer_secret"
+            };
+            let text = format!(
+                "auth_config.credentials: consumer_key and {proof} are required with OAUTH1"
+            );
             return Err(Error::invalid(text));
         }
     }
     if let (Some(client), Some(scheme)) = (&client, about) {
         let checked = client.check_key(scheme);
-        checked.map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
+        checked
+            .map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
     }
     for name in ["scopes", "user_scopes"] {
         let text = |value: &Value| value.is_string();
-        let good =
-            own.get(name).is_none_or(|value| text(value) || value.as_array().is_some_and(|list| list.iter().all(text)));
+        let good = own.get(name).is_none_or(|value| {
+            text(value) || value.as_array().is_some_and(|list| list.iter().all(text))
+        });
         if !good {
-            return Err(Error::invalid(format!("auth_config.credentials.{name}: must be a text or a list of texts")));
+            return Err(Error::invalid(format!(
+                "auth_config.credentials.{name}: must be a text or a list of texts"
+            )));
         }
     }
     Ok(())
@@ -353,13 +452,20 @@ fn check_client(mode: AuthMode, about: Option<&AuthScheme>, managed: bool, own: 
 /// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
 pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
     let parts = |text: &str| {
-        let parts = text.split([',', ' ']).map(str::trim).filter(|scope| !scope.is_empty());
+        let parts = text
+            .split([',', ' '])
+            .map(str::trim)
+            .filter(|scope| !scope.is_empty());
         parts.map(str::to_owned).collect::<Vec<_>>()
     };
     match own.get(name) {
         Some(Value::String(text)) => parts(text),
         // A scope in a list may contain any character.
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -368,10 +474,18 @@ pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Record<AuthConfig>>> {
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    window: Window,
+) -> Result<Listed<Record<AuthConfig>>> {
     let mut query = Query::of(project.id.as_str()).newest().window(window);
     if !filter.toolkits.is_empty() {
-        query = query.any_of("toolkit", filter.toolkits.iter().map(|slug| slug.to_lowercase()));
+        query = query.any_of(
+            "toolkit",
+            filter.toolkits.iter().map(|slug| slug.to_lowercase()),
+        );
     }
     if let Some(managed) = filter.managed {
         query = query.is("managed", if managed { "true" } else { "false" });
@@ -394,12 +508,21 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
 ///
 /// # Errors
 /// Fails if the auth config does not exist, or the store refuses.
-pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status: Status) -> Result<()> {
+pub async fn set_status(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+    status: Status,
+) -> Result<()> {
     let change = |config: &mut AuthConfig| -> std::result::Result<(), Error> {
         config.status = status;
         Ok(())
     };
-    let done = app.store.edit(project.id.as_str(), id.as_str(), app.clock.now(), change).await.map_err(Error::from)?;
+    let done = app
+        .store
+        .edit(project.id.as_str(), id.as_str(), app.clock.now(), change)
+        .await
+        .map_err(Error::from)?;
     done.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
 
@@ -429,7 +552,11 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
 ///
 /// # Errors
 /// Fails if they cannot be decrypted.
-pub async fn credentials(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Credentials> {
+pub async fn credentials(
+    app: &App,
+    project: &Project,
+    record: &Record<AuthConfig>,
+) -> Result<Credentials> {
     open(&app.vault, &project.id, record, app.clock.now()).await
 }
 
@@ -442,7 +569,10 @@ pub(crate) async fn open(
 ) -> Result<Credentials> {
     let key = vault.key(project.as_str(), now).await?;
     Ok(Credentials {
-        own: key.open(place(project, &record.id, "credentials"), &record.body.credentials)?,
+        own: key.open(
+            place(project, &record.id, "credentials"),
+            &record.body.credentials,
+        )?,
         shared: key.open(place(project, &record.id, "shared"), &record.body.shared)?,
         proxy: match &record.body.proxy {
             Some(proxy) => Some(key.open(place(project, &record.id, "proxy"), proxy)?),
@@ -452,7 +582,11 @@ pub(crate) async fn open(
 }
 
 /// Returns the proxy for requests to the provider of an auth config, if one is set.
-pub(crate) async fn way(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Option<Arc<net::Proxy>>> {
+pub(crate) async fn way(
+    app: &App,
+    project: &Project,
+    record: &Record<AuthConfig>,
+) -> Result<Option<Arc<net::Proxy>>> {
     if record.body.proxy.is_none() {
         return Ok(None);
     }
@@ -462,7 +596,12 @@ pub(crate) async fn way(app: &App, project: &Project, record: &Record<AuthConfig
 impl Credentials {
     /// Returns the proxy for requests to the provider, if one is set.
     pub(crate) fn way(&self) -> Result<Option<Arc<net::Proxy>>> {
-        Ok(self.proxy.as_ref().map(Proxy::way).transpose()?.map(Arc::new))
+        Ok(self
+            .proxy
+            .as_ref()
+            .map(Proxy::way)
+            .transpose()?
+            .map(Arc::new))
     }
 }
 
@@ -471,7 +610,10 @@ impl Credentials {
 /// # Errors
 /// Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
-    let query = Query::of(project.id.as_str()).is("auth_config", id).is("status", "ACTIVE").page(0, 0);
+    let query = Query::of(project.id.as_str())
+        .is("auth_config", id)
+        .is("status", "ACTIVE")
+        .page(0, 0);
     Ok(app.store.find::<Account>(&query).await?.total)
 }
 
@@ -479,7 +621,9 @@ impl AuthConfig {
     /// Returns true if a tool may run with the accounts of this auth config.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
-        let lets = |list: &[String]| list.is_empty() || list.iter().any(|own| own.eq_ignore_ascii_case(tool));
+        let lets = |list: &[String]| {
+            list.is_empty() || list.iter().any(|own| own.eq_ignore_ascii_case(tool))
+        };
         lets(&self.tools_for_execution) && lets(&self.restrict_to)
     }
 }
@@ -506,16 +650,26 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     let upper = name.to_ascii_uppercase();
     let Some(mode) = known.into_iter().find(|mode| mode.as_str() == upper) else {
         let given = crate::cut(name);
-        return Err(Error::invalid(format!("auth_config.authScheme: `{given}` is not an auth scheme")));
+        return Err(Error::invalid(format!(
+            "auth_config.authScheme: `{given}` is not an auth scheme"
+        )));
     };
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }
-    Err(Error::SchemeNotOffered { toolkit: release.slug.to_string(), scheme: upper })
+    Err(Error::SchemeNotOffered {
+        toolkit: release.slug.to_string(),
+        scheme: upper,
+    })
 }
 
 fn place<'a>(project: &'a ProjectId, id: &'a str, field: &'static str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: project.as_str(), id, field }
+    Place {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field,
+    }
 }
 
 #[cfg(test)]
@@ -545,19 +699,39 @@ mod tests {
 
     #[test]
     fn proxy_key_becomes_an_authorization_value() {
-        let way = |key: &str| Proxy { url: "http://proxy.example:3128".into(), key: Some(key.into()) }.way().unwrap();
+        let way = |key: &str| {
+            Proxy {
+                url: "http://proxy.example:3128".into(),
+                key: Some(key.into()),
+            }
+            .way()
+            .unwrap()
+        };
         let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
         assert_eq!(way("user:pass"), with("Basic dXNlcjpwYXNz"));
         assert_eq!(way("abc"), with("Bearer abc"));
         assert_eq!(way("Custom a:b"), with("Custom a:b"));
-        assert!(Proxy { url: "proxy.example".into(), key: None }.way().is_err());
+        assert!(
+            Proxy {
+                url: "proxy.example".into(),
+                key: None
+            }
+            .way()
+            .is_err()
+        );
     }
 
     #[test]
     fn scopes_are_a_text_or_a_list() {
         let of = |json: Value| scopes(json.as_object().unwrap(), "scopes");
-        assert_eq!(of(serde_json::json!({"scopes": "a, b c,,d"})), ["a", "b", "c", "d"]);
-        assert_eq!(of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})), ["a", "https://x.example/b c"]);
+        assert_eq!(
+            of(serde_json::json!({"scopes": "a, b c,,d"})),
+            ["a", "b", "c", "d"]
+        );
+        assert_eq!(
+            of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})),
+            ["a", "https://x.example/b c"]
+        );
         assert!(of(serde_json::json!({"user_scopes": "a"})).is_empty());
     }
 

@@ -31,7 +31,10 @@ impl Clock {
     /// Advances a standing clock. Has no effect on the system clock.
     pub fn advance(&self, by: Duration) {
         if let Some(clock) = &self.0 {
-            clock.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+            clock.fetch_add(
+                i64::try_from(by.as_millis()).unwrap_or(i64::MAX),
+                Ordering::SeqCst,
+            );
         }
     }
 
@@ -45,15 +48,24 @@ impl Clock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the machine's clock"
+)]
 fn of_machine() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
 }
 
 /// Formats a time as ISO 8601 in UTC, with milliseconds and `Z`.
 #[must_use]
 pub fn iso(time: Time) -> String {
-    DateTime::from_timestamp_millis(time.0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    DateTime::from_timestamp_millis(time.0)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

@@ -91,7 +91,9 @@ pub enum Error {
     #[error("the Idempotency-Key was used for another request")]
     IdempotencyKeyReused,
     /// The first request with the key is still running or was interrupted.
-    #[error("the first request with this Idempotency-Key has not answered: it is under way, or was cut off")]
+    #[error(
+        "the first request with this Idempotency-Key has not answered: it is under way, or was cut off"
+    )]
     IdempotencyUnanswered,
     /// The request was done, but its response was not kept.
     #[error("the request with this Idempotency-Key was done, and its answer was not kept")]
@@ -171,7 +173,9 @@ pub enum Error {
     #[error("the component is past a limit: {}", first(.0))]
     ComponentLimit(Vec<String>),
     /// The component is not signed, and this server accepts only signed components.
-    #[error("the component is not signed, and this server takes only what a key of `publish.trusted_keys` signed")]
+    #[error(
+        "the component is not signed, and this server takes only what a key of `publish.trusted_keys` signed"
+    )]
     SignatureMissing,
     /// The signature cannot be read or belongs to other bytes.
     #[error("the component's signature is not valid: {0}")]
@@ -181,7 +185,9 @@ pub enum Error {
     SignerUnknown(String),
 
     /// The platform failed too often while this version ran. Nothing was started.
-    #[error("version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran")]
+    #[error(
+        "version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran"
+    )]
     Quarantined {
         /// The slug of the toolkit.
         slug: String,
@@ -217,7 +223,9 @@ pub enum Error {
     AccountFields(Vec<String>),
 
     /// The secret that a browser sent is unknown, used or expired. The error does not say which.
-    #[error("this way to connect an account is not valid: it was used, has ended, or began in another browser")]
+    #[error(
+        "this way to connect an account is not valid: it was used, has ended, or began in another browser"
+    )]
     FlowUnknown,
     /// No account with this `session_uri` waits to be completed by the project.
     #[error("no account waits to be completed under this `session_uri`")]
@@ -233,7 +241,9 @@ pub enum Error {
     RefreshInProgress(String),
     /// The token has expired, and the provider did not refresh it. The refresh is tried again
     /// later.
-    #[error("the token of connected account {account} has ended, and its application does not answer")]
+    #[error(
+        "the token of connected account {account} has ended, and its application does not answer"
+    )]
     RefreshUnavailable {
         /// The id of the account.
         account: String,
@@ -419,7 +429,12 @@ pub struct Row {
 }
 
 const fn row(code: u32, slug: &'static str, status: u16, fix: &'static str) -> Row {
-    Row { code, slug, status, fix }
+    Row {
+        code,
+        slug,
+        status,
+        fix,
+    }
 }
 
 impl Error {
@@ -531,8 +546,12 @@ impl Error {
             | Self::ComponentLimit(lines)
             | Self::AccountFields(lines)
             | Self::BreakingChange { lines, .. }
-            | Self::TextNotUnderstood { problems: lines, .. }
-            | Self::ArgumentsInvalid { problems: lines, .. } => lines,
+            | Self::TextNotUnderstood {
+                problems: lines, ..
+            }
+            | Self::ArgumentsInvalid {
+                problems: lines, ..
+            } => lines,
             _ => &[],
         }
     }
@@ -570,7 +589,11 @@ fn first(lines: &[String]) -> String {
 }
 
 fn in_version(version: &str) -> String {
-    if version.is_empty() { String::new() } else { format!(" in version {version}") }
+    if version.is_empty() {
+        String::new()
+    } else {
+        format!(" in version {version}")
+    }
 }
 
 impl From<store::Error> for Error {
@@ -616,10 +639,19 @@ mod tests {
             Error::KeyMissing,
             Error::KeyInvalid { shown: text() },
             Error::KeyAmbiguous,
-            Error::KeyOfOtherKind { wanted: "a project", given: "an organization" },
+            Error::KeyOfOtherKind {
+                wanted: "a project",
+                given: "an organization",
+            },
             Error::TooManyFailures { after },
-            Error::RateExceeded { who: "the organization", after },
-            Error::KeyScope { access: "read", area: "tools" },
+            Error::RateExceeded {
+                who: "the organization",
+                after,
+            },
+            Error::KeyScope {
+                access: "read",
+                area: "tools",
+            },
             Error::KeyAddress,
             Error::KeyNotFound(text()),
             Error::MemberNotFound(text()),
@@ -629,7 +661,10 @@ mod tests {
             Error::NodeBusy,
             Error::Deadline(after),
             Error::Invalid(lines()),
-            Error::MalformedId { what: "an account", given: text() },
+            Error::MalformedId {
+                what: "an account",
+                given: text(),
+            },
             Error::CursorInvalid,
             Error::IdempotencyKeyReused,
             Error::IdempotencyUnanswered,
@@ -637,21 +672,40 @@ mod tests {
             Error::ProjectNotFound(text()),
             Error::ProjectNameTaken(text()),
             Error::ToolkitNotFound(text()),
-            Error::ToolNotFound { slug: text(), version: text() },
+            Error::ToolNotFound {
+                slug: text(),
+                version: text(),
+            },
             Error::ToolDeprecated(text()),
-            Error::VersionTaken { slug: text(), version: text() },
-            Error::VersionNotFound { slug: text(), version: text() },
+            Error::VersionTaken {
+                slug: text(),
+                version: text(),
+            },
+            Error::VersionNotFound {
+                slug: text(),
+                version: text(),
+            },
             Error::ComponentInvalid(lines()),
             Error::ComponentTooLarge,
             Error::ComponentLimit(lines()),
-            Error::Quarantined { slug: text(), version: text() },
-            Error::BreakingChange { slug: text(), version: text(), lines: lines() },
+            Error::Quarantined {
+                slug: text(),
+                version: text(),
+            },
+            Error::BreakingChange {
+                slug: text(),
+                version: text(),
+                lines: lines(),
+            },
             Error::SignatureMissing,
             Error::SignatureInvalid(text()),
             Error::SignerUnknown(text()),
             Error::AuthConfigNotFound(text()),
             Error::NoManagedAuth(text()),
-            Error::SchemeNotOffered { toolkit: text(), scheme: text() },
+            Error::SchemeNotOffered {
+                toolkit: text(),
+                scheme: text(),
+            },
             Error::AccountNotFound(text()),
             Error::AccountRefused(text()),
             Error::AccountFields(lines()),
@@ -660,29 +714,66 @@ mod tests {
             Error::CredentialRejected(text()),
             Error::CheckUnsupported(text()),
             Error::RefreshInProgress(text()),
-            Error::RefreshUnavailable { account: text(), after },
+            Error::RefreshUnavailable {
+                account: text(),
+                after,
+            },
             Error::OauthAppNotFound(text()),
-            Error::NoAccount { user: text(), toolkit: text() },
+            Error::NoAccount {
+                user: text(),
+                toolkit: text(),
+            },
             Error::NamedAccountNotFound(text()),
             Error::AccountUserMissing(text()),
-            Error::AccountUserMismatch { account: text(), user: text() },
-            Error::AccountNotShared { account: text(), user: text() },
-            Error::AccountNotActive { account: text(), state: text() },
-            Error::ToolNotAllowed { config: text(), tool: text() },
-            Error::ArgumentsInvalid { tool: text(), problems: lines() },
+            Error::AccountUserMismatch {
+                account: text(),
+                user: text(),
+            },
+            Error::AccountNotShared {
+                account: text(),
+                user: text(),
+            },
+            Error::AccountNotActive {
+                account: text(),
+                state: text(),
+            },
+            Error::ToolNotAllowed {
+                config: text(),
+                tool: text(),
+            },
+            Error::ArgumentsInvalid {
+                tool: text(),
+                problems: lines(),
+            },
             Error::TextUnavailable,
-            Error::TextNotUnderstood { tool: text(), answer: text(), problems: lines() },
+            Error::TextNotUnderstood {
+                tool: text(),
+                answer: text(),
+                problems: lines(),
+            },
             Error::ModelFailed(text()),
-            Error::LegacyNotFound { kind: "x", uuid: uuid::Uuid::nil() },
-            Error::LegacyGone { kind: "x", uuid: uuid::Uuid::nil() },
+            Error::LegacyNotFound {
+                kind: "x",
+                uuid: uuid::Uuid::nil(),
+            },
+            Error::LegacyGone {
+                kind: "x",
+                uuid: uuid::Uuid::nil(),
+            },
             Error::FileNotFound(text()),
             Error::FileNotUploaded(text()),
-            Error::FileDigest { announced: text(), found: text() },
+            Error::FileDigest {
+                announced: text(),
+                found: text(),
+            },
             Error::FilesFull(1),
             Error::LinkInvalid,
             Error::LinkExpired,
             Error::AuthContextMissing,
-            Error::OriginMismatch { endpoint: text(), toolkit: text() },
+            Error::OriginMismatch {
+                endpoint: text(),
+                toolkit: text(),
+            },
             Error::PassageDenied(text()),
             Error::UpstreamFailed(text()),
             Error::UpstreamTimeout(text()),
@@ -701,8 +792,12 @@ mod tests {
             let row = error.row();
             assert!((400..600).contains(&row.status), "{error:?}");
             // Clients know these two slugs by name.
-            let is_named = row.slug.contains('_') || ["MissingAuthContext", "OriginMismatch"].contains(&row.slug);
-            assert!(is_named && !row.fix.is_empty() && !row.fix.ends_with('.'), "{error:?}");
+            let is_named = row.slug.contains('_')
+                || ["MissingAuthContext", "OriginMismatch"].contains(&row.slug);
+            assert!(
+                is_named && !row.fix.is_empty() && !row.fix.ends_with('.'),
+                "{error:?}"
+            );
         }
     }
 
@@ -711,7 +806,9 @@ mod tests {
         let mut seen = std::collections::HashMap::new();
         for error in samples() {
             let row = error.row();
-            let before = seen.insert(row.slug, (row.code, row.status)).unwrap_or((row.code, row.status));
+            let before = seen
+                .insert(row.slug, (row.code, row.status))
+                .unwrap_or((row.code, row.status));
             assert_eq!(before, (row.code, row.status), "{}", row.slug);
         }
     }
@@ -719,7 +816,10 @@ mod tests {
     #[test]
     fn message_counts_problems_and_list_is_complete() {
         let error = Error::Invalid(vec!["a is missing".into(), "b is wrong".into()]);
-        assert_eq!(error.to_string(), "the request is invalid: a is missing (and 1 more)");
+        assert_eq!(
+            error.to_string(),
+            "the request is invalid: a is missing (and 1 more)"
+        );
         assert_eq!(error.problems().len(), 2);
     }
 }

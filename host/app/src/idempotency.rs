@@ -33,7 +33,10 @@ pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 
 /// The collection of idempotency keys. The owner of the API key takes the place of the project id
 /// of other records.
-pub(crate) static COLLECTION: Collection = Collection { name: "idempotency_keys", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "idempotency_keys",
+    fields: &[],
+};
 
 /// The record of a request.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,7 +57,10 @@ enum State {
     Begun,
     /// The request is done. The response is absent if it was too large, the quota of its owner was
     /// used up, or the project keeps no responses.
-    Done { status: u16, answer: Option<Sealed<String>> },
+    Done {
+        status: u16,
+        answer: Option<Sealed<String>>,
+    },
 }
 
 /// The result of recording a request.
@@ -99,13 +105,22 @@ pub enum Ended {
 /// its response was not kept.
 pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Turn> {
     if !(1..=KEY).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Error::invalid(format!("Idempotency-Key: must be 1 to {KEY} printable characters without blanks")));
+        return Err(Error::invalid(format!(
+            "Idempotency-Key: must be 1 to {KEY} printable characters without blanks"
+        )));
     }
     let (owner, now) = (holder.owner_id(), app.clock.now());
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
-    let body = Noted { digest: digest(request), state: State::Begun };
+    let body = Noted {
+        digest: digest(request),
+        state: State::Begun,
+    };
     for _ in 0..5 {
-        match app.store.commit(Batch::at(now).insert(owner, &id, &body)).await {
+        match app
+            .store
+            .commit(Batch::at(now).insert(owner, &id, &body))
+            .await
+        {
             Ok(()) => {
                 let note = Record {
                     id,
@@ -122,7 +137,9 @@ pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
             Err(cause) => return Err(cause.into()),
         }
         match app.store.get::<Noted>(owner, &id).await? {
-            Some(note) if note.created_at < before(now) => erase(&app.store, Batch::at(now).purge(&note)).await?,
+            Some(note) if note.created_at < before(now) => {
+                erase(&app.store, Batch::at(now).purge(&note)).await?
+            }
             Some(note) => return again(app, &note, &body.digest).await,
             // The record was erased in the meantime, because the request was refused or the key
             // expired.
@@ -140,9 +157,15 @@ async fn again(app: &App, note: &Record<Noted>, digest: &str) -> Result<Turn> {
     match &note.body.state {
         State::Begun => Err(Error::IdempotencyUnanswered),
         State::Done { answer: None, .. } => Err(Error::IdempotencyAnswerGone),
-        State::Done { status, answer: Some(answer) } => {
+        State::Done {
+            status,
+            answer: Some(answer),
+        } => {
             let key = app.vault.key(&note.project, app.clock.now()).await?;
-            Ok(Turn::Again(Answer { status: *status, body: key.open(place(note), answer)? }))
+            Ok(Turn::Again(Answer {
+                status: *status,
+                body: key.open(place(note), answer)?,
+            }))
         }
     }
 }
@@ -158,7 +181,10 @@ pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<(
         Ended::Refused => return erase(&app.store, Batch::at(now).purge(&note)).await,
         Ended::DoneInSilence => (0, None),
         Ended::Done(Answer { status, body })
-            if body.len() > ANSWER || !app.quotas.take(Kind::Answers, &note.project, body.len(), now) =>
+            if body.len() > ANSWER
+                || !app
+                    .quotas
+                    .take(Kind::Answers, &note.project, body.len(), now) =>
         {
             (status, None)
         }
@@ -175,12 +201,16 @@ pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<(
 pub(crate) async fn forget(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     loop {
-        let old = Query::everywhere().below("created_at", before(now).0).page(0, BATCH);
+        let old = Query::everywhere()
+            .below("created_at", before(now).0)
+            .page(0, BATCH);
         let old = app.store.find::<Noted>(&old).await?.records;
         if old.is_empty() {
             return Ok(());
         }
-        let batch = old.iter().fold(Batch::at(now), |batch, note| batch.purge(note));
+        let batch = old
+            .iter()
+            .fold(Batch::at(now), |batch, note| batch.purge(note));
         erase(&app.store, lease.fence(batch)).await?;
     }
 }
@@ -195,7 +225,10 @@ async fn erase(store: &Store, batch: Batch) -> Result<()> {
 
 /// Returns the creation time before which keys are expired.
 fn before(now: Time) -> Time {
-    Time(now.0.saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)))
+    Time(
+        now.0
+            .saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)),
+    )
 }
 
 /// Computes a digest over the parts and their lengths, so that no two lists of parts give the same
@@ -210,5 +243,10 @@ fn digest(parts: &[&[u8]]) -> String {
 }
 
 fn place(note: &Record<Noted>) -> Place<'_> {
-    Place { collection: COLLECTION.name, project: &note.project, id: &note.id, field: "answer" }
+    Place {
+        collection: COLLECTION.name,
+        project: &note.project,
+        id: &note.id,
+        field: "answer",
+    }
 }

@@ -135,10 +135,20 @@ impl LogId {
     /// [`Sequence`].
     #[must_use]
     pub fn time(&self) -> Option<Time> {
-        let digits = self.0.strip_prefix("log_").filter(|digits| digits.len() == RANDOM)?;
+        let digits = self
+            .0
+            .strip_prefix("log_")
+            .filter(|digits| digits.len() == RANDOM)?;
         let digit = |byte: &u8| ALPHABET.binary_search(byte).ok();
-        let digits = digits.as_bytes()[..7].iter().map(digit).collect::<Option<Vec<_>>>()?;
-        Some(Time(digits.into_iter().fold(0, |number, digit| number * 62 + digit as i64)))
+        let digits = digits.as_bytes()[..7]
+            .iter()
+            .map(digit)
+            .collect::<Option<Vec<_>>>()?;
+        Some(Time(
+            digits
+                .into_iter()
+                .fold(0, |number, digit| number * 62 + digit as i64),
+        ))
     }
 }
 
@@ -182,14 +192,21 @@ fn fill(out: &mut [u8]) {
 #[must_use]
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes once it has started");
+    getrandom::fill(&mut bytes)
+        .expect("the operating system gives random bytes once it has started");
     bytes
 }
 
 fn well_formed(text: &str, prefixes: &[&str]) -> bool {
-    prefixes.iter().filter_map(|prefix| text.strip_prefix(prefix)).any(|rest| {
-        (RANDOM..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    })
+    prefixes
+        .iter()
+        .filter_map(|prefix| text.strip_prefix(prefix))
+        .any(|rest| {
+            (RANDOM..=64).contains(&rest.len())
+                && rest
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        })
 }
 
 #[cfg(test)]
@@ -201,7 +218,15 @@ mod tests {
         let id = AccountId::random();
         assert_eq!(id.as_str().len(), 3 + RANDOM);
         assert_eq!(AccountId::parse(id.as_str()).unwrap(), id);
-        for text in ["", "ca_", "ca_short", "ac_abcdefghijkl", "ca_abc/def", "ca_a\0b", "CA_abcdefghijkl"] {
+        for text in [
+            "",
+            "ca_",
+            "ca_short",
+            "ac_abcdefghijkl",
+            "ca_abc/def",
+            "ca_a\0b",
+            "CA_abcdefghijkl",
+        ] {
             assert!(AccountId::parse(text).is_err(), "{text}");
         }
         ProjectId::parse("pr_abcdefghijkl").unwrap();
@@ -210,9 +235,14 @@ mod tests {
     #[test]
     fn log_ids_sort_by_time() {
         let ids = Sequence::new();
-        let made: Vec<_> = [1_767_225_600_000, 1_767_225_600_001, 1_767_225_700_000, 1_999_999_999_999]
-            .map(|at| ids.log(Time(at)))
-            .into();
+        let made: Vec<_> = [
+            1_767_225_600_000,
+            1_767_225_600_001,
+            1_767_225_700_000,
+            1_999_999_999_999,
+        ]
+        .map(|at| ids.log(Time(at)))
+        .into();
         assert!(made.is_sorted());
         assert_eq!(made[0].time(), Some(Time(1_767_225_600_000)));
         assert_eq!(LogId::parse("log_abcdefghijkl-").unwrap().time(), None);

@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
 use tokio::time::Instant;
 
-use crate::{App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, projects, tools::log};
+use crate::{
+    App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, projects, tools::log,
+};
 
 /// Time for which a lease is valid if it is not renewed.
 const HELD: Duration = Duration::from_secs(6);
@@ -29,10 +31,16 @@ const RENEW: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The collection of leases, by the name of the job.
-pub(crate) static LEASES: Collection = Collection { name: "leases", fields: &[] };
+pub(crate) static LEASES: Collection = Collection {
+    name: "leases",
+    fields: &[],
+};
 /// The collection of fences, by the name of the job. Batches of a job depend on its fence, which
 /// changes whenever the lease changes hands.
-pub(crate) static FENCES: Collection = Collection { name: "fences", fields: &[] };
+pub(crate) static FENCES: Collection = Collection {
+    name: "fences",
+    fields: &[],
+};
 
 /// A recurring job.
 pub(crate) struct Job {
@@ -49,8 +57,16 @@ pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// All recurring jobs.
 const JOBS: &[Job] = &[
-    Job { name: "log_retention", every: log::EVERY, run: |app, lease| Box::pin(log::retain(app, lease)) },
-    Job { name: "file_retention", every: files::EVERY, run: |app, lease| Box::pin(files::retain(app, lease)) },
+    Job {
+        name: "log_retention",
+        every: log::EVERY,
+        run: |app, lease| Box::pin(log::retain(app, lease)),
+    },
+    Job {
+        name: "file_retention",
+        every: files::EVERY,
+        run: |app, lease| Box::pin(files::retain(app, lease)),
+    },
     Job {
         name: "pending_accounts",
         every: connections::EVERY,
@@ -66,7 +82,11 @@ const JOBS: &[Job] = &[
         every: projects::REMOVALS_EVERY,
         run: |app, lease| Box::pin(projects::finish(app, lease)),
     },
-    Job { name: "idempotency", every: idempotency::EVERY, run: |app, lease| Box::pin(idempotency::forget(app, lease)) },
+    Job {
+        name: "idempotency",
+        every: idempotency::EVERY,
+        run: |app, lease| Box::pin(idempotency::forget(app, lease)),
+    },
 ];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -117,7 +137,12 @@ struct Node<'a> {
 /// Runs due jobs for as long as the future is polled. Each job has its own loop, so that a job that
 /// waits for a provider does not delay the others.
 pub(crate) async fn work(app: &App) {
-    let node = Node { store: &app.store, clock: &app.clock, name: ids::random_text(12), started: OnceLock::new() };
+    let node = Node {
+        store: &app.store,
+        clock: &app.clock,
+        name: ids::random_text(12),
+        started: OnceLock::new(),
+    };
     join_all(JOBS.iter().map(|job| node.tend(app, job))).await;
 }
 
@@ -134,7 +159,9 @@ impl Node<'_> {
 
     /// Runs a job if it is due and no other server runs it.
     async fn turn(&self, app: &App, job: &Job) -> Result<()> {
-        let Some(lease) = self.claim(job).await? else { return Ok(()) };
+        let Some(lease) = self.claim(job).await? else {
+            return Ok(());
+        };
         let done = tokio::select! {
             done = (job.run)(app, &lease) => done,
             lost = self.keep(job.name) => {
@@ -156,16 +183,33 @@ impl Node<'_> {
         let (name, now) = (job.name, self.now().await?);
         let started = *self.started.get_or_init(|| now);
         let is_due = |ran: Time| ran < started || after(ran, job.every) <= now;
-        let held = Held { by: self.name.clone(), until: after(now, HELD), ran: Time(0) };
-        let fence = Fence { by: self.name.clone() };
+        let held = Held {
+            by: self.name.clone(),
+            until: after(now, HELD),
+            ran: Time(0),
+        };
+        let fence = Fence {
+            by: self.name.clone(),
+        };
         let batch = match self.lease(name).await? {
             Some(lease) if lease.body.until > now || !is_due(lease.body.ran) => return Ok(None),
             Some(lease) => {
-                let body = Held { ran: lease.body.ran, ..held };
-                let Some(old) = self.store.get::<Fence>(INSTALLATION, name).await? else { return Ok(None) };
-                Batch::at(now).update(&Record { body, ..lease }).update(&Record { body: fence, ..old })
+                let body = Held {
+                    ran: lease.body.ran,
+                    ..held
+                };
+                let Some(old) = self.store.get::<Fence>(INSTALLATION, name).await? else {
+                    return Ok(None);
+                };
+                Batch::at(now)
+                    .update(&Record { body, ..lease })
+                    .update(&Record { body: fence, ..old })
             }
-            None => Batch::at(now).insert(INSTALLATION, name, &held).insert(INSTALLATION, name, &fence),
+            None => {
+                Batch::at(now)
+                    .insert(INSTALLATION, name, &held)
+                    .insert(INSTALLATION, name, &fence)
+            }
         };
         match self.store.commit(batch).await {
             Ok(()) => {}
@@ -174,7 +218,9 @@ impl Node<'_> {
             Err(cause) => return Err(cause.into()),
         }
         let fence = self.store.get::<Fence>(INSTALLATION, name).await?;
-        Ok(fence.filter(|fence| fence.body.by == self.name).map(|fence| Lease { fence }))
+        Ok(fence
+            .filter(|fence| fence.body.by == self.name)
+            .map(|fence| Lease { fence }))
     }
 
     /// Renews the lease until it is lost, and returns the reason.
@@ -183,7 +229,9 @@ impl Node<'_> {
         loop {
             tokio::time::sleep(RENEW).await;
             let begun = Instant::now();
-            match tokio::time::timeout(HELD.saturating_sub(renewed.elapsed()), self.renew(name)).await {
+            match tokio::time::timeout(HELD.saturating_sub(renewed.elapsed()), self.renew(name))
+                .await
+            {
                 Ok(Ok(true)) => renewed = begun,
                 Ok(Ok(false)) => return "the lease was taken",
                 // The lease may still be valid, so the renewal is retried until it has certainly
@@ -196,7 +244,11 @@ impl Node<'_> {
 
     async fn renew(&self, name: &str) -> Result<bool> {
         let now = self.now().await?;
-        let Some(mut lease) = self.lease(name).await?.filter(|lease| lease.body.by == self.name) else {
+        let Some(mut lease) = self
+            .lease(name)
+            .await?
+            .filter(|lease| lease.body.by == self.name)
+        else {
             return Ok(false);
         };
         lease.body.until = after(now, HELD);
@@ -210,11 +262,19 @@ impl Node<'_> {
     /// Records the end of the run and releases the lease.
     async fn give_back(&self, job: &Job, held: &Lease) -> Result<()> {
         let now = self.now().await?;
-        let Some(mut lease) = self.lease(job.name).await?.filter(|lease| lease.body.by == self.name) else {
+        let Some(mut lease) = self
+            .lease(job.name)
+            .await?
+            .filter(|lease| lease.body.by == self.name)
+        else {
             return Ok(());
         };
         (lease.body.until, lease.body.ran) = (now, now);
-        match self.store.commit(held.fence(Batch::at(now).update(&lease))).await {
+        match self
+            .store
+            .commit(held.fence(Batch::at(now).update(&lease)))
+            .await
+        {
             Ok(()) | Err(CommitError::Stale) => Ok(()),
             Err(cause) => Err(cause.into()),
         }
@@ -226,17 +286,30 @@ impl Node<'_> {
 }
 
 fn after(time: Time, by: Duration) -> Time {
-    Time(time.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    Time(
+        time.0
+            .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const JOB: Job = Job { name: "sweep", every: Duration::from_secs(60), run: |_, _| Box::pin(async { Ok(()) }) };
+    const JOB: Job = Job {
+        name: "sweep",
+        every: Duration::from_secs(60),
+        run: |_, _| Box::pin(async { Ok(()) }),
+    };
 
     fn note(text: &str) -> Batch {
-        Batch::at(Time(1)).insert(INSTALLATION, text, &Fence { by: text.to_owned() })
+        Batch::at(Time(1)).insert(
+            INSTALLATION,
+            text,
+            &Fence {
+                by: text.to_owned(),
+            },
+        )
     }
 
     /// Runs a check with two servers on one store, with a clock that stands still.
@@ -244,7 +317,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), &[&LEASES, &FENCES]).unwrap();
         let clock = Clock::standing_at(Time(1_000));
-        let node = |name: &str| Node { store: &store, clock: &clock, name: name.to_owned(), started: OnceLock::new() };
+        let node = |name: &str| Node {
+            store: &store,
+            clock: &clock,
+            name: name.to_owned(),
+            started: OnceLock::new(),
+        };
         check(node("one"), node("two"), &clock).await;
     }
 
@@ -285,9 +363,15 @@ mod tests {
             one.store.commit(old.fence(note("in time"))).await.unwrap();
             clock.advance(HELD);
             let new = two.claim(&JOB).await.unwrap().unwrap();
-            assert_eq!(one.store.commit(old.fence(note("too late"))).await, Err(CommitError::Stale));
+            assert_eq!(
+                one.store.commit(old.fence(note("too late"))).await,
+                Err(CommitError::Stale)
+            );
             one.give_back(&JOB, &old).await.unwrap();
-            assert!(two.renew(JOB.name).await.unwrap(), "the old holder cannot give back what it does not have");
+            assert!(
+                two.renew(JOB.name).await.unwrap(),
+                "the old holder cannot give back what it does not have"
+            );
             two.store.commit(new.fence(note("mine"))).await.unwrap();
         })
         .await;

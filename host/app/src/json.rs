@@ -31,13 +31,20 @@ struct Strict {
 
 impl Strict {
     fn inside<E: serde::de::Error>(self) -> Result<Self, E> {
-        let left = self.left.checked_sub(1).ok_or_else(|| E::custom(format_args!("nested deeper than {DEPTH}")))?;
+        let left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| E::custom(format_args!("nested deeper than {DEPTH}")))?;
         Ok(Self { left })
     }
 }
 
 fn text<E: serde::de::Error>(text: &str) -> Result<(), E> {
-    if text.as_bytes().contains(&0) { Err(E::custom("text holds a NUL character")) } else { Ok(()) }
+    if text.as_bytes().contains(&0) {
+        Err(E::custom("text holds a NUL character"))
+    } else {
+        Ok(())
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -101,7 +108,9 @@ impl<'de> Visitor<'de> for Strict {
             text(&name)?;
             let value = members.next_value_seed(inside)?;
             if out.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("`{name}` stands twice in an object")));
+                return Err(A::Error::custom(format_args!(
+                    "`{name}` stands twice in an object"
+                )));
             }
             out.insert(name, value);
         }
@@ -115,8 +124,16 @@ mod tests {
 
     #[test]
     fn ordinary_json_reads_as_it_is() {
-        for text in [r#"{"a":[1,-2,1.5,"x",null,true],"b":{"c":{}}}"#, "18446744073709551615", "\"\"", "[]"] {
-            assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        for text in [
+            r#"{"a":[1,-2,1.5,"x",null,true],"b":{"c":{}}}"#,
+            "18446744073709551615",
+            "\"\"",
+            "[]",
+        ] {
+            assert_eq!(
+                read(text.as_bytes()).unwrap(),
+                serde_json::from_str::<Value>(text).unwrap()
+            );
         }
     }
 
@@ -124,7 +141,12 @@ mod tests {
     fn depth_is_bounded() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         read(nested(DEPTH).as_bytes()).unwrap();
-        assert!(read(nested(DEPTH + 1).as_bytes()).unwrap_err().to_string().contains("deeper than 64"));
+        assert!(
+            read(nested(DEPTH + 1).as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("deeper than 64")
+        );
         assert!(read("[".repeat(100_000).as_bytes()).is_err());
     }
 

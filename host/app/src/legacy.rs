@@ -19,7 +19,10 @@ use crate::{
 };
 
 /// The collection of pairs of an older system, by kind and UUID.
-pub(crate) static COLLECTION: Collection = Collection { name: "legacy_ids", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "legacy_ids",
+    fields: &[],
+};
 /// Number of pairs that are written in one batch.
 const BATCH: usize = 500;
 /// Maximum size of a file of pairs, in bytes.
@@ -107,7 +110,11 @@ impl Kind {
 /// Returns an error if the project never had such an object, if it is deleted, or if the store
 /// cannot be read.
 pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> Result<String> {
-    let (found, id) = match app.store.get::<Pair>(project.id.as_str(), &kind.place(uuid)).await? {
+    let (found, id) = match app
+        .store
+        .get::<Pair>(project.id.as_str(), &kind.place(uuid))
+        .await?
+    {
         Some(pair) => ("id", pair.body.id),
         None => ("uuid", uuid.to_string()),
     };
@@ -120,8 +127,14 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
     };
     match object {
         Some((id, true)) => Ok(id),
-        Some((_, false)) => Err(Error::LegacyGone { kind: kind.name(), uuid }),
-        None => Err(Error::LegacyNotFound { kind: kind.name(), uuid }),
+        Some((_, false)) => Err(Error::LegacyGone {
+            kind: kind.name(),
+            uuid,
+        }),
+        None => Err(Error::LegacyNotFound {
+            kind: kind.name(),
+            uuid,
+        }),
     }
 }
 
@@ -132,7 +145,10 @@ async fn object<T: Document>(
     field: &str,
     value: &str,
 ) -> Result<Option<(String, bool)>> {
-    let query = Query::of(project.id.as_str()).is(field, value).with_deleted().page(0, 1);
+    let query = Query::of(project.id.as_str())
+        .is(field, value)
+        .with_deleted()
+        .page(0, 1);
     let found = store.find::<T>(&query).await?.records.pop();
     Ok(found.map(|record: Record<T>| (record.id.clone(), record.is_live())))
 }
@@ -146,7 +162,11 @@ async fn object<T: Document>(
 pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<Loaded, LoadError> {
     let (mut pairs, mut problems) = (BTreeMap::new(), Vec::new());
     let mut loaded = Loaded::default();
-    for (number, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
+    for (number, text) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, text)| !text.trim().is_empty())
+    {
         let checked = match serde_json::from_str::<Line>(text) {
             Ok(line) => check(store, &line).await?.map(|known| (line, known)),
             Err(cause) => Err(cause.to_string()),
@@ -177,10 +197,13 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
         let insert = |batch: Batch, (place, (project, id)): &(String, (String, String))| {
             batch.insert(project, place, &Pair { id: id.clone() })
         };
-        store.commit(part.iter().fold(Batch::at(now), insert)).await.map_err(|cause| match cause {
-            CommitError::Taken { .. } => Error::Unavailable("somebody else loads pairs".into()),
-            other => other.into(),
-        })?;
+        store
+            .commit(part.iter().fold(Batch::at(now), insert))
+            .await
+            .map_err(|cause| match cause {
+                CommitError::Taken { .. } => Error::Unavailable("somebody else loads pairs".into()),
+                other => other.into(),
+            })?;
     }
     Ok(loaded)
 }
@@ -191,7 +214,12 @@ fn at(number: usize, problem: &str) -> String {
 
 /// Checks one line. Returns the problem, or true if its pair is already known.
 async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, String>> {
-    let Line { project, kind, uuid, nanoid } = line;
+    let Line {
+        project,
+        kind,
+        uuid,
+        nanoid,
+    } = line;
     let formed = match kind {
         Kind::ConnectedAccount => AccountId::parse(nanoid).map(drop),
         Kind::AuthConfig => AuthConfigId::parse(nanoid).map(drop),
@@ -206,11 +234,18 @@ async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, S
         Kind::TriggerInstance => store.lookup::<StoredProject>(project).await?.is_some(),
     };
     if !there {
-        return Ok(Err(format!("project {} has no {} {nanoid}", cut(project), kind.name())));
+        return Ok(Err(format!(
+            "project {} has no {} {nanoid}",
+            cut(project),
+            kind.name()
+        )));
     }
     match store.lookup::<Pair>(&kind.place(*uuid)).await? {
         Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),
-        Some(pair) => Ok(Err(format!("{uuid} stands for {} of project {} already", pair.body.id, pair.project))),
+        Some(pair) => Ok(Err(format!(
+            "{uuid} stands for {} of project {} already",
+            pair.body.id, pair.project
+        ))),
         None => Ok(Ok(false)),
     }
 }

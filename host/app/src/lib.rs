@@ -123,14 +123,33 @@ impl App {
     /// # Errors
     /// Returns an error if the catalog or the daily quotas cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, texts, clock, log, files, connections, trusted, model, quotas } = parts;
+        let Parts {
+            store,
+            vault,
+            sandbox,
+            texts,
+            clock,
+            log,
+            files,
+            connections,
+            trusted,
+            model,
+            quotas,
+        } = parts;
         let catalog = catalog::load(&store, texts).await?;
         let usage = Arc::new(catalog::Usage::default());
         let quotas = Arc::new(quotas::Quotas::open(quotas, &store).await?);
-        let (log, writer) =
-            tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone(), quotas.clone());
+        let (log, writer) = tools::log::open(
+            log,
+            store.clone(),
+            vault.clone(),
+            clock.clone(),
+            usage.clone(),
+            quotas.clone(),
+        );
         let keys = projects::Keys::new(&vault);
-        let accounts = connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
+        let accounts =
+            connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,
@@ -169,7 +188,11 @@ impl App {
     /// Runs the recurring jobs that are due and whose lease this server gets, and writes key uses
     /// and daily quotas to the store. Never returns.
     pub async fn work(&self) {
-        tokio::join!(jobs::work(self), projects::note_uses(self), quotas::work(self));
+        tokio::join!(
+            jobs::work(self),
+            projects::note_uses(self),
+            quotas::work(self)
+        );
     }
 
     /// Returns the base URL at which clients reach this server.
@@ -207,6 +230,10 @@ mod tests {
     #[test]
     fn the_tables_are_the_committed_ones() {
         let rendered = store::schema(COLLECTIONS);
-        assert_eq!(rendered, include_str!("../../store/schema.sql"), "write to host/store/schema.sql:\n{rendered}");
+        assert_eq!(
+            rendered,
+            include_str!("../../store/schema.sql"),
+            "write to host/store/schema.sql:\n{rendered}"
+        );
     }
 }

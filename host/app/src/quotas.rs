@@ -19,7 +19,10 @@ use store::{Batch, Collection, Document, Store, Time};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The collection of the single record.
-pub(crate) static COLLECTION: Collection = Collection { name: "daily_amounts", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "daily_amounts",
+    fields: &[],
+};
 const ID: &str = "written";
 /// Length of a part of a day, in milliseconds.
 const PART: i64 = 4 * 3_600_000;
@@ -93,7 +96,9 @@ impl Amounts {
 
     /// Returns the bytes of an owner that still count.
     fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
-        self.of(kind).get(owner).map_or(0, |parts| parts.range(part - PARTS..).map(|(_, bytes)| bytes).sum())
+        self.of(kind).get(owner).map_or(0, |parts| {
+            parts.range(part - PARTS..).map(|(_, bytes)| bytes).sum()
+        })
     }
 
     fn add(&mut self, kind: Kind, owner: &str, part: i64, bytes: u64) {
@@ -108,7 +113,9 @@ impl Amounts {
     fn add_all(&mut self, other: &Self) {
         for kind in [Kind::Log, Kind::Answers] {
             for (owner, parts) in other.of(kind) {
-                parts.iter().for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
+                parts
+                    .iter()
+                    .for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
             }
         }
     }
@@ -119,7 +126,11 @@ impl Amounts {
             self.of_mut(kind).retain(|owner, parts| {
                 let others = other.of(kind).get(owner);
                 parts.retain(|at, bytes| {
-                    *bytes -= others.and_then(|others| others.get(at)).copied().unwrap_or(0).min(*bytes);
+                    *bytes -= others
+                        .and_then(|others| others.get(at))
+                        .copied()
+                        .unwrap_or(0)
+                        .min(*bytes);
                     *bytes > 0 && *at >= part - PARTS
                 });
                 !parts.is_empty()
@@ -140,7 +151,13 @@ impl Quotas {
     pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
         let record = store.get::<Amounts>(INSTALLATION, ID).await?;
         let shared = record.map(|record| record.body).unwrap_or_default();
-        Ok(Self { settings, counted: Mutex::new(Counted { shared, own: Amounts::default() }) })
+        Ok(Self {
+            settings,
+            counted: Mutex::new(Counted {
+                shared,
+                own: Amounts::default(),
+            }),
+        })
     }
 
     /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.
@@ -179,10 +196,16 @@ impl Quotas {
                 amounts.take_away(&Amounts::default(), part);
                 Ok(amounts.clone())
             };
-            match store.edit(INSTALLATION, ID, now, add).await.map_err(Error::from)? {
+            match store
+                .edit(INSTALLATION, ID, now, add)
+                .await
+                .map_err(Error::from)?
+            {
                 Some(shared) => shared,
                 None => {
-                    store.commit(Batch::at(now).insert(INSTALLATION, ID, &own)).await?;
+                    store
+                        .commit(Batch::at(now).insert(INSTALLATION, ID, &own))
+                        .await?;
                     own.clone()
                 }
             }
@@ -211,21 +234,33 @@ mod tests {
     use super::*;
     use crate::COLLECTIONS;
 
-    const LIMITED: Settings = Settings { log: Some(100), answers: None };
+    const LIMITED: Settings = Settings {
+        log: Some(100),
+        answers: None,
+    };
 
     #[test]
     fn a_quota_is_of_one_owner_and_kind() {
-        let quotas = Quotas { settings: LIMITED, ..Quotas::default() };
+        let quotas = Quotas {
+            settings: LIMITED,
+            ..Quotas::default()
+        };
         assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
         assert!(!quotas.take(Kind::Log, "a", 41, Time(0)));
         assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
         assert!(quotas.take(Kind::Log, "b", 100, Time(0)));
-        assert!(quotas.take(Kind::Answers, "a", 1_000, Time(0)), "there is no limit");
+        assert!(
+            quotas.take(Kind::Answers, "a", 1_000, Time(0)),
+            "there is no limit"
+        );
     }
 
     #[test]
     fn a_quota_is_free_again_after_a_day() {
-        let quotas = Quotas { settings: LIMITED, ..Quotas::default() };
+        let quotas = Quotas {
+            settings: LIMITED,
+            ..Quotas::default()
+        };
         assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
         assert!(!quotas.take(Kind::Log, "a", 1, Time(24 * 3_600_000)));
         assert!(quotas.take(Kind::Log, "a", 100, Time(28 * 3_600_000)));
@@ -242,11 +277,21 @@ mod tests {
             server.save(&store, Time(0)).await;
         }
         for server in [&one, &other, &open().await] {
-            assert!(!server.take(Kind::Log, "a", 11, Time(0)), "90 of 100 are taken");
+            assert!(
+                !server.take(Kind::Log, "a", 11, Time(0)),
+                "90 of 100 are taken"
+            );
         }
         assert!(one.take(Kind::Log, "a", 10, Time(0)));
         one.save(&store, Time(48 * 3_600_000)).await;
-        let record = store.get::<Amounts>(INSTALLATION, ID).await.unwrap().unwrap();
-        assert!(record.body.is_empty(), "what does not count any more is forgotten");
+        let record = store
+            .get::<Amounts>(INSTALLATION, ID)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            record.body.is_empty(),
+            "what does not count any more is forgotten"
+        );
     }
 }

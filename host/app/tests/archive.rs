@@ -1,7 +1,10 @@
 //! An exported store is restored unchanged, and a file that was changed or truncated anywhere is
 //! refused.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets an error it does not expect has failed"
+)]
 
 use std::{
     path::{Path, PathBuf},
@@ -30,7 +33,11 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let key = KeyFile::create(&folder.path().join("master.key")).unwrap();
         let identity = age::x25519::Identity::generate();
-        std::fs::write(folder.path().join("identity"), identity.to_string().expose_secret()).unwrap();
+        std::fs::write(
+            folder.path().join("identity"),
+            identity.to_string().expose_secret(),
+        )
+        .unwrap();
         let lock = Lock::recipient(&identity.to_public().to_string()).unwrap();
         Self { folder, key, lock }
     }
@@ -50,7 +57,13 @@ impl Place {
     async fn pack(&self, store: &Store, name: &str) -> Result<Counts, ArchiveError> {
         let mut read = Vec::new();
         archive::read_out(store, &mut read).await.unwrap();
-        archive::pack(|| Ok(&*read), &self.path(name), &self.lock, &self.key, &mut |_| {})
+        archive::pack(
+            || Ok(&*read),
+            &self.path(name),
+            &self.lock,
+            &self.key,
+            &mut |_| {},
+        )
     }
 
     fn check(&self, name: &str) -> Result<archive::Checked, ArchiveError> {
@@ -58,7 +71,13 @@ impl Place {
     }
 
     async fn restore(&self, name: &str, into: &Store) -> Result<(), ArchiveError> {
-        archive::restore(into, self.check(name)?, Arc::new(self.unlock()), &mut |_| {}).await
+        archive::restore(
+            into,
+            self.check(name)?,
+            Arc::new(self.unlock()),
+            &mut |_| {},
+        )
+        .await
     }
 }
 
@@ -66,7 +85,14 @@ impl Place {
 async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u8>)>) {
     let (mut rows, mut blobs) = (Vec::new(), Vec::new());
     for at in COLLECTIONS {
-        rows.extend(store.scan(at, "", u64::MAX).await.unwrap().into_iter().map(|row| (at.name, row)));
+        rows.extend(
+            store
+                .scan(at, "", u64::MAX)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|row| (at.name, row)),
+        );
     }
     for key in store.blobs().keys().await.unwrap() {
         let bytes = store.blobs().get(&key).await.unwrap().unwrap().to_vec();
@@ -76,7 +102,13 @@ async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u
 }
 
 fn row() -> impl Strategy<Value = (usize, Row)> {
-    let ids = ("[a-zA-Z0-9_é]{1,12}", "[a-z]{0,3}", any::<i32>(), any::<i32>(), any::<Option<i32>>());
+    let ids = (
+        "[a-zA-Z0-9_é]{1,12}",
+        "[a-z]{0,3}",
+        any::<i32>(),
+        any::<i32>(),
+        any::<Option<i32>>(),
+    );
     // The first collection holds the keys of the vault, which must be openable.
     (1..COLLECTIONS.len(), ids, 1..9_i64, "\\PC{0,40}", 0..60_000_usize).prop_map(
         |(at, (id, project, created, updated, deleted), revision, text, long)| {
@@ -134,8 +166,15 @@ async fn small(place: &Place) -> Store {
         deleted_at: None,
         body: br#"{"a":1}"#.as_slice().into(),
     };
-    store.commit(Batch::at(Time(1)).restore(COLLECTIONS[1], row)).await.unwrap();
-    store.blobs().put("blob", vec![7; 100].into()).await.unwrap();
+    store
+        .commit(Batch::at(Time(1)).restore(COLLECTIONS[1], row))
+        .await
+        .unwrap();
+    store
+        .blobs()
+        .put("blob", vec![7; 100].into())
+        .await
+        .unwrap();
     store
 }
 
@@ -150,7 +189,11 @@ async fn archive_with_changed_byte_is_refused() {
             let mut bytes = whole.clone();
             bytes[at] ^= change;
             std::fs::write(place.path("bad.age"), bytes).unwrap();
-            assert!(place.check("bad.age").is_err(), "byte {at} of {} changed by {change}", whole.len());
+            assert!(
+                place.check("bad.age").is_err(),
+                "byte {at} of {} changed by {change}",
+                whole.len()
+            );
         }
     }
 }
@@ -162,7 +205,11 @@ async fn truncated_or_extended_archive_is_refused() {
     let whole = std::fs::read(place.path("all.age")).unwrap();
     for length in 0..whole.len() {
         std::fs::write(place.path("bad.age"), &whole[..length]).unwrap();
-        assert!(place.check("bad.age").is_err(), "cut to {length} of {}", whole.len());
+        assert!(
+            place.check("bad.age").is_err(),
+            "cut to {length} of {}",
+            whole.len()
+        );
     }
     std::fs::write(place.path("bad.age"), [&whole[..], b"x"].concat()).unwrap();
     assert!(place.check("bad.age").is_err());
@@ -174,7 +221,10 @@ async fn a_store_that_has_something_is_left_alone() {
     let store = small(&place).await;
     place.pack(&store, "all.age").await.unwrap();
     let before = content(&store).await;
-    assert!(matches!(place.restore("all.age", &store).await, Err(ArchiveError::NotEmpty)));
+    assert!(matches!(
+        place.restore("all.age", &store).await,
+        Err(ArchiveError::NotEmpty)
+    ));
     assert_eq!(content(&store).await, before);
 }
 
@@ -184,11 +234,30 @@ async fn failed_export_leaves_and_overwrites_nothing() {
     let store = small(&place).await;
     let mut read = Vec::new();
     archive::read_out(&store, &mut read).await.unwrap();
-    let pack = |from: &[u8]| archive::pack(|| Ok(from), &place.path("cut.age"), &place.lock, &place.key, &mut |_| {});
-    assert!(matches!(pack(&read[..read.len() - 1]), Err(ArchiveError::BrokenOff(_))));
-    let left =
-        |name: &Path| std::fs::read_dir(name).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-    assert!(left(place.folder.path()).iter().all(|name| !name.to_string_lossy().contains("cut")));
+    let pack = |from: &[u8]| {
+        archive::pack(
+            || Ok(from),
+            &place.path("cut.age"),
+            &place.lock,
+            &place.key,
+            &mut |_| {},
+        )
+    };
+    assert!(matches!(
+        pack(&read[..read.len() - 1]),
+        Err(ArchiveError::BrokenOff(_))
+    ));
+    let left = |name: &Path| {
+        std::fs::read_dir(name)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        left(place.folder.path())
+            .iter()
+            .all(|name| !name.to_string_lossy().contains("cut"))
+    );
     place.pack(&store, "all.age").await.unwrap();
     assert!(place.pack(&store, "all.age").await.is_err());
     place.check("all.age").unwrap();
@@ -198,11 +267,19 @@ async fn failed_export_leaves_and_overwrites_nothing() {
 async fn wrong_key_makes_no_archive() {
     let place = Place::new();
     let store = small(&place).await;
-    Vault::open(store.clone(), &place.key, Time(1)).await.unwrap();
+    Vault::open(store.clone(), &place.key, Time(1))
+        .await
+        .unwrap();
     let other = KeyFile::create(&place.path("other.key")).unwrap();
     let mut read = Vec::new();
     archive::read_out(&store, &mut read).await.unwrap();
-    let packed = archive::pack(|| Ok(&*read), &place.path("all.age"), &place.lock, &other, &mut |_| {});
+    let packed = archive::pack(
+        || Ok(&*read),
+        &place.path("all.age"),
+        &place.lock,
+        &other,
+        &mut |_| {},
+    );
     assert!(matches!(packed, Err(ArchiveError::OtherKey)));
     assert!(!place.path("all.age").exists());
     place.pack(&store, "all.age").await.unwrap();
@@ -219,12 +296,24 @@ async fn another_identity_or_passphrase_does_not_open_it() {
     place.pack(&store, "all.age").await.unwrap();
     let other = age::x25519::Identity::generate().to_string();
     std::fs::write(place.path("identity"), other.expose_secret()).unwrap();
-    assert!(matches!(place.check("all.age"), Err(ArchiveError::Locked { .. })));
+    assert!(matches!(
+        place.check("all.age"),
+        Err(ArchiveError::Locked { .. })
+    ));
     assert!(matches!(Lock::passphrase("short"), Err(ArchiveError::Weak)));
     let lock = Lock::passphrase("several words are good").unwrap();
     let place = Place { lock, ..place };
     place.pack(&store, "words.age").await.unwrap();
-    let check = |text: &str| archive::check(&place.path("words.age"), &Unlock::passphrase(text), &mut |_| {});
-    assert!(matches!(check("several words are bad"), Err(ArchiveError::Locked { .. })));
+    let check = |text: &str| {
+        archive::check(
+            &place.path("words.age"),
+            &Unlock::passphrase(text),
+            &mut |_| {},
+        )
+    };
+    assert!(matches!(
+        check("several words are bad"),
+        Err(ArchiveError::Locked { .. })
+    ));
     assert_eq!(check("several words are good").unwrap().counts.records, 1);
 }

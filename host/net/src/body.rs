@@ -65,7 +65,12 @@ pub(crate) async fn read(
 }
 
 /// Makes room for `more` bytes and doubles the capacity, so that a body is seldom moved.
-fn make_room(body: &mut Vec<u8>, more: usize, limit: u64, room: Option<&dyn Room>) -> Result<(), Failure> {
+fn make_room(
+    body: &mut Vec<u8>,
+    more: usize,
+    limit: u64,
+    room: Option<&dyn Room>,
+) -> Result<(), Failure> {
     let size = body.len() + more;
     if size as u64 > limit {
         return Err(Failure::TooLarge);
@@ -83,17 +88,33 @@ fn make_room(body: &mut Vec<u8>, more: usize, limit: u64, room: Option<&dyn Room
 
 fn gzipped(headers: &HeaderMap) -> bool {
     let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
-    encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip"))
+    encoding.is_some_and(|value| {
+        value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip")
+    })
 }
 
-async fn unpack(mut answer: Response, limit: u64, room: Option<&dyn Room>) -> Result<Bytes, Failure> {
-    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit, room, arrived: 0, failure: None });
+async fn unpack(
+    mut answer: Response,
+    limit: u64,
+    room: Option<&dyn Room>,
+) -> Result<Bytes, Failure> {
+    let mut decoder = MultiGzDecoder::new(Bounded {
+        bytes: Vec::new(),
+        limit,
+        room,
+        arrived: 0,
+        failure: None,
+    });
     let mut empty = true;
     while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
         if let Err(cause) = decoder.write_all(&piece) {
-            return Err(decoder.get_mut().failure.take().unwrap_or(Failure::Encoding(cause)));
+            return Err(decoder
+                .get_mut()
+                .failure
+                .take()
+                .unwrap_or(Failure::Encoding(cause)));
         }
     }
     // A response to HEAD and a 304 name an encoding but have no body.
@@ -102,7 +123,11 @@ async fn unpack(mut answer: Response, limit: u64, room: Option<&dyn Room>) -> Re
     }
     match decoder.try_finish() {
         Ok(()) => Ok(std::mem::take(&mut decoder.get_mut().bytes).into()),
-        Err(cause) => Err(decoder.get_mut().failure.take().unwrap_or(Failure::Encoding(cause))),
+        Err(cause) => Err(decoder
+            .get_mut()
+            .failure
+            .take()
+            .unwrap_or(Failure::Encoding(cause))),
     }
 }
 

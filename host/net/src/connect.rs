@@ -59,7 +59,9 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let limit = LIMIT.try_with(|limit| *limit).unwrap_or(Duration::from_secs(5));
+        let limit = LIMIT
+            .try_with(|limit| *limit)
+            .unwrap_or(Duration::from_secs(5));
         let connecting = self.0.call(request);
         Box::pin(async move {
             match tokio::time::timeout(limit, connecting).await {

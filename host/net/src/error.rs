@@ -53,12 +53,22 @@ pub(crate) struct Place(String);
 
 impl Place {
     pub(crate) fn of(method: &Method, url: &Url) -> Self {
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        Self(format!("{method} {}://{}{port}", url.scheme(), url.host_str().unwrap_or("?")))
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        Self(format!(
+            "{method} {}://{}{port}",
+            url.scheme(),
+            url.host_str().unwrap_or("?")
+        ))
     }
 
     fn error(&self, kind: ErrorKind, what: impl fmt::Display) -> Error {
-        Error { kind, message: format!("{}: {what}", self.0) }
+        Error {
+            kind,
+            message: format!("{}: {what}", self.0),
+        }
     }
 
     pub(crate) fn denied(&self, refused: &guard::Refused) -> Error {
@@ -70,32 +80,47 @@ impl Place {
     }
 
     pub(crate) fn denied_proxy(&self, refused: &guard::Refused) -> Error {
-        self.error(ErrorKind::Denied, format_args!("the proxy cannot be used: {refused}"))
+        self.error(
+            ErrorKind::Denied,
+            format_args!("the proxy cannot be used: {refused}"),
+        )
     }
 
     pub(crate) fn timeout(&self, of: &str, limit: Duration) -> Error {
-        self.error(ErrorKind::Timeout, format_args!("the limit for {of}, {limit:?}, is over; try again later"))
+        self.error(
+            ErrorKind::Timeout,
+            format_args!("the limit for {of}, {limit:?}, is over; try again later"),
+        )
     }
 
     pub(crate) fn too_large(&self, what: &str, limit: u64) -> Error {
-        self.error(ErrorKind::TooLarge, format_args!("the answer's {what} is larger than {limit} bytes; ask for less"))
+        self.error(
+            ErrorKind::TooLarge,
+            format_args!("the answer's {what} is larger than {limit} bytes; ask for less"),
+        )
     }
 
     pub(crate) fn unreadable(&self, failure: &body::Failure, limits: Limits) -> Error {
         match failure {
             body::Failure::TooLarge => self.too_large("body", limits.response_bytes),
-            body::Failure::NoRoom => {
-                self.error(ErrorKind::NoRoom, "this server has no memory left for the answer; try again later")
-            }
-            body::Failure::Bomb => {
-                self.error(ErrorKind::TooLarge, "the answer's body expands more than a hundredfold; ask for less")
-            }
-            body::Failure::Encoding(cause) => {
-                self.error(ErrorKind::Protocol, format_args!("the answer's body cannot be decompressed: {cause}"))
-            }
+            body::Failure::NoRoom => self.error(
+                ErrorKind::NoRoom,
+                "this server has no memory left for the answer; try again later",
+            ),
+            body::Failure::Bomb => self.error(
+                ErrorKind::TooLarge,
+                "the answer's body expands more than a hundredfold; ask for less",
+            ),
+            body::Failure::Encoding(cause) => self.error(
+                ErrorKind::Protocol,
+                format_args!("the answer's body cannot be decompressed: {cause}"),
+            ),
             body::Failure::Broken(cause) => self.error(
                 ErrorKind::Protocol,
-                format_args!("the answer broke off: {}; try again later", innermost(cause)),
+                format_args!(
+                    "the answer broke off: {}; try again later",
+                    innermost(cause)
+                ),
             ),
         }
     }
@@ -117,9 +142,12 @@ impl Place {
             if cause.is::<connect::TooSlow>() {
                 return self.timeout("the connection", connect_limit);
             }
-            let certificate = cause
-                .downcast_ref::<io::Error>()
-                .is_some_and(|error| matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof));
+            let certificate = cause.downcast_ref::<io::Error>().is_some_and(|error| {
+                matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+                )
+            });
             if certificate && failure.is_connect() {
                 kind = ErrorKind::Tls;
             }
@@ -130,10 +158,15 @@ impl Place {
 
 /// Returns the last cause of a chain, which is the informative one.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
-    causes(error).last().map(ToString::to_string).unwrap_or_default()
+    causes(error)
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
-fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+fn causes<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error| inner(*error))
 }
 

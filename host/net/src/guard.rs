@@ -61,14 +61,23 @@ const DENIED_V6: [Ipv6Net; 5] = [
 
 /// IPv6 ranges that embed an IPv4 address: mapped addresses and NAT64's well-known prefix. The
 /// embedded address is checked.
-const EMBEDS_V4: [Ipv6Net; 2] = [v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96), v6([0x0064, 0xff9b, 0, 0, 0, 0, 0, 0], 96)];
+const EMBEDS_V4: [Ipv6Net; 2] = [
+    v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96),
+    v6([0x0064, 0xff9b, 0, 0, 0, 0, 0, 0], 96),
+];
 
 const fn v4(octets: [u8; 4], prefix: u8) -> Ipv4Net {
-    Ipv4Net::new_assert(Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]), prefix)
+    Ipv4Net::new_assert(
+        Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]),
+        prefix,
+    )
 }
 
 const fn v6(s: [u16; 8], prefix: u8) -> Ipv6Net {
-    Ipv6Net::new_assert(Ipv6Addr::new(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]), prefix)
+    Ipv6Net::new_assert(
+        Ipv6Addr::new(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]),
+        prefix,
+    )
 }
 
 /// Reason that a URL or address may not be reached.
@@ -124,12 +133,18 @@ pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
     }
     let literal = match url.host() {
         None => return Err(Refused::Host),
-        Some(Host::Domain(name)) if name.is_empty() || name.ends_with('.') => return Err(Refused::Host),
+        Some(Host::Domain(name)) if name.is_empty() || name.ends_with('.') => {
+            return Err(Refused::Host);
+        }
         Some(Host::Domain(_)) => return Ok(()),
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
         Some(Host::Ipv6(address)) => IpAddr::V6(address),
     };
-    if permitted(literal, allow) { Ok(()) } else { Err(Refused::Literal(literal)) }
+    if permitted(literal, allow) {
+        Ok(())
+    } else {
+        Err(Refused::Literal(literal))
+    }
 }
 
 /// Resolver that refuses names with a forbidden address.
@@ -148,7 +163,10 @@ impl Resolver {
     /// Creates a resolver that permits every address, for names that the operator configured.
     pub(crate) fn vouched(lookups: Arc<Lookups>) -> Self {
         let everywhere = [Ipv4Net::default().into(), Ipv6Net::default().into()];
-        Self { allow: everywhere.into(), lookups }
+        Self {
+            allow: everywhere.into(),
+            lookups,
+        }
     }
 }
 
@@ -164,7 +182,10 @@ impl Resolve for Resolver {
 
 /// Returns all addresses, or a refusal if one of them is forbidden.
 fn judge(addresses: Vec<SocketAddr>, allow: &[IpNet]) -> Result<Vec<SocketAddr>, Unresolved> {
-    match addresses.iter().find(|address| !permitted(address.ip(), allow)) {
+    match addresses
+        .iter()
+        .find(|address| !permitted(address.ip(), allow))
+    {
         Some(bad) => Err(Unresolved::Refused(Refused::Resolved(bad.ip()))),
         None => Ok(addresses),
     }
@@ -184,7 +205,10 @@ impl fmt::Display for Unresolved {
         match self {
             Self::Refused(refused) => refused.fmt(f),
             Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
-            Self::TooSlow => write!(f, "no name server has answered within {LOOKUP_TIMEOUT:?}; try again later"),
+            Self::TooSlow => write!(
+                f,
+                "no name server has answered within {LOOKUP_TIMEOUT:?}; try again later"
+            ),
             Self::TooMany => f.write_str("too many names are being looked up; try again later"),
         }
     }
@@ -307,7 +331,10 @@ mod tests {
             "[fe80::1]",
         ] {
             let url = Url::parse(&format!("https://{host}/")).unwrap();
-            assert!(matches!(check_url(&url, &[]), Err(Refused::Literal(_))), "{host} was permitted");
+            assert!(
+                matches!(check_url(&url, &[]), Err(Refused::Literal(_))),
+                "{host} was permitted"
+            );
         }
     }
 
@@ -320,10 +347,19 @@ mod tests {
             ("ftp://example.com/", Refused::Scheme("ftp".to_owned())),
             ("file:///etc/passwd", Refused::Scheme("file".to_owned())),
         ] {
-            assert_eq!(check_url(&Url::parse(url).unwrap(), &[]), Err(expected), "{url}");
+            assert_eq!(
+                check_url(&Url::parse(url).unwrap(), &[]),
+                Err(expected),
+                "{url}"
+            );
         }
         // Browsers and the `url` crate treat a backslash as a slash, so the host ends at it.
-        assert_eq!(Url::parse("https://example.com\\@evil.example/").unwrap().host_str(), Some("example.com"));
+        assert_eq!(
+            Url::parse("https://example.com\\@evil.example/")
+                .unwrap()
+                .host_str(),
+            Some("example.com")
+        );
         assert!(Url::parse("https://[fe80::1%25eth0]/").is_err());
     }
 

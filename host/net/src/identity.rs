@@ -40,9 +40,13 @@ impl Identity {
         let all = Zeroizing::new(format!("{}{}", &*mended(certificate), &*mended(key)));
         let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
             kind: ErrorKind::Tls,
-            message: "the client certificate or its key cannot be read; give both as PEM, whole".to_owned(),
+            message: "the client certificate or its key cannot be read; give both as PEM, whole"
+                .to_owned(),
         })?;
-        Ok(Self { digest: Sha256::digest(all.as_bytes()).into(), own })
+        Ok(Self {
+            digest: Sha256::digest(all.as_bytes()).into(),
+            own,
+        })
     }
 
     /// Checks that certificate and key match. Otherwise the first connection would fail.
@@ -71,7 +75,11 @@ impl<T> Kept<T> {
     }
 
     /// Returns the cached value for the identity with this digest, or creates it.
-    pub(crate) fn get(&self, digest: [u8; 32], make: impl FnOnce() -> Result<T, Error>) -> Result<Arc<T>, Error> {
+    pub(crate) fn get(
+        &self,
+        digest: [u8; 32],
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<Arc<T>, Error> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = match kept.iter().position(|(own, _)| *own == digest) {
             Some(at) => kept.remove(at),
@@ -91,12 +99,17 @@ fn mended(text: &str) -> Zeroizing<String> {
     let text = Zeroizing::new(text.replace("\\n", "\n"));
     let mut mended = Zeroizing::new(String::new());
     // Labels and contents alternate between the dashes.
-    for part in text.split("-----").map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text
+        .split("-----")
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         if part.starts_with("BEGIN ") || part.starts_with("END ") {
             mended.push_str(&format!("-----{part}-----\n"));
             continue;
         }
-        let letters: Zeroizing<Vec<char>> = Zeroizing::new(part.chars().filter(|c| !c.is_whitespace()).collect());
+        let letters: Zeroizing<Vec<char>> =
+            Zeroizing::new(part.chars().filter(|c| !c.is_whitespace()).collect());
         for line in letters.chunks(LINE) {
             mended.extend(line);
             mended.push('\n');
@@ -118,12 +131,24 @@ mod tests {
     #[test]
     fn pem_is_repaired_and_errors_hide_input() {
         let body = "A".repeat(70);
-        let pem = format!("-----BEGIN X-----\n{}\n{}\n-----END X-----\n", &body[..64], &body[64..]);
-        for given in [pem.clone(), pem.replace('\n', " "), pem.replace('\n', "\\n"), pem.replace('\n', "\r\n")] {
+        let pem = format!(
+            "-----BEGIN X-----\n{}\n{}\n-----END X-----\n",
+            &body[..64],
+            &body[64..]
+        );
+        for given in [
+            pem.clone(),
+            pem.replace('\n', " "),
+            pem.replace('\n', "\\n"),
+            pem.replace('\n', "\r\n"),
+        ] {
             assert_eq!(*mended(&given), pem, "{given:?}");
         }
         let refused = Identity::from_pem("canary", &pem).unwrap_err();
-        assert!(refused.kind == ErrorKind::Tls && !refused.message.contains("canary"), "{refused:?}");
+        assert!(
+            refused.kind == ErrorKind::Tls && !refused.message.contains("canary"),
+            "{refused:?}"
+        );
     }
 
     #[test]

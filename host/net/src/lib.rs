@@ -174,32 +174,58 @@ impl Client {
     /// Returns an error if TLS cannot be set up, for example because the system has no certificate
     /// store.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let Settings { rewrite: rewrites, allow, user_agent } = settings;
+        let Settings {
+            rewrite: rewrites,
+            allow,
+            user_agent,
+        } = settings;
         let allow: Arc<[IpNet]> = allow.into();
         let lookups = Lookups::new();
         let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
         let proxied = proxy::Clients::default();
-        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow, lookups, proxied };
-        Ok(Self { inner: Arc::new(inner), identity: None, proxy: None, room: None })
+        let inner = Inner {
+            shared,
+            owned: identity::Kept::new(),
+            user_agent,
+            rewrites,
+            allow,
+            lookups,
+            proxied,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            identity: None,
+            proxy: None,
+            room: None,
+        })
     }
 
     /// Returns this client with connections that use a client certificate and are not shared with
     /// other identities. With `None` the connections use no certificate.
     #[must_use]
     pub fn showing(&self, identity: Option<Identity>) -> Self {
-        Self { identity, ..self.clone() }
+        Self {
+            identity,
+            ..self.clone()
+        }
     }
 
     /// Returns this client with a proxy for all requests except those to rewritten origins.
     #[must_use]
     pub fn through(&self, proxy: Option<Arc<Proxy>>) -> Self {
-        Self { proxy, ..self.clone() }
+        Self {
+            proxy,
+            ..self.clone()
+        }
     }
 
     /// Returns this client with the memory budget `room` for the response bodies that it receives.
     #[must_use]
     pub fn within(&self, room: Arc<dyn Room>) -> Self {
-        Self { room: Some(room), ..self.clone() }
+        Self {
+            room: Some(room),
+            ..self.clone()
+        }
     }
 
     /// Returns the active rewrites, for the start-up message.
@@ -228,15 +254,29 @@ impl Client {
         let owned = match &self.identity {
             None => None,
             Some(identity) => Some(inner.owned.get(identity.digest, || {
-                let Inner { user_agent, allow, lookups, rewrites, .. } = &**inner;
-                Clients::new(user_agent, allow, lookups, !rewrites.is_empty(), Some(identity))
+                let Inner {
+                    user_agent,
+                    allow,
+                    lookups,
+                    rewrites,
+                    ..
+                } = &**inner;
+                Clients::new(
+                    user_agent,
+                    allow,
+                    lookups,
+                    !rewrites.is_empty(),
+                    Some(identity),
+                )
             })?),
         };
         let clients = owned.as_deref().unwrap_or(&inner.shared);
         let (client, target) = self.route(clients, &request.url, place)?;
         let mut headers = request.headers;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        let mut builder = client.request(request.method.clone(), target).headers(headers);
+        let mut builder = client
+            .request(request.method.clone(), target)
+            .headers(headers);
         builder = match request.body {
             Body::Empty => builder,
             Body::Bytes(bytes) => builder.body(bytes),
@@ -253,18 +293,40 @@ impl Client {
         }
         let (status, mut headers) = (answer.status(), answer.headers().clone());
         let left = limits.total.saturating_sub(started.elapsed());
-        let body = body::read(answer, &mut headers, limits.response_bytes, self.room.as_deref());
+        let body = body::read(
+            answer,
+            &mut headers,
+            limits.response_bytes,
+            self.room.as_deref(),
+        );
         let body = match tokio::time::timeout(left, body).await {
             Ok(body) => body.map_err(|failure| place.unreadable(&failure, limits))?,
             Err(_) => return Err(place.timeout("the whole exchange", limits.total)),
         };
-        Ok(Response { status, headers, body, url: request.url })
+        Ok(Response {
+            status,
+            headers,
+            body,
+            url: request.url,
+        })
     }
 
     /// Selects the client and the final URL of a request: through the guard, possibly with a proxy,
     /// or to the target of a rewrite.
-    fn route(&self, clients: &Clients, url: &Url, place: &error::Place) -> Result<(reqwest::Client, Url), Error> {
-        let Inner { rewrites, allow, user_agent, lookups, proxied, .. } = &*self.inner;
+    fn route(
+        &self,
+        clients: &Clients,
+        url: &Url,
+        place: &error::Place,
+    ) -> Result<(reqwest::Client, Url), Error> {
+        let Inner {
+            rewrites,
+            allow,
+            user_agent,
+            lookups,
+            proxied,
+            ..
+        } = &*self.inner;
         if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(rewrites, url)) {
             return Ok((vouched.clone(), target));
         }
@@ -272,7 +334,14 @@ impl Client {
         let client = match &self.proxy {
             Some(proxy) => {
                 let resolver = guard::Resolver::new(allow.clone(), lookups.clone());
-                proxied.of(proxy, self.identity.as_ref(), user_agent, allow, resolver, place)?
+                proxied.of(
+                    proxy,
+                    self.identity.as_ref(),
+                    user_agent,
+                    allow,
+                    resolver,
+                    place,
+                )?
             }
             None => clients.guarded.clone(),
         };
@@ -288,13 +357,31 @@ impl Clients {
         rewrites: bool,
         identity: Option<&Identity>,
     ) -> Result<Self, Error> {
-        let guarded = build(user_agent, guard::Resolver::new(allow.clone(), lookups.clone()), identity, None)?;
-        let vouched = || build(user_agent, guard::Resolver::vouched(lookups.clone()), identity, None);
-        Ok(Self { guarded, vouched: if rewrites { Some(vouched()?) } else { None } })
+        let guarded = build(
+            user_agent,
+            guard::Resolver::new(allow.clone(), lookups.clone()),
+            identity,
+            None,
+        )?;
+        let vouched = || {
+            build(
+                user_agent,
+                guard::Resolver::vouched(lookups.clone()),
+                identity,
+                None,
+            )
+        };
+        Ok(Self {
+            guarded,
+            vouched: if rewrites { Some(vouched()?) } else { None },
+        })
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place that makes clients")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that makes clients"
+)]
 fn build(
     user_agent: &str,
     resolver: guard::Resolver,
@@ -330,5 +417,8 @@ fn build(
 }
 
 fn header_bytes(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum()
 }

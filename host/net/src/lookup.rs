@@ -54,12 +54,17 @@ impl Lookups {
     pub(crate) fn new() -> Arc<Self> {
         Self::by(|name| {
             let found = (name, 0).to_socket_addrs();
-            found.map(Iterator::collect).map_err(|cause| cause.to_string())
+            found
+                .map(Iterator::collect)
+                .map_err(|cause| cause.to_string())
         })
     }
 
     fn by(look_up: impl Fn(&str) -> Found + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { look_up: Box::new(look_up), state: Mutex::default() })
+        Arc::new(Self {
+            look_up: Box::new(look_up),
+            state: Mutex::default(),
+        })
     }
 
     /// Finds the addresses of a name.
@@ -89,8 +94,14 @@ impl Lookups {
             return Ok(found);
         }
         state.drop_unwanted();
-        let of_domain = state.waiting.iter().filter(|waiting| domain(waiting) == domain(name)).count();
-        if state.waiting.len() >= MAX_WAITING_LOOKUPS || of_domain >= MAX_WAITING_LOOKUPS / DOMAIN_PART {
+        let of_domain = state
+            .waiting
+            .iter()
+            .filter(|waiting| domain(waiting) == domain(name))
+            .count();
+        if state.waiting.len() >= MAX_WAITING_LOOKUPS
+            || of_domain >= MAX_WAITING_LOOKUPS / DOMAIN_PART
+        {
             return Err(Unresolved::TooMany);
         }
         state.callers.insert(name.to_owned(), vec![caller]);
@@ -112,9 +123,15 @@ impl Lookups {
                     next = own.end(&name, &found);
                 }
             };
-            match thread::Builder::new().name("dns".to_owned()).stack_size(STACK_BYTES).spawn(run) {
+            match thread::Builder::new()
+                .name("dns".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn(run)
+            {
                 Ok(_) => return,
-                Err(cause) => next = self.end(&name, &Err(format!("no thread can be started: {cause}"))),
+                Err(cause) => {
+                    next = self.end(&name, &Err(format!("no thread can be started: {cause}")))
+                }
             }
         }
     }
@@ -143,9 +160,13 @@ impl Lookups {
 impl State {
     /// Removes waiting names without a caller.
     fn drop_unwanted(&mut self) {
-        let Self { callers, waiting, .. } = self;
+        let Self {
+            callers, waiting, ..
+        } = self;
         waiting.retain(|name| {
-            let is_wanted = callers.get(name).is_some_and(|callers| callers.iter().any(|caller| !caller.is_closed()));
+            let is_wanted = callers
+                .get(name)
+                .is_some_and(|callers| callers.iter().any(|caller| !caller.is_closed()));
             if !is_wanted {
                 callers.remove(name);
             }
@@ -160,11 +181,19 @@ impl State {
         }
         self.drop_unwanted();
         let most = MAX_LOOKUPS / DOMAIN_PART;
-        let running = |name: &String| self.running_of_domain.get(domain(name)).copied().unwrap_or_default();
+        let running = |name: &String| {
+            self.running_of_domain
+                .get(domain(name))
+                .copied()
+                .unwrap_or_default()
+        };
         let place = self.waiting.iter().position(|name| running(name) < most)?;
         let name = self.waiting.remove(place)?;
         self.running += 1;
-        *self.running_of_domain.entry(domain(&name).to_owned()).or_default() += 1;
+        *self
+            .running_of_domain
+            .entry(domain(&name).to_owned())
+            .or_default() += 1;
         Some(name)
     }
 }
@@ -211,8 +240,13 @@ mod tests {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
         let (running, waiting) = (MAX_LOOKUPS / DOMAIN_PART, MAX_WAITING_LOOKUPS / DOMAIN_PART);
-        let held: Vec<_> = (0..running + waiting).map(|n| lookups.ask(&format!("x{n}.silent.com")).unwrap()).collect();
-        assert!(matches!(lookups.ask("more.silent.com"), Err(Unresolved::TooMany)));
+        let held: Vec<_> = (0..running + waiting)
+            .map(|n| lookups.ask(&format!("x{n}.silent.com")).unwrap())
+            .collect();
+        assert!(matches!(
+            lookups.ask("more.silent.com"),
+            Err(Unresolved::TooMany)
+        ));
         assert_eq!(lookups.state().running, running);
         assert_eq!(lookups.find("www.good.com").await.unwrap().len(), 1);
         // Names without a waiting caller are not looked up.
@@ -223,14 +257,20 @@ mod tests {
         }
         assert_eq!(silent.asked.load(Ordering::SeqCst), running + 1);
         let state = lookups.state();
-        assert!(state.callers.is_empty() && state.waiting.is_empty() && state.running_of_domain.is_empty());
+        assert!(
+            state.callers.is_empty()
+                && state.waiting.is_empty()
+                && state.running_of_domain.is_empty()
+        );
     }
 
     #[tokio::test]
     async fn one_name_is_looked_up_once_for_all() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let callers: Vec<_> = (0..500).map(|_| lookups.ask("www.silent.com").unwrap()).collect();
+        let callers: Vec<_> = (0..500)
+            .map(|_| lookups.ask("www.silent.com").unwrap())
+            .collect();
         silent.speak();
         for caller in callers {
             assert_eq!(caller.await.unwrap().unwrap().len(), 1);

@@ -64,7 +64,10 @@ impl Proxy {
             value.set_sensitive(true);
             Ok(value)
         };
-        Ok(Self { url, authorization: authorization.map(value).transpose()? })
+        Ok(Self {
+            url,
+            authorization: authorization.map(value).transpose()?,
+        })
     }
 }
 
@@ -123,7 +126,11 @@ mod tests {
 
     #[test]
     fn proxy_is_bare_origin_and_hides_key() {
-        for address in ["http://proxy.example:3128", "https://proxy.example", "http://10.0.0.1:8080/"] {
+        for address in [
+            "http://proxy.example:3128",
+            "https://proxy.example",
+            "http://10.0.0.1:8080/",
+        ] {
             assert!(Proxy::new(address, None).is_ok(), "{address}");
         }
         for address in [
@@ -134,10 +141,20 @@ mod tests {
             "http://proxy.example/path",
             "http://proxy.example?q",
         ] {
-            assert_eq!(Proxy::new(address, None), Err(InvalidProxy::Address), "{address}");
+            assert_eq!(
+                Proxy::new(address, None),
+                Err(InvalidProxy::Address),
+                "{address}"
+            );
         }
-        assert_eq!(Proxy::new("http://proxy.example", Some("a\r\nb")), Err(InvalidProxy::Authorization));
-        let shown = format!("{:?}", Proxy::new("http://proxy.example", Some("Bearer canary")));
+        assert_eq!(
+            Proxy::new("http://proxy.example", Some("a\r\nb")),
+            Err(InvalidProxy::Authorization)
+        );
+        let shown = format!(
+            "{:?}",
+            Proxy::new("http://proxy.example", Some("Bearer canary"))
+        );
         assert!(!shown.contains("canary"), "{shown}");
     }
 }

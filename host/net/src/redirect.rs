@@ -39,11 +39,18 @@ impl Client {
         let mut left = hops;
         loop {
             request.limits.total = deadline.saturating_duration_since(Instant::now());
-            let (method, url, limits) = (request.method.clone(), request.url.clone(), request.limits);
+            let (method, url, limits) =
+                (request.method.clone(), request.url.clone(), request.limits);
             let (mut headers, mut again) = (request.headers.clone(), copy(&request.body));
             let answer = client.send(request).await?;
-            let next = if left == 0 { None } else { led(&answer, &method, &url) };
-            let Some((next_method, next_url)) = next else { return Ok(answer) };
+            let next = if left == 0 {
+                None
+            } else {
+                led(&answer, &method, &url)
+            };
+            let Some((next_method, next_url)) = next else {
+                return Ok(answer);
+            };
             if next_method != method {
                 again = Some(Body::Empty);
                 headers.remove(CONTENT_TYPE);
@@ -51,10 +58,18 @@ impl Client {
             }
             let Some(body) = again else { return Ok(answer) };
             if Origin::of(&next_url) != first {
-                credentials.iter().for_each(|name| drop(headers.remove(name)));
+                credentials
+                    .iter()
+                    .for_each(|name| drop(headers.remove(name)));
                 client = &plain;
             }
-            request = Request { method: next_method, url: next_url, headers, body, limits };
+            request = Request {
+                method: next_method,
+                url: next_url,
+                headers,
+                body,
+                limits,
+            };
             if !follow(&mut request) {
                 return Ok(answer);
             }
@@ -84,7 +99,9 @@ fn led(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
         | StatusCode::PERMANENT_REDIRECT => method.clone(),
         _ => return None,
     };
-    let next = url.join(answer.headers.get(LOCATION)?.to_str().ok()?).ok()?;
+    let next = url
+        .join(answer.headers.get(LOCATION)?.to_str().ok()?)
+        .ok()?;
     let same_host = next.host() == url.host() && matches!(next.scheme(), "http" | "https");
     same_host.then_some((method, next))
 }

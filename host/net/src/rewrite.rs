@@ -24,7 +24,9 @@ pub struct Rewrite {
 
 /// Error for a text that is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an origin; write scheme, host and port without a path, for example https://api.example.com")]
+#[error(
+    "`{0}` is not an origin; write scheme, host and port without a path, for example https://api.example.com"
+)]
 pub struct InvalidOrigin(String);
 
 impl Origin {
@@ -51,7 +53,11 @@ impl FromStr for Origin {
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        if bare { Self::of(&url).ok_or_else(invalid) } else { Err(invalid()) }
+        if bare {
+            Self::of(&url).ok_or_else(invalid)
+        } else {
+            Err(invalid())
+        }
     }
 }
 
@@ -59,7 +65,11 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = if self.scheme == "https" { 443 } else { 80 };
         write!(f, "{}://{}", self.scheme, self.host)?;
-        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == usual {
+            Ok(())
+        } else {
+            write!(f, ":{}", self.port)
+        }
     }
 }
 
@@ -82,15 +92,24 @@ mod tests {
     use super::*;
 
     fn rewrite(from: &str, to: &str) -> Rewrite {
-        Rewrite { from: from.parse().unwrap(), to: to.parse().unwrap() }
+        Rewrite {
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+        }
     }
 
     #[test]
     fn only_the_named_origin_is_sent_elsewhere() {
         let rewrites = [rewrite("https://api.example.com", "http://127.0.0.1:4010")];
         let apply = |url: &str| apply(&rewrites, &Url::parse(url).unwrap()).map(String::from);
-        assert_eq!(apply("https://api.example.com/a/b?c=d").unwrap(), "http://127.0.0.1:4010/a/b?c=d");
-        assert_eq!(apply("https://API.example.com:443/").unwrap(), "http://127.0.0.1:4010/");
+        assert_eq!(
+            apply("https://api.example.com/a/b?c=d").unwrap(),
+            "http://127.0.0.1:4010/a/b?c=d"
+        );
+        assert_eq!(
+            apply("https://API.example.com:443/").unwrap(),
+            "http://127.0.0.1:4010/"
+        );
         assert_eq!(apply("http://api.example.com/"), None);
         assert_eq!(apply("https://api.example.com:8443/"), None);
         assert_eq!(apply("https://x.api.example.com/"), None);
@@ -99,7 +118,12 @@ mod tests {
 
     #[test]
     fn origins_round_trip_without_default_port() {
-        for text in ["https://api.example.com", "http://127.0.0.1:4010", "http://[::1]:80", "http://localhost"] {
+        for text in [
+            "https://api.example.com",
+            "http://127.0.0.1:4010",
+            "http://[::1]:80",
+            "http://localhost",
+        ] {
             let origin: Origin = text.parse().unwrap();
             assert_eq!(origin.to_string().parse::<Origin>().unwrap(), origin);
         }

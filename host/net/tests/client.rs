@@ -13,7 +13,10 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use host_net::{Body, Client, ErrorKind, HeaderMap, Limits, Method, Proxy, Request, Rewrite, Settings, Url, header};
+use host_net::{
+    Body, Client, ErrorKind, HeaderMap, Limits, Method, Proxy, Request, Rewrite, Settings, Url,
+    header,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -63,36 +66,68 @@ impl Application {
 
 fn client(allow: &[&str]) -> Client {
     let allow = allow.iter().map(|net| net.parse().unwrap()).collect();
-    Client::new(Settings { allow, user_agent: "tests".to_owned(), ..Settings::default() }).unwrap()
+    Client::new(Settings {
+        allow,
+        user_agent: "tests".to_owned(),
+        ..Settings::default()
+    })
+    .unwrap()
 }
 
 fn get(url: Url) -> Request {
-    Request { method: Method::GET, url, headers: HeaderMap::new(), body: Body::Empty, limits: Limits::default() }
+    Request {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: Body::Empty,
+        limits: Limits::default(),
+    }
 }
 
 fn plain(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(body).unwrap();
-    plain("200 OK", "content-encoding: gzip\r\n", &encoder.finish().unwrap())
+    plain(
+        "200 OK",
+        "content-encoding: gzip\r\n",
+        &encoder.finish().unwrap(),
+    )
 }
 
 #[tokio::test]
 async fn loopback_is_refused_by_address_and_name() {
     let application = Application::start(|_| plain("200 OK", "", b"inside")).await;
     let guarded = client(&[]);
-    for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]"] {
-        let url = Url::parse(&format!("http://{host}:{}/secret?token=canary", application.port)).unwrap();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "0x7f.1",
+        "2130706433",
+        "[::ffff:127.0.0.1]",
+    ] {
+        let url = Url::parse(&format!(
+            "http://{host}:{}/secret?token=canary",
+            application.port
+        ))
+        .unwrap();
         let refused = guarded.send(get(url)).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Denied, "{host}: {refused}");
         assert!(!refused.message.contains("canary"), "{refused}");
     }
     assert!(application.seen().is_empty());
-    let answer = client(&["127.0.0.0/8"]).send(get(application.url("/"))).await.unwrap();
+    let answer = client(&["127.0.0.0/8"])
+        .send(get(application.url("/")))
+        .await
+        .unwrap();
     assert_eq!(answer.body, "inside");
     assert!(application.seen()[0].contains("user-agent: tests"));
 }
@@ -102,14 +137,29 @@ async fn only_rewritten_origins_reach_their_targets() {
     let application = Application::start(|_| plain("200 OK", "", b"mirror")).await;
     let rewrite = Rewrite {
         from: "https://api.example.com".parse().unwrap(),
-        to: format!("http://localhost:{}", application.port).parse().unwrap(),
+        to: format!("http://localhost:{}", application.port)
+            .parse()
+            .unwrap(),
     };
-    let client = Client::new(Settings { rewrite: vec![rewrite], ..Settings::default() }).unwrap();
-    let answer = client.send(get(Url::parse("https://api.example.com/a?b=c").unwrap())).await.unwrap();
-    assert_eq!((&answer.body[..], answer.url.as_str()), (&b"mirror"[..], "https://api.example.com/a?b=c"));
+    let client = Client::new(Settings {
+        rewrite: vec![rewrite],
+        ..Settings::default()
+    })
+    .unwrap();
+    let answer = client
+        .send(get(Url::parse("https://api.example.com/a?b=c").unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(
+        (&answer.body[..], answer.url.as_str()),
+        (&b"mirror"[..], "https://api.example.com/a?b=c")
+    );
     assert!(application.seen()[0].starts_with("GET /a?b=c HTTP/1.1"));
     let direct = Url::parse(&format!("http://localhost:{}/", application.port)).unwrap();
-    assert_eq!(client.send(get(direct)).await.unwrap_err().kind, ErrorKind::Denied);
+    assert_eq!(
+        client.send(get(direct)).await.unwrap_err().kind,
+        ErrorKind::Denied
+    );
 }
 
 #[tokio::test]
@@ -120,55 +170,125 @@ async fn an_answer_is_bounded_after_decompression() {
     let application = Application::start(move |_| gzip(&whole)).await;
     let answer = client.send(get(application.url("/"))).await.unwrap();
     assert!(answer.body == text && !answer.headers.contains_key(header::CONTENT_ENCODING));
-    let small = Limits { response_bytes: 100_000, ..Limits::default() };
-    let over = client.send(Request { limits: small, ..get(application.url("/")) }).await.unwrap_err();
+    let small = Limits {
+        response_bytes: 100_000,
+        ..Limits::default()
+    };
+    let over = client
+        .send(Request {
+            limits: small,
+            ..get(application.url("/"))
+        })
+        .await
+        .unwrap_err();
     assert_eq!(over.kind, ErrorKind::TooLarge);
 
     let bomb = Application::start(|_| gzip(&vec![0; 9 << 20])).await;
-    assert_eq!(client.send(get(bomb.url("/"))).await.unwrap_err().kind, ErrorKind::TooLarge);
+    assert_eq!(
+        client.send(get(bomb.url("/"))).await.unwrap_err().kind,
+        ErrorKind::TooLarge
+    );
 
     let large = Application::start(|_| plain("200 OK", "", &vec![b'x'; 200_000])).await;
-    let over = client.send(Request { limits: small, ..get(large.url("/")) }).await.unwrap_err();
+    let over = client
+        .send(Request {
+            limits: small,
+            ..get(large.url("/"))
+        })
+        .await
+        .unwrap_err();
     assert_eq!(over.kind, ErrorKind::TooLarge);
 
-    let broken = Application::start(|_| plain("200 OK", "content-encoding: gzip\r\n", b"not gzip at all")).await;
-    assert_eq!(client.send(get(broken.url("/"))).await.unwrap_err().kind, ErrorKind::Protocol);
+    let broken =
+        Application::start(|_| plain("200 OK", "content-encoding: gzip\r\n", b"not gzip at all"))
+            .await;
+    assert_eq!(
+        client.send(get(broken.url("/"))).await.unwrap_err().kind,
+        ErrorKind::Protocol
+    );
 
-    let headers = Application::start(|_| plain("200 OK", &format!("x: {}\r\n", "y".repeat(70_000)), b"")).await;
-    assert_eq!(client.send(get(headers.url("/"))).await.unwrap_err().kind, ErrorKind::TooLarge);
+    let headers =
+        Application::start(|_| plain("200 OK", &format!("x: {}\r\n", "y".repeat(70_000)), b""))
+            .await;
+    assert_eq!(
+        client.send(get(headers.url("/"))).await.unwrap_err().kind,
+        ErrorKind::TooLarge
+    );
 }
 
 #[tokio::test]
 async fn an_exchange_is_bounded_in_time() {
     let client = client(&["127.0.0.0/8"]);
     let silent = Application::start(|_| Vec::new()).await;
-    let limits = Limits { first_byte: Duration::from_millis(50), ..Limits::default() };
-    let late = client.send(Request { limits, ..get(silent.url("/")) }).await.unwrap_err();
-    assert!(late.kind == ErrorKind::Timeout && late.message.contains("first byte"), "{late}");
-    let dripping = Application::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc".to_vec()).await;
-    let limits = Limits { total: Duration::from_millis(50), ..Limits::default() };
-    let late = client.send(Request { limits, ..get(dripping.url("/")) }).await.unwrap_err();
+    let limits = Limits {
+        first_byte: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let late = client
+        .send(Request {
+            limits,
+            ..get(silent.url("/"))
+        })
+        .await
+        .unwrap_err();
+    assert!(
+        late.kind == ErrorKind::Timeout && late.message.contains("first byte"),
+        "{late}"
+    );
+    let dripping =
+        Application::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc".to_vec()).await;
+    let limits = Limits {
+        total: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let late = client
+        .send(Request {
+            limits,
+            ..get(dripping.url("/"))
+        })
+        .await
+        .unwrap_err();
     assert_eq!(late.kind, ErrorKind::Timeout, "{late}");
 }
 
 #[tokio::test]
 async fn what_does_not_answer_is_named() {
     let client = client(&["127.0.0.0/8"]);
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let url = Url::parse(&format!("http://127.0.0.1:{closed}/x?token=canary")).unwrap();
     let failed = client.send(get(url)).await.unwrap_err();
     assert_eq!(failed.kind, ErrorKind::Connect, "{failed}");
-    assert!(failed.message.contains(&closed.to_string()) && !failed.message.contains("canary"), "{failed}");
-    let failed = client.send(get(Url::parse("https://no-such-host.invalid/").unwrap())).await.unwrap_err();
+    assert!(
+        failed.message.contains(&closed.to_string()) && !failed.message.contains("canary"),
+        "{failed}"
+    );
+    let failed = client
+        .send(get(Url::parse("https://no-such-host.invalid/").unwrap()))
+        .await
+        .unwrap_err();
     assert_eq!(failed.kind, ErrorKind::Dns, "{failed}");
     let nonsense = Application::start(|_| b"nonsense\r\n\r\n".to_vec()).await;
     let failed = client.send(get(nonsense.url("/"))).await.unwrap_err();
     assert_eq!(failed.kind, ErrorKind::Protocol, "{failed}");
     let no_tls = Application::start(|_| Vec::new()).await;
     let url = Url::parse(&format!("https://127.0.0.1:{}/", no_tls.port)).unwrap();
-    let limits = Limits { connect: Duration::from_millis(100), ..Limits::default() };
-    let failed = client.send(Request { limits, ..get(url) }).await.unwrap_err();
-    assert!(failed.kind == ErrorKind::Timeout && failed.message.contains("connection"), "{failed}");
+    let limits = Limits {
+        connect: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let failed = client
+        .send(Request { limits, ..get(url) })
+        .await
+        .unwrap_err();
+    assert!(
+        failed.kind == ErrorKind::Timeout && failed.message.contains("connection"),
+        "{failed}"
+    );
 }
 
 #[tokio::test]
@@ -182,22 +302,29 @@ async fn redirects_stay_on_host_and_need_consent() {
             "/same" => plain("302 Found", "location: /end\r\n", b"moved"),
             "/loop" => plain("302 Found", "location: /loop\r\n", b"moved"),
             "/host" => plain("302 Found", "location: http://localhost/\r\n", b"moved"),
-            "/port" => {
-                plain("307 Temporary Redirect", &format!("location: http://127.0.0.1:{elsewhere}/\r\n"), b"moved")
-            }
+            "/port" => plain(
+                "307 Temporary Redirect",
+                &format!("location: http://127.0.0.1:{elsewhere}/\r\n"),
+                b"moved",
+            ),
             _ => plain("200 OK", "", request.as_bytes()),
         }
     })
     .await;
     let request = |path: &str| {
         let mut request = get(application.url(path));
-        request.headers.insert(header::AUTHORIZATION, header::HeaderValue::from_static("canary"));
+        request.headers.insert(
+            header::AUTHORIZATION,
+            header::HeaderValue::from_static("canary"),
+        );
         request
     };
     assert_eq!(client.send(request("/same")).await.unwrap().status, 302);
 
     let credentials = [header::AUTHORIZATION];
-    let follow = |path: &str, consent: bool| client.send_following(request(path), 3, &credentials, move |_| consent);
+    let follow = |path: &str, consent: bool| {
+        client.send_following(request(path), 3, &credentials, move |_| consent)
+    };
     let answer = follow("/same", true).await.unwrap();
     assert!(answer.status == 200 && String::from_utf8_lossy(&answer.body).contains("canary"));
     assert_eq!(follow("/same", false).await.unwrap().status, 302);
@@ -217,26 +344,53 @@ async fn proxy_and_its_targets_pass_the_guard() {
     })
     .await;
     let through = |host: &str, key: Option<&str>| {
-        Some(Arc::new(Proxy::new(&format!("http://{host}:{}", proxy.port), key).unwrap()))
+        Some(Arc::new(
+            Proxy::new(&format!("http://{host}:{}", proxy.port), key).unwrap(),
+        ))
     };
     let url = |text: &str| Url::parse(text).unwrap();
     for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1"] {
         let client = client(&[]).through(through(host, Some("Bearer canary")));
-        let refused = client.send(get(url("http://application.example/"))).await.unwrap_err();
+        let refused = client
+            .send(get(url("http://application.example/")))
+            .await
+            .unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Denied, "{host}: {refused}");
         assert!(!refused.message.contains("canary"), "{refused}");
     }
     let client = client(&["127.0.0.0/8"]).through(through("127.0.0.1", Some("Bearer canary")));
-    for target in ["http://10.0.0.1/", "http://user@application.example/", "ftp://application.example/"] {
+    for target in [
+        "http://10.0.0.1/",
+        "http://user@application.example/",
+        "ftp://application.example/",
+    ] {
         client.send(get(url(target))).await.unwrap_err();
     }
     assert!(proxy.seen().is_empty());
-    let answer = client.send(get(url("http://application.example/x"))).await.unwrap();
+    let answer = client
+        .send(get(url("http://application.example/x")))
+        .await
+        .unwrap();
     assert_eq!(answer.body, "by proxy");
     let seen = proxy.seen();
-    assert!(seen[0].starts_with("GET http://application.example/x "), "{}", seen[0]);
-    assert!(seen[0].contains("proxy-authorization: Bearer canary"), "{}", seen[0]);
-    let failed = client.send(get(url("https://application.example/x"))).await.unwrap_err();
+    assert!(
+        seen[0].starts_with("GET http://application.example/x "),
+        "{}",
+        seen[0]
+    );
+    assert!(
+        seen[0].contains("proxy-authorization: Bearer canary"),
+        "{}",
+        seen[0]
+    );
+    let failed = client
+        .send(get(url("https://application.example/x")))
+        .await
+        .unwrap_err();
     assert_eq!(failed.kind, ErrorKind::Connect, "{failed}");
-    assert!(proxy.seen()[1].starts_with("CONNECT application.example:443 "), "{}", proxy.seen()[1]);
+    assert!(
+        proxy.seen()[1].starts_with("CONNECT application.example:443 "),
+        "{}",
+        proxy.seen()[1]
+    );
 }

@@ -32,24 +32,43 @@ struct Figures {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let path = arguments.next().ok_or("name a component: cargo bench -p host-sandbox --bench call -- ECHO.wasm")?;
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let path = arguments
+        .next()
+        .ok_or("name a component: cargo bench -p host-sandbox --bench call -- ECHO.wasm")?;
     let tool: Option<Arc<str>> = arguments.next().map(Into::into);
-    let input: Bytes = arguments.next().unwrap_or_else(|| r#"{"text":"hello","numbers":[1,2,3]}"#.to_owned()).into();
+    let input: Bytes = arguments
+        .next()
+        .unwrap_or_else(|| r#"{"text":"hello","numbers":[1,2,3]}"#.to_owned())
+        .into();
     let component: Bytes = std::fs::read(&path)?.into();
     let processors = std::thread::available_parallelism()?.get();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let mut table = Vec::new();
     for allocator in [Allocator::Pooling, Allocator::OnDemand] {
         let folder = tempfile::tempdir()?;
         let net = net::Client::new(net::Settings::default())?;
-        let settings = Settings { allocator, ..Settings::new(folder.path().join("cache"), [0; 32], net) };
+        let settings = Settings {
+            allocator,
+            ..Settings::new(folder.path().join("cache"), [0; 32], net)
+        };
         let sandbox = Sandbox::open(settings)?;
         let installed = runtime.block_on(sandbox.install(component.clone()))?;
-        let tool = tool.clone().or_else(|| installed.manifest.tools.first().map(|tool| tool.slug.as_str().into()));
+        let tool = tool.clone().or_else(|| {
+            installed
+                .manifest
+                .tools
+                .first()
+                .map(|tool| tool.slug.as_str().into())
+        });
         let tool = tool.ok_or("the component has no tool")?;
         for tasks in [1, processors] {
-            let figures = runtime.block_on(measure(&sandbox, installed.digest, &tool, &input, tasks))?;
+            let figures =
+                runtime.block_on(measure(&sandbox, installed.digest, &tool, &input, tasks))?;
             println!(
                 "{:<9} {:>2} tasks  {:>9.0} calls/s  p50 {:>8.1?}  p99 {:>8.1?}  least {:>8.1?}",
                 format!("{allocator:?}"),
@@ -108,11 +127,19 @@ async fn measure(
     })
 }
 
-async fn one(sandbox: &Sandbox, component: Digest, tool: &Arc<str>, input: &Bytes) -> Result<(), String> {
+async fn one(
+    sandbox: &Sandbox,
+    component: Digest,
+    tool: &Arc<str>,
+    input: &Bytes,
+) -> Result<(), String> {
     let call = Call {
         component,
         tenant: "bench".into(),
-        action: Action::Execute { tool: tool.clone(), arguments: input.clone() },
+        action: Action::Execute {
+            tool: tool.clone(),
+            arguments: input.clone(),
+        },
         context: Context::default(),
         policy: Arc::new(Policy::default()),
         grant: None,
@@ -120,8 +147,14 @@ async fn one(sandbox: &Sandbox, component: Digest, tool: &Arc<str>, input: &Byte
         files: Vec::new(),
         state: BTreeMap::new(),
     };
-    let outcome = sandbox.call(call).await.map_err(|refused| refused.to_string())?;
-    outcome.answer.map(drop).map_err(|failed| failed.to_string())
+    let outcome = sandbox
+        .call(call)
+        .await
+        .map_err(|refused| refused.to_string())?;
+    outcome
+        .answer
+        .map(drop)
+        .map_err(|failed| failed.to_string())
 }
 
 fn json(allocator: Allocator, figures: &Figures) -> serde_json::Value {

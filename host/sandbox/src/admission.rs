@@ -80,7 +80,11 @@ impl Admission {
             Entry::Permit(permit) => return Ok(permit),
             Entry::Queued(ticket, place) => (ticket, place),
         };
-        let _leaves = Waiting { shared: &self.0, tenant, ticket };
+        let _leaves = Waiting {
+            shared: &self.0,
+            tenant,
+            ticket,
+        };
         match timeout(self.0.queue_wait, place).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(self.0.refusal(tenant)),
@@ -115,7 +119,11 @@ impl Shared {
             return Ok(Entry::Permit(self.permit(name, tenant)));
         }
         let refused = if tenant.waiting.len() >= self.queue_per_tenant {
-            Some(if tenant.live >= self.live_per_tenant { Refusal::TenantBusy } else { Refusal::NodeBusy })
+            Some(if tenant.live >= self.live_per_tenant {
+                Refusal::TenantBusy
+            } else {
+                Refusal::NodeBusy
+            })
         } else {
             (inner.queued >= self.queue).then_some(Refusal::NodeBusy)
         };
@@ -135,7 +143,11 @@ impl Shared {
     }
 
     fn permit(self: &Arc<Self>, name: &Arc<str>, tenant: &Tenant) -> Permit {
-        Permit { shared: self.clone(), tenant: name.clone(), busy: tenant.busy.clone() }
+        Permit {
+            shared: self.clone(),
+            tenant: name.clone(),
+            busy: tenant.busy.clone(),
+        }
     }
 
     /// Issues free permits to waiting calls, one tenant after the other. Returns the permits whose
@@ -144,8 +156,12 @@ impl Shared {
         let mut unwanted = Vec::new();
         let mut passed = 0;
         while inner.live < self.live && passed < inner.order.len() {
-            let Some(name) = inner.order.pop_front() else { break };
-            let Some(tenant) = inner.tenants.get_mut(&name) else { continue };
+            let Some(name) = inner.order.pop_front() else {
+                break;
+            };
+            let Some(tenant) = inner.tenants.get_mut(&name) else {
+                continue;
+            };
             if tenant.live >= self.live_per_tenant {
                 inner.order.push_back(name);
                 passed += 1;
@@ -167,15 +183,27 @@ impl Shared {
     }
 
     fn refusal(&self, name: &Arc<str>) -> Refusal {
-        let full = self.lock().tenants.get(name).is_some_and(|tenant| tenant.live >= self.live_per_tenant);
-        if full { Refusal::TenantBusy } else { Refusal::NodeBusy }
+        let full = self
+            .lock()
+            .tenants
+            .get(name)
+            .is_some_and(|tenant| tenant.live >= self.live_per_tenant);
+        if full {
+            Refusal::TenantBusy
+        } else {
+            Refusal::NodeBusy
+        }
     }
 }
 
 impl Inner {
     /// Removes a tenant that has neither running nor waiting calls.
     fn forget(&mut self, name: &Arc<str>) {
-        if self.tenants.get(name).is_some_and(|tenant| tenant.live == 0 && tenant.waiting.is_empty()) {
+        if self
+            .tenants
+            .get(name)
+            .is_some_and(|tenant| tenant.live == 0 && tenant.waiting.is_empty())
+        {
             self.tenants.remove(name);
         }
     }
@@ -189,7 +217,11 @@ impl Drop for Permit {
             if let Some(tenant) = inner.tenants.get_mut(&self.tenant) {
                 tenant.live -= 1;
             }
-            let unwanted = if inner.queued > 0 { self.shared.give_out(&mut inner) } else { Vec::new() };
+            let unwanted = if inner.queued > 0 {
+                self.shared.give_out(&mut inner)
+            } else {
+                Vec::new()
+            };
             inner.forget(&self.tenant);
             unwanted
         };
@@ -209,8 +241,14 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut inner = self.shared.lock();
         let inner = &mut *inner;
-        let Some(tenant) = inner.tenants.get_mut(self.tenant) else { return };
-        if let Some(at) = tenant.waiting.iter().position(|(ticket, _)| *ticket == self.ticket) {
+        let Some(tenant) = inner.tenants.get_mut(self.tenant) else {
+            return;
+        };
+        if let Some(at) = tenant
+            .waiting
+            .iter()
+            .position(|(ticket, _)| *ticket == self.ticket)
+        {
             tenant.waiting.remove(at);
             inner.queued -= 1;
             if tenant.waiting.is_empty() {
@@ -307,7 +345,10 @@ mod tests {
         while admission.counts().1 == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(admission.enter(&tenant("c")).await.err(), Some(Refusal::NodeBusy));
+        assert_eq!(
+            admission.enter(&tenant("c")).await.err(),
+            Some(Refusal::NodeBusy)
+        );
         waits.abort();
         assert!(waits.await.unwrap_err().is_cancelled());
         assert_eq!(admission.counts(), (1, 0));

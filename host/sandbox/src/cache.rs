@@ -44,7 +44,10 @@ pub(crate) struct Cache {
 impl Cache {
     /// Opens the folder, creates it if it is missing, and removes the files of other compilers.
     pub(crate) fn open(folder: &Path, key: [u8; 32], engine_hash: &str) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
         let seen = fs::symlink_metadata(folder)?;
         if !seen.is_dir() || seen.uid() != rustix::process::geteuid().as_raw() {
             let text = format!("`{}` is not a folder of this user", folder.display());
@@ -53,8 +56,11 @@ impl Cache {
         if seen.mode() & 0o077 != 0 {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         }
-        let cache =
-            Self { folder: folder.canonicalize()?, key: Zeroizing::new(key), engine_hash: engine_hash.to_owned() };
+        let cache = Self {
+            folder: folder.canonicalize()?,
+            key: Zeroizing::new(key),
+            engine_hash: engine_hash.to_owned(),
+        };
         cache.clear_foreign()?;
         Ok(cache)
     }
@@ -63,18 +69,23 @@ impl Cache {
     /// The file is not verified.
     pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
         let seen = fs::symlink_metadata(self.path(digest)).ok()?;
-        seen.len().checked_sub(SEAL as u64).filter(|_| seen.is_file())
+        seen.len()
+            .checked_sub(SEAL as u64)
+            .filter(|_| seen.is_file())
     }
 
     /// Seals and stores a compiled component.
     pub(crate) fn put(&self, digest: &Digest, artefact: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(&self.folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".writing-")
+            .tempfile_in(&self.folder)?;
         let mut seal = self.seal(digest);
         seal.update(artefact);
         file.write_all(artefact)?;
         file.write_all(&seal.finalize().into_bytes())?;
         // The file is not synced: a file torn by a crash fails verification and is compiled again.
-        file.persist(self.path(digest)).map_err(|failed| failed.error)?;
+        file.persist(self.path(digest))
+            .map_err(|failed| failed.error)?;
         Ok(())
     }
 
@@ -86,10 +97,16 @@ impl Cache {
     /// Loads a compiled component. Returns `None` if no file verifies.
     pub(crate) fn load(&self, engine: &Engine, digest: &Digest) -> io::Result<Option<Component>> {
         let path = self.path(digest);
-        let file = match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path)
+        {
             Ok(file) => file,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(failed) if failed.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            Err(failed)
+                if failed.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) =>
+            {
                 return self.discard(&path, "it is a link");
             }
             Err(failed) => return Err(failed),
@@ -106,7 +123,11 @@ impl Cache {
     fn verifies(&self, mut file: &File, digest: &Digest) -> io::Result<bool> {
         let seen = file.metadata()?;
         let private = seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0;
-        let Some(mut left) = seen.len().checked_sub(SEAL as u64).filter(|_| seen.is_file() && private) else {
+        let Some(mut left) = seen
+            .len()
+            .checked_sub(SEAL as u64)
+            .filter(|_| seen.is_file() && private)
+        else {
             return Ok(false);
         };
         let mut seal = self.seal(digest);
@@ -123,7 +144,8 @@ impl Cache {
     }
 
     fn seal(&self, digest: &Digest) -> Hmac<Sha256> {
-        let mut seal = <Hmac<Sha256> as KeyInit>::new_from_slice(&*self.key).expect("a key of any length is fine");
+        let mut seal = <Hmac<Sha256> as KeyInit>::new_from_slice(&*self.key)
+            .expect("a key of any length is fine");
         seal.update(PURPOSE);
         seal.update(digest.as_bytes());
         seal.update(self.engine_hash.as_bytes());
@@ -147,7 +169,9 @@ impl Cache {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             let ours = name.split_once('-').is_some_and(|(digest, hash)| {
-                digest.parse::<Digest>().is_ok() && hash.len() == self.engine_hash.len() && hash != self.engine_hash
+                digest.parse::<Digest>().is_ok()
+                    && hash.len() == self.engine_hash.len()
+                    && hash != self.engine_hash
             });
             if ours || name.starts_with(".writing-") {
                 fs::remove_file(entry.path())?;
@@ -159,7 +183,10 @@ impl Cache {
 
 /// Maps the verified file through its descriptor, because its name may refer to another file by
 /// now.
-#[expect(unsafe_code, reason = "loading machine code that this process compiled, sealed and has just verified")]
+#[expect(
+    unsafe_code,
+    reason = "loading machine code that this process compiled, sealed and has just verified"
+)]
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: `Engine::precompile_component` produced these bytes for this exact engine
@@ -180,7 +207,9 @@ mod tests {
         let engine = Engine::new(&engine::config()).unwrap();
         let cache = Cache::open(&folder.path().join("cache"), [7; 32], "0123456789abcdef").unwrap();
         let digest = Digest::of(EMPTY);
-        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
+        cache
+            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .unwrap();
         (folder, engine, cache, digest)
     }
 
@@ -188,9 +217,17 @@ mod tests {
     fn what_was_kept_is_loaded_and_private() {
         let (_folder, engine, cache, digest) = kept();
         assert!(cache.load(&engine, &digest).unwrap().is_some());
-        assert_eq!(fs::metadata(cache.path(&digest)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(cache.path(&digest)).unwrap().mode() & 0o777,
+            0o600
+        );
         assert_eq!(fs::metadata(&cache.folder).unwrap().mode() & 0o777, 0o700);
-        assert!(cache.load(&engine, &Digest::of(b"another")).unwrap().is_none());
+        assert!(
+            cache
+                .load(&engine, &Digest::of(b"another"))
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -208,7 +245,10 @@ mod tests {
         }
         for length in [0, 10, SEAL, good.len() - 1] {
             fs::write(&path, &good[..length]).unwrap();
-            assert!(cache.load(&engine, &digest).unwrap().is_none(), "length {length}");
+            assert!(
+                cache.load(&engine, &digest).unwrap().is_none(),
+                "length {length}"
+            );
             cache.put(&digest, &good[..good.len() - SEAL]).unwrap();
         }
         assert!(cache.load(&engine, &digest).unwrap().is_some());
@@ -220,8 +260,11 @@ mod tests {
         let other = Digest::of(b"another");
         fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none());
-        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
-        let stranger = Cache::open(&folder.path().join("cache"), [8; 32], "0123456789abcdef").unwrap();
+        cache
+            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .unwrap();
+        let stranger =
+            Cache::open(&folder.path().join("cache"), [8; 32], "0123456789abcdef").unwrap();
         assert!(stranger.load(&engine, &digest).unwrap().is_none());
     }
 
@@ -231,7 +274,9 @@ mod tests {
         let path = cache.path(&digest);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(cache.load(&engine, &digest).unwrap().is_none());
-        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
+        cache
+            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .unwrap();
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(&path, &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();

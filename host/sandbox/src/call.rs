@@ -80,7 +80,12 @@ pub(crate) async fn run(
     let meter = Arc::new(Meter::default());
     let trace = Arc::new(Trace::new(started, limits));
     let before = call.state.clone();
-    let node = Node { net: place.net, memory: place.memory, threads: place.threads, busy: &permit.busy };
+    let node = Node {
+        net: place.net,
+        memory: place.memory,
+        threads: place.threads,
+        busy: &permit.busy,
+    };
     let outgoing = Outgoing::new(node, call.policy, call.grant, limits, trace.clone());
     let state = State {
         limiter: Limiter::new(place.memory.reserve(), limits.memory, meter.clone()),
@@ -112,19 +117,40 @@ pub(crate) async fn run(
         drop((permit, living));
         ended
     };
-    let ended = turns::run(Box::pin(guest), meter.clone(), place.threads, busy, deadline).await;
+    let ended = turns::run(
+        Box::pin(guest),
+        meter.clone(),
+        place.threads,
+        busy,
+        deadline,
+    )
+    .await;
     let (answer, files, memory, state) = match ended {
-        Ok(Ended::Answered { answer: Ok(answer), files, memory, state }) => (Ok(answer), files, Some(memory), state),
-        Ok(Ended::Answered { answer: Err(failure), .. } | Ended::Broken(failure)) => {
-            (Err(failure), Vec::new(), None, before)
-        }
+        Ok(Ended::Answered {
+            answer: Ok(answer),
+            files,
+            memory,
+            state,
+        }) => (Ok(answer), files, Some(memory), state),
+        Ok(
+            Ended::Answered {
+                answer: Err(failure),
+                ..
+            }
+            | Ended::Broken(failure),
+        ) => (Err(failure), Vec::new(), None, before),
         Ok(Ended::NoSlot) => return Err(Refusal::NodeBusy),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");
                 place.quarantine.panicked(&call.component, Instant::now());
             }
-            (Err(failure::stopped(&stopped, limits)), Vec::new(), None, before)
+            (
+                Err(failure::stopped(&stopped, limits)),
+                Vec::new(),
+                None,
+                before,
+            )
         }
     };
     let answer = match place.tape.and_then(|tape| tape.differs()) {
@@ -138,7 +164,15 @@ pub(crate) async fn run(
         peak_memory: meter.peak_memory(),
         host_calls: meter.host_calls(),
     };
-    Ok(Outcome { answer, requests, log, usage, files, memory, state })
+    Ok(Outcome {
+        answer,
+        requests,
+        log,
+        usage,
+        files,
+        memory,
+        state,
+    })
 }
 
 /// Creates a store with every limit set.
@@ -207,24 +241,54 @@ async fn invoke(
     store.data_mut().instantiated = true;
     Ok(match action {
         Action::Execute { tool, arguments } => {
-            let answer = toolkit.execute(store, &instance, (&tool, &arguments, context)).await?;
-            answer.map_err(failure::told).and_then(|bytes| data(bytes, limits))
+            let answer = toolkit
+                .execute(store, &instance, (&tool, &arguments, context))
+                .await?;
+            answer
+                .map_err(failure::told)
+                .and_then(|bytes| data(bytes, limits))
         }
-        Action::Poll { trigger, config, cursor } => {
-            let answer = toolkit.poll(store, &instance, (&trigger, &config, &cursor, context)).await?;
-            answer.map_err(failure::told).and_then(|polled| self::polled(polled, limits))
+        Action::Poll {
+            trigger,
+            config,
+            cursor,
+        } => {
+            let answer = toolkit
+                .poll(store, &instance, (&trigger, &config, &cursor, context))
+                .await?;
+            answer
+                .map_err(failure::told)
+                .and_then(|polled| self::polled(polled, limits))
         }
-        Action::Receive { trigger, config, request } => {
+        Action::Receive {
+            trigger,
+            config,
+            request,
+        } => {
             let request = inbound(request);
-            let answer = toolkit.receive(store, &instance, (&trigger, &config, &request, context)).await?;
-            answer.map_err(failure::told).and_then(|received| self::received(received, limits))
+            let answer = toolkit
+                .receive(store, &instance, (&trigger, &config, &request, context))
+                .await?;
+            answer
+                .map_err(failure::told)
+                .and_then(|received| self::received(received, limits))
         }
     })
 }
 
 fn inbound(request: Inbound) -> types::Inbound {
-    let Inbound { method, path, headers, body } = request;
-    types::Inbound { method, path, headers, body: body.into() }
+    let Inbound {
+        method,
+        path,
+        headers,
+        body,
+    } = request;
+    types::Inbound {
+        method,
+        path,
+        headers,
+        body: body.into(),
+    }
 }
 
 fn data(bytes: Vec<u8>, limits: Limits) -> Result<Answer, Failure> {
@@ -237,36 +301,57 @@ fn data(bytes: Vec<u8>, limits: Limits) -> Result<Answer, Failure> {
 
 fn polled(polled: types::Polled, limits: Limits) -> Result<Answer, Failure> {
     if polled.cursor.len() > CURSOR_BYTES {
-        return Err(failure::invalid(format!("the cursor has more than {CURSOR_BYTES} bytes")));
+        return Err(failure::invalid(format!(
+            "the cursor has more than {CURSOR_BYTES} bytes"
+        )));
     }
     let events = events(polled.events, limits)?;
-    Ok(Answer::Polled { events, cursor: polled.cursor.into(), more: polled.more })
+    Ok(Answer::Polled {
+        events,
+        cursor: polled.cursor.into(),
+        more: polled.more,
+    })
 }
 
 fn received(received: types::Received, limits: Limits) -> Result<Answer, Failure> {
     let media_type = received.media_type;
     let plain = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !(200..600).contains(&received.status) || media_type.len() > MEDIA_TYPE_BYTES || !plain {
-        return Err(failure::invalid("the answer to the webhook request has no proper status or media type"));
+        return Err(failure::invalid(
+            "the answer to the webhook request has no proper status or media type",
+        ));
     }
     if received.body.len() as u64 > limits.result {
         return Err(over_size(limits));
     }
     let events = events(received.events, limits)?;
-    Ok(Answer::Received { events, status: received.status, media_type, body: received.body.into() })
+    Ok(Answer::Received {
+        events,
+        status: received.status,
+        media_type,
+        body: received.body.into(),
+    })
 }
 
 fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failure> {
-    let size: u64 = events.iter().map(|event| (event.id.len() + event.payload.len()) as u64).sum();
+    let size: u64 = events
+        .iter()
+        .map(|event| (event.id.len() + event.payload.len()) as u64)
+        .sum();
     if size > limits.result || events.len() > EVENTS {
         return Err(over_size(limits));
     }
     let event = |event: types::Event| {
         if event.id.is_empty() || event.id.len() > EVENT_ID_BYTES {
-            return Err(failure::invalid(format!("an event's id has no bytes, or more than {EVENT_ID_BYTES}")));
+            return Err(failure::invalid(format!(
+                "an event's id has no bytes, or more than {EVENT_ID_BYTES}"
+            )));
         }
         json(&event.payload, "an event's payload")?;
-        Ok(Event { id: event.id, payload: Bytes::from(event.payload) })
+        Ok(Event {
+            id: event.id,
+            payload: Bytes::from(event.payload),
+        })
     };
     events.into_iter().map(event).collect()
 }
@@ -274,7 +359,10 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
 /// Refuses bytes that are not JSON or that are nested deeper than the recursion limit of the
 /// parser.
 fn json(bytes: &[u8], what: &str) -> Result<(), Failure> {
-    let invalid = |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
+    let invalid =
+        |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
     let text = std::str::from_utf8(bytes).map_err(|cause| invalid(&cause))?;
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map(drop).map_err(|cause| invalid(&cause))
+    serde_json::from_str::<serde::de::IgnoredAny>(text)
+        .map(drop)
+        .map_err(|cause| invalid(&cause))
 }

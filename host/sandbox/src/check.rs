@@ -7,7 +7,9 @@
 //! decoded. The compiler decides whether the component is valid WebAssembly.
 
 use manifest::Manifest;
-use wasmparser::{ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType};
+use wasmparser::{
+    ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType,
+};
 
 use crate::{
     InstallError,
@@ -87,10 +89,17 @@ pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
     if let Err(broken) = survey.read(component) {
         survey.problem(format!("the component is not valid: {broken}"));
     }
-    let Survey { problems: found, over, imports, .. } = survey.finish();
+    let Survey {
+        problems: found,
+        over,
+        imports,
+        ..
+    } = survey.finish();
     problems.extend(found);
     match manifest {
-        Some(manifest) if problems.is_empty() && over.is_empty() => Ok(Checked { manifest, imports }),
+        Some(manifest) if problems.is_empty() && over.is_empty() => {
+            Ok(Checked { manifest, imports })
+        }
         Some(_) if problems.is_empty() => Err(InstallError::PastLimit(listed(over))),
         _ => Err(InstallError::Refused(listed([problems, over].concat()))),
     }
@@ -103,7 +112,10 @@ fn listed(mut problems: Vec<String>) -> Vec<String> {
     if more > 0 {
         problems.push(format!("and {more} more problems"));
     }
-    problems.iter().map(|problem| one_line(cut(problem, 500))).collect()
+    problems
+        .iter()
+        .map(|problem| one_line(cut(problem, 500)))
+        .collect()
 }
 
 /// Counts the content of a component, including everything nested in it.
@@ -143,7 +155,10 @@ impl Survey {
 
     fn section(&mut self, payload: Payload<'_>) -> wasmparser::Result<()> {
         match payload {
-            Payload::Version { encoding: Encoding::Component, .. } if self.depth > 0 => self.components += 1,
+            Payload::Version {
+                encoding: Encoding::Component,
+                ..
+            } if self.depth > 0 => self.components += 1,
             Payload::ModuleSection { .. } => {
                 self.modules += 1;
                 self.depth += 1;
@@ -152,7 +167,9 @@ impl Survey {
             Payload::End(_) => self.depth = self.depth.saturating_sub(1),
             Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
             Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES => {
-                self.over.push(format!("one function is larger than {FUNCTION_BYTES} bytes"));
+                self.over.push(format!(
+                    "one function is larger than {FUNCTION_BYTES} bytes"
+                ));
             }
             Payload::MemorySection(section) => {
                 self.memories += u64::from(section.count());
@@ -168,7 +185,9 @@ impl Survey {
                     .take(TABLES as usize + 1)
                     .try_for_each(|table| table.map(|it| self.table(it.ty)))?;
             }
-            Payload::TagSection(_) => self.problem("it uses exceptions, which this host does not support"),
+            Payload::TagSection(_) => {
+                self.problem("it uses exceptions, which this host does not support")
+            }
             Payload::InstanceSection(section) => self.instances(section)?,
             Payload::TypeSection(section) => self.types += u64::from(section.count()),
             Payload::CoreTypeSection(section) => self.types += u64::from(section.count()),
@@ -189,19 +208,26 @@ impl Survey {
             self.problem("it uses 64-bit memory, which this host does not support");
         }
         if memory.initial > most {
-            self.over
-                .push(format!("a memory begins with {} pages of 64 KiB; at most {most} are possible", memory.initial));
+            self.over.push(format!(
+                "a memory begins with {} pages of 64 KiB; at most {most} are possible",
+                memory.initial
+            ));
         }
     }
 
     fn table(&mut self, table: TableType) {
         if table.initial > TABLE_ELEMENTS as u64 {
-            self.over
-                .push(format!("a table begins with {} elements; at most {TABLE_ELEMENTS} are possible", table.initial));
+            self.over.push(format!(
+                "a table begins with {} elements; at most {TABLE_ELEMENTS} are possible",
+                table.initial
+            ));
         }
     }
 
-    fn instances(&mut self, section: wasmparser::InstanceSectionReader<'_>) -> wasmparser::Result<()> {
+    fn instances(
+        &mut self,
+        section: wasmparser::InstanceSectionReader<'_>,
+    ) -> wasmparser::Result<()> {
         self.items += u64::from(section.count());
         for instance in section.into_iter().take(ITEMS as usize) {
             if let Instance::Instantiate { .. } = instance? {
@@ -211,7 +237,10 @@ impl Survey {
         Ok(())
     }
 
-    fn component_imports(&mut self, section: wasmparser::ComponentImportSectionReader<'_>) -> wasmparser::Result<()> {
+    fn component_imports(
+        &mut self,
+        section: wasmparser::ComponentImportSectionReader<'_>,
+    ) -> wasmparser::Result<()> {
         self.items += u64::from(section.count());
         if self.depth > 0 {
             return Ok(());
@@ -221,21 +250,27 @@ impl Survey {
             if !gives(name) {
                 let name = cut(name, 120);
                 let instead = instead(name);
-                self.problem(format!("it imports `{name}`, which this host does not give to toolkits; {instead}"));
+                self.problem(format!(
+                    "it imports `{name}`, which this host does not give to toolkits; {instead}"
+                ));
             }
             self.imports.push(cut(name, 120).to_owned());
         }
         Ok(())
     }
 
-    fn component_exports(&mut self, section: wasmparser::ComponentExportSectionReader<'_>) -> wasmparser::Result<()> {
+    fn component_exports(
+        &mut self,
+        section: wasmparser::ComponentExportSectionReader<'_>,
+    ) -> wasmparser::Result<()> {
         self.items += u64::from(section.count());
         if self.depth > 0 {
             return Ok(());
         }
         for export in section.into_iter().take(ITEMS as usize) {
             let export = export?;
-            self.entry |= export.name.name == ENTRY && export.kind == ComponentExternalKind::Instance;
+            self.entry |=
+                export.name.name == ENTRY && export.kind == ComponentExternalKind::Instance;
         }
         Ok(())
     }
@@ -251,18 +286,29 @@ impl Survey {
             (self.items, ITEMS, "imports, exports, globals and segments"),
             (self.modules, MODULES, "modules"),
             (self.components, COMPONENTS, "nested components"),
-            (self.core_instances, CORE_INSTANCES.into(), "module instances"),
+            (
+                self.core_instances,
+                CORE_INSTANCES.into(),
+                "module instances",
+            ),
             (self.memories, MEMORIES.into(), "memories"),
             (self.tables, TABLES.into(), "tables"),
         ]
     }
 
     fn finish(mut self) -> Self {
-        let over = self.limits().into_iter().filter(|(count, limit, _)| count > limit);
-        let over: Vec<_> = over.map(|(_, limit, what)| format!("it has more than {limit} {what}")).collect();
+        let over = self
+            .limits()
+            .into_iter()
+            .filter(|(count, limit, _)| count > limit);
+        let over: Vec<_> = over
+            .map(|(_, limit, what)| format!("it has more than {limit} {what}"))
+            .collect();
         // Reading stops when a count exceeds its limit, so the export may come later.
         if !self.entry && over.is_empty() {
-            self.problem(format!("it does not export `{ENTRY}`; build it with `toolkit build`"));
+            self.problem(format!(
+                "it does not export `{ENTRY}`; build it with `toolkit build`"
+            ));
         }
         self.over.extend(over);
         self
@@ -289,10 +335,15 @@ fn items(payload: &Payload<'_>) -> u64 {
 /// interfaces of the contract, and of WASI for guests in other languages.
 #[must_use]
 pub fn gives(name: &str) -> bool {
-    let Some((interface, version)) = name.rsplit_once('@') else { return false };
+    let Some((interface, version)) = name.rsplit_once('@') else {
+        return false;
+    };
     match interface.strip_prefix(OURS) {
         Some(ours) => INTERFACES.contains(&ours) && patch(version, "1.0.").is_some(),
-        None => WASI.contains(&interface) && patch(version, "0.2.").is_some_and(|patch| patch <= WASI_PATCH),
+        None => {
+            WASI.contains(&interface)
+                && patch(version, "0.2.").is_some_and(|patch| patch <= WASI_PATCH)
+        }
     }
 }
 
@@ -302,11 +353,15 @@ pub fn instead(name: &str) -> &'static str {
     let interface = name.split('@').next().unwrap_or_default();
     let package = interface.split('/').next().unwrap_or_default();
     match package {
-        _ if interface.starts_with(OURS) => "of the contract there is 1.0; build it with this release of `toolkit`",
+        _ if interface.starts_with(OURS) => {
+            "of the contract there is 1.0; build it with this release of `toolkit`"
+        }
         _ if WASI.contains(&interface) => {
             "of this interface there are releases 0.2.0 to 0.2.12; build it for one of them"
         }
-        "wasi:http" => "requests go through `toolhost:toolkit/http`: use the SDK's `http` or `Client`",
+        "wasi:http" => {
+            "requests go through `toolhost:toolkit/http`: use the SDK's `http` or `Client`"
+        }
         "wasi:sockets" => {
             "there are no sockets: talk HTTP through the SDK's `http` or `Client`, and leave out what needs more"
         }
@@ -321,7 +376,8 @@ pub fn instead(name: &str) -> &'static str {
 /// Returns the last number of a version that begins with `begins`.
 fn patch(version: &str, begins: &str) -> Option<u32> {
     let patch = version.strip_prefix(begins)?;
-    let number = patch.bytes().all(|byte| byte.is_ascii_digit()) && (patch.len() == 1 || !patch.starts_with('0'));
+    let number = patch.bytes().all(|byte| byte.is_ascii_digit())
+        && (patch.len() == 1 || !patch.starts_with('0'));
     patch.parse().ok().filter(|_| number)
 }
 
@@ -398,7 +454,10 @@ mod tests {
             (&b"\0asm\x0d\0\x01\0\x01\xff"[..], "cut short"),
         ] {
             let problems = problems(bytes);
-            assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
+            assert!(
+                problems.len() == 1 && problems[0].contains(word),
+                "{problems:?}"
+            );
         }
     }
 
@@ -431,16 +490,23 @@ mod tests {
     #[test]
     fn counts_past_their_limit_are_refused_quickly() {
         let modules = "(core module)".repeat(MODULES as usize + 1);
-        let instances =
-            format!("(core module $m) {}", "(core instance (instantiate $m))".repeat(CORE_INSTANCES as usize + 1));
+        let instances = format!(
+            "(core module $m) {}",
+            "(core instance (instantiate $m))".repeat(CORE_INSTANCES as usize + 1)
+        );
         let memories = "(core module (memory 1))".repeat(MEMORIES as usize + 1);
         let types = "(type string)".repeat(TYPES as usize + 1);
-        for (body, what) in
-            [(modules, "modules"), (instances, "module instances"), (memories, "memories"), (types, "types")]
-        {
+        for (body, what) in [
+            (modules, "modules"),
+            (instances, "module instances"),
+            (memories, "memories"),
+            (types, "types"),
+        ] {
             let problems = problems(&wat::parse_str(format!("(component {body})")).unwrap());
             assert!(
-                problems.iter().any(|problem| problem.contains("more than") && problem.contains(what)),
+                problems
+                    .iter()
+                    .any(|problem| problem.contains("more than") && problem.contains(what)),
                 "{problems:?}"
             );
         }

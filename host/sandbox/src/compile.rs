@@ -29,7 +29,8 @@ use tokio::{
 use wasmtime::Engine;
 
 use crate::{
-    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, syscalls, trace::one_line,
+    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, syscalls,
+    trace::one_line,
 };
 
 /// Address space of the child in addition to its writable memory, for its program and its
@@ -52,12 +53,17 @@ const TWO_MEMORIES: &str = "components inside it pass values to each other, each
     not support; link them into one module before it becomes a component";
 
 /// Compiles a component that passed the checks.
-pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Bytes) -> Result<Vec<u8>, InstallError> {
+pub(crate) async fn compile(
+    compiler: &Compiler,
+    engine: &Engine,
+    component: Bytes,
+) -> Result<Vec<u8>, InstallError> {
     match compiler {
         Compiler::Child(program, limits) => in_child(program, *limits, component).await,
         Compiler::InProcess => {
             let engine = engine.clone();
-            let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
+            let compiled =
+                tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
             let compiled = compiled.map_err(|broken| panicked(&broken.to_string()))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
@@ -75,7 +81,10 @@ pub fn compile_child() -> ExitCode {
         return ExitCode::FAILURE;
     }
     match compile_stdin() {
-        Ok(artefact) => match io::stdout().write_all(&artefact).and_then(|()| io::stdout().flush()) {
+        Ok(artefact) => match io::stdout()
+            .write_all(&artefact)
+            .and_then(|()| io::stdout().flush())
+        {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
@@ -98,7 +107,11 @@ fn told() -> CompileLimits {
 }
 
 fn arguments(limits: CompileLimits) -> [String; 3] {
-    [COMPILE_ARG.to_owned(), limits.cpu_seconds.to_string(), limits.memory.to_string()]
+    [
+        COMPILE_ARG.to_owned(),
+        limits.cpu_seconds.to_string(),
+        limits.memory.to_string(),
+    ]
 }
 
 /// Sets the limits of this process. A lower limit that is already in force stays.
@@ -113,9 +126,20 @@ fn confine(limits: CompileLimits) -> io::Result<()> {
         (Resource::Nofile, 16, 0),
     ];
     for (resource, limit, grace) in limits {
-        let in_force = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let (current, maximum) = (limit.min(in_force), limit.saturating_add(grace).min(in_force));
-        setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })?;
+        let in_force = rustix::process::getrlimit(resource)
+            .maximum
+            .unwrap_or(u64::MAX);
+        let (current, maximum) = (
+            limit.min(in_force),
+            limit.saturating_add(grace).min(in_force),
+        );
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(current),
+                maximum: Some(maximum),
+            },
+        )?;
     }
     Ok(())
 }
@@ -126,17 +150,27 @@ fn compile_stdin() -> Result<Vec<u8>, String> {
         .take(COMPONENT_BYTES as u64)
         .read_to_end(&mut component)
         .map_err(|cause| format!("the component cannot be read: {cause}"))?;
-    let engine = Engine::new(&engine::config()).map_err(|cause| format!("the compiler cannot start: {cause:#}"))?;
-    engine.precompile_component(&component).map_err(|cause| reason(&cause))
+    let engine = Engine::new(&engine::config())
+        .map_err(|cause| format!("the compiler cannot start: {cause:#}"))?;
+    engine
+        .precompile_component(&component)
+        .map_err(|cause| reason(&cause))
 }
 
 /// Returns the reason why the compiler refused a component, in one line.
 fn reason(cause: &wasmtime::Error) -> String {
     let chain: Vec<_> = cause.chain().map(ToString::to_string).collect();
-    format!("the component cannot be compiled: {}", one_line(&chain.join(": ")))
+    format!(
+        "the component cannot be compiled: {}",
+        one_line(&chain.join(": "))
+    )
 }
 
-async fn in_child(program: &Path, limits: CompileLimits, component: Bytes) -> Result<Vec<u8>, InstallError> {
+async fn in_child(
+    program: &Path,
+    limits: CompileLimits,
+    component: Bytes,
+) -> Result<Vec<u8>, InstallError> {
     let started = Command::new(program)
         .args(arguments(limits))
         .env_clear()
@@ -146,12 +180,22 @@ async fn in_child(program: &Path, limits: CompileLimits, component: Bytes) -> Re
         .kill_on_drop(true)
         .spawn();
     let child = started.map_err(|cause| {
-        InstallError::Unavailable(format!("the compiler `{}` cannot be started: {cause}", program.display()))
+        InstallError::Unavailable(format!(
+            "the compiler `{}` cannot be started: {cause}",
+            program.display()
+        ))
     })?;
     let output = match timeout(limits.wall, converse(child, component)).await {
-        Ok(output) => output.map_err(|cause| InstallError::Unavailable(format!("the compiler broke off: {cause}")))?,
+        Ok(output) => output.map_err(|cause| {
+            InstallError::Unavailable(format!("the compiler broke off: {cause}"))
+        })?,
         // Dropping the future killed the child.
-        Err(_) => return Err(past(format!("compiling it takes longer than {:?}", limits.wall))),
+        Err(_) => {
+            return Err(past(format!(
+                "compiling it takes longer than {:?}",
+                limits.wall
+            )));
+        }
     };
     judge(output, limits)
 }
@@ -164,7 +208,11 @@ fn past(limit: String) -> InstallError {
 async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
     let missing = || io::Error::other("a pipe is missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
-    let mut stdout = child.stdout.take().ok_or_else(missing)?.take(ARTEFACT_BYTES + 1);
+    let mut stdout = child
+        .stdout
+        .take()
+        .ok_or_else(missing)?
+        .take(ARTEFACT_BYTES + 1);
     let mut stderr = child.stderr.take().ok_or_else(missing)?.take(MESSAGE_BYTES);
     let (mut artefact, mut message) = (Vec::new(), Vec::new());
     let write = async {
@@ -174,19 +222,33 @@ async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
         drop(stdin);
         Ok(0)
     };
-    tokio::try_join!(write, stdout.read_to_end(&mut artefact), stderr.read_to_end(&mut message))?;
+    tokio::try_join!(
+        write,
+        stdout.read_to_end(&mut artefact),
+        stderr.read_to_end(&mut message)
+    )?;
     drop((stdout, stderr));
-    Ok(Output { status: child.wait().await?, stdout: artefact, stderr: message })
+    Ok(Output {
+        status: child.wait().await?,
+        stdout: artefact,
+        stderr: message,
+    })
 }
 
 fn judge(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError> {
     let message = one_line(String::from_utf8_lossy(&output.stderr).trim());
     match output.status.code() {
-        Some(0) if !output.stdout.is_empty() && output.stdout.len() as u64 <= ARTEFACT_BYTES => Ok(output.stdout),
-        Some(0) => Err(past(format!("its compiled form is larger than {ARTEFACT_BYTES} bytes"))),
+        Some(0) if !output.stdout.is_empty() && output.stdout.len() as u64 <= ARTEFACT_BYTES => {
+            Ok(output.stdout)
+        }
+        Some(0) => Err(past(format!(
+            "its compiled form is larger than {ARTEFACT_BYTES} bytes"
+        ))),
         Some(code) if code == i32::from(REFUSED) => Err(InstallError::Refused(vec![message])),
         Some(PANICKED) => Err(panicked(&message)),
-        Some(code) => Err(InstallError::Unavailable(format!("the compiler ended with code {code}: {message}"))),
+        Some(code) => Err(InstallError::Unavailable(format!(
+            "the compiler ended with code {code}: {message}"
+        ))),
         None => Err(past(ended(output.status.signal(), limits))),
     }
 }
@@ -207,7 +269,10 @@ fn panicked(message: &str) -> InstallError {
 fn ended(signal: Option<i32>, limits: CompileLimits) -> String {
     let memory = format!("{} MiB of memory", limits.memory >> 20);
     match signal.and_then(Signal::from_named_raw) {
-        Some(Signal::XCPU) => format!("compiling it takes more than {} s of processor time", limits.cpu_seconds),
+        Some(Signal::XCPU) => format!(
+            "compiling it takes more than {} s of processor time",
+            limits.cpu_seconds
+        ),
         // A Rust program aborts when an allocation fails.
         Some(Signal::ABORT) => format!("compiling it takes more than {memory}"),
         // The kernel killed it because the machine has no memory left, or its stack overflowed.

@@ -39,7 +39,8 @@ impl FromStr for Digest {
             return Err(invalid());
         }
         for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| invalid())?;
+            *byte =
+                u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| invalid())?;
         }
         Ok(Self(bytes))
     }
@@ -81,9 +82,18 @@ mod tests {
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest.to_string(), text);
         assert_eq!(text.parse(), Ok(digest));
-        assert_eq!(serde_json::from_str::<Digest>(&serde_json::to_string(&digest).unwrap()).unwrap(), digest);
-        for wrong in ["", "e3b0", &text[1..], &format!("{text}0"), &text.replace('e', "g"), &format!("é{}", &text[2..])]
-        {
+        assert_eq!(
+            serde_json::from_str::<Digest>(&serde_json::to_string(&digest).unwrap()).unwrap(),
+            digest
+        );
+        for wrong in [
+            "",
+            "e3b0",
+            &text[1..],
+            &format!("{text}0"),
+            &text.replace('e', "g"),
+            &format!("é{}", &text[2..]),
+        ] {
             assert!(wrong.parse::<Digest>().is_err(), "{wrong}");
         }
     }

@@ -6,8 +6,8 @@
 use std::{fmt::Write as _, hash::Hash, num::NonZeroUsize};
 
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmFeatures,
-    component::Linker,
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
+    WasmFeatures, component::Linker,
 };
 
 use crate::{Allocator, Settings, abi, host, limits::Limits, state::State};
@@ -70,7 +70,12 @@ impl Runtime {
         let mut linker = Linker::new(&engine);
         abi::v1::add_to_linker(&mut linker)?;
         host::wasi::add_to_linker(&mut linker)?;
-        Ok(Self { hash: hash(&engine), engine, linker, allocator })
+        Ok(Self {
+            hash: hash(&engine),
+            engine,
+            linker,
+            allocator,
+        })
     }
 }
 
@@ -152,7 +157,11 @@ fn pooled(live: usize) -> Result<Engine> {
         // There are as many warm slots as busy toolkits on a node, because a slot that held the
         // same component is the fastest.
         .max_unused_warm_slots(live.min(128))
-        .linear_memory_keep_resident(if scan { KEEP_WITH_SCAN } else { KEEP_WITHOUT_SCAN })
+        .linear_memory_keep_resident(if scan {
+            KEEP_WITH_SCAN
+        } else {
+            KEEP_WITHOUT_SCAN
+        })
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
         .pagemap_scan(if scan { Enabled::Auto } else { Enabled::No });
@@ -165,14 +174,17 @@ fn pooled(live: usize) -> Result<Engine> {
 /// swapped-out page, so the next guest in the slot could read it. The scan is therefore used only
 /// without swap.
 fn may_scan_pages() -> bool {
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_else(|_| "unknown\nunknown".to_owned());
+    let swaps =
+        std::fs::read_to_string("/proc/swaps").unwrap_or_else(|_| "unknown\nunknown".to_owned());
     let none = swaps.lines().count() <= 1;
     if none {
         tracing::info!(
             "no swap on this node: written pages are found by asking the kernel. Do not add swap while running"
         );
     } else {
-        tracing::info!("this node can swap: memory of guests is cleared as a whole. Calls are faster without swap");
+        tracing::info!(
+            "this node can swap: memory of guests is cleared as a whole. Calls are faster without swap"
+        );
     }
     none
 }

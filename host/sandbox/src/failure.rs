@@ -37,7 +37,11 @@ pub(crate) fn told(error: ToolError) -> Failure {
     });
     Failure {
         cause: Cause::Tool,
-        kind: if proper { error.kind } else { INTERNAL.to_owned() },
+        kind: if proper {
+            error.kind
+        } else {
+            INTERNAL.to_owned()
+        },
         message: cut(&error.message, MESSAGE_BYTES).to_owned(),
         retry_after: error.retry_after_ms.map(Duration::from_millis),
         upstream_status: error.upstream_status,
@@ -48,7 +52,10 @@ pub(crate) fn told(error: ToolError) -> Failure {
 /// Creates the failure of a guest that was stopped from outside.
 pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
     match stopped {
-        Stopped::Timeout => limit(kind::TIMEOUT, format!("the tool took longer than {:?}", limits.wall)),
+        Stopped::Timeout => limit(
+            kind::TIMEOUT,
+            format!("the tool took longer than {:?}", limits.wall),
+        ),
         Stopped::HeldUp => limit(
             kind::TIMEOUT,
             format!(
@@ -56,7 +63,9 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
                 limits.wall
             ),
         ),
-        Stopped::Panicked(_) => host("the platform failed while the tool ran; this is a mistake of the platform"),
+        Stopped::Panicked(_) => {
+            host("the platform failed while the tool ran; this is a mistake of the platform")
+        }
     }
 }
 
@@ -64,37 +73,71 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
 pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
     if state.flooded() {
-        return limit(kind::HOST_CALLS, format!("the tool made more than {} host calls", limits.host_calls));
+        return limit(
+            kind::HOST_CALLS,
+            format!("the tool made more than {} host calls", limits.host_calls),
+        );
     }
-    let memory = || limit(kind::MEMORY, format!("the tool needs more memory than it has, {} MiB", limits.memory >> 20));
+    let memory = || {
+        limit(
+            kind::MEMORY,
+            format!(
+                "the tool needs more memory than it has, {} MiB",
+                limits.memory >> 20
+            ),
+        )
+    };
     match cause.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => {
-            return limit(kind::CPU, format!("the tool used more than {:?} of processor time", limits.cpu));
+            return limit(
+                kind::CPU,
+                format!("the tool used more than {:?} of processor time", limits.cpu),
+            );
         }
         Some(Trap::UnreachableCodeReached) if state.limiter.refused() => return memory(),
         Some(trap) => {
-            return limit(kind::TRAP, format!("the tool broke off: {}; its log may say why", plain(&trap.to_string())));
+            return limit(
+                kind::TRAP,
+                format!(
+                    "the tool broke off: {}; its log may say why",
+                    plain(&trap.to_string())
+                ),
+            );
         }
-        None if state.limiter.ended() || (state.limiter.refused() && !state.instantiated) => return memory(),
+        None if state.limiter.ended() || (state.limiter.refused() && !state.instantiated) => {
+            return memory();
+        }
         None => {}
     }
     if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
-        return limit(kind::TRAP, format!("the tool ended itself with exit code {}", exit.0));
+        return limit(
+            kind::TRAP,
+            format!("the tool ended itself with exit code {}", exit.0),
+        );
     }
     let text = innermost(cause);
     // Without a guest frame on the stack, the host could not read the result.
     let in_guest = !state.instantiated || cause.is::<WasmBacktrace>();
     match (text.contains("fuel allocated for hostcalls"), in_guest) {
         (true, false) => over_size(limits),
-        (true, true) => limit(kind::HOST_CALLS, "the tool handed too much to one host call"),
+        (true, true) => limit(
+            kind::HOST_CALLS,
+            "the tool handed too much to one host call",
+        ),
         (false, false) => invalid(format!("the answer cannot be read: {}", plain(&text))),
-        (false, true) => limit(kind::TRAP, format!("the tool broke the contract: {}", plain(&text))),
+        (false, true) => limit(
+            kind::TRAP,
+            format!("the tool broke the contract: {}", plain(&text)),
+        ),
     }
 }
 
 /// Creates the failure for a result that is too large.
 pub(crate) fn over_size(limits: Limits) -> Failure {
-    limit(kind::OUTPUT_TOO_LARGE, format!("the tool answered more than {} bytes", limits.result))
+    limit(
+        kind::OUTPUT_TOO_LARGE,
+        format!("the tool answered more than {} bytes", limits.result),
+    )
 }
 
 /// Creates the failure for a result that violates the contract.
@@ -129,7 +172,11 @@ fn failure(cause: Cause, kind: &str, message: impl Into<String>) -> Failure {
 /// Returns the last cause. The causes before it are backtraces and addresses, which belong in the
 /// log.
 fn innermost(cause: &wasmtime::Error) -> String {
-    cause.chain().last().map(ToString::to_string).unwrap_or_default()
+    cause
+        .chain()
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 fn plain(text: &str) -> String {
@@ -142,7 +189,14 @@ mod tests {
 
     fn kind_told(kind: &str) -> String {
         let (kind, message) = (kind.to_owned(), "m".to_owned());
-        told(ToolError { kind, message, retry_after_ms: None, upstream_status: None, details: None }).kind
+        told(ToolError {
+            kind,
+            message,
+            retry_after_ms: None,
+            upstream_status: None,
+            details: None,
+        })
+        .kind
     }
 
     #[test]

@@ -74,13 +74,25 @@ pub(crate) async fn install(
         }
     }
     let artefact_size = cache.size(&digest).unwrap_or_default();
-    Ok(Installed { digest, manifest, size, artefact_size, imports })
+    Ok(Installed {
+        digest,
+        manifest,
+        size,
+        artefact_size,
+        imports,
+    })
 }
 
 /// Stores a compiled form and loads it once to check that it fits this host.
-fn keep(digest: &Digest, artefact: &[u8], runtime: &Runtime, cache: &Cache) -> Result<(), InstallError> {
-    let unavailable =
-        |cause: std::io::Error| InstallError::Unavailable(format!("the compiled form cannot be kept: {cause}"));
+fn keep(
+    digest: &Digest,
+    artefact: &[u8],
+    runtime: &Runtime,
+    cache: &Cache,
+) -> Result<(), InstallError> {
+    let unavailable = |cause: std::io::Error| {
+        InstallError::Unavailable(format!("the compiled form cannot be kept: {cause}"))
+    };
     cache.put(digest, artefact).map_err(unavailable)?;
     let loaded = cache.load(&runtime.engine, digest).map_err(unavailable)?;
     let component = loaded.ok_or_else(|| {
@@ -99,7 +111,10 @@ fn keep(digest: &Digest, artefact: &[u8], runtime: &Runtime, cache: &Cache) -> R
 fn fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
     if let Some(needs) = component.resources_required() {
         let tables = needs.max_initial_table_size.unwrap_or(0);
-        if needs.num_memories > MEMORIES || needs.num_tables > TABLES || tables > TABLE_ELEMENTS as u64 {
+        if needs.num_memories > MEMORIES
+            || needs.num_tables > TABLES
+            || tables > TABLE_ELEMENTS as u64
+        {
             return Err(InstallError::PastLimit(vec![format!(
                 "it needs {} memories and {} tables; at most {MEMORIES} and {TABLES} are possible",
                 needs.num_memories, needs.num_tables
@@ -115,7 +130,11 @@ fn fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, InstallError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, InstallError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|broken| InstallError::Unavailable(format!("reading the component failed: {broken}")))
+    done.map_err(|broken| {
+        InstallError::Unavailable(format!("reading the component failed: {broken}"))
+    })
 }

@@ -73,8 +73,8 @@ pub use install::{InstallError, Installed};
 pub use limiter::Reservation;
 pub use limits::Limits;
 pub use outcome::{
-    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer, PassedFailure, Refusal,
-    RequestRecord, Usage, kind,
+    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer,
+    PassedFailure, Refusal, RequestRecord, Usage, kind,
 };
 pub use redact::STEPS_PER_BYTE;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
@@ -109,7 +109,9 @@ struct Inner {
 
 impl Inner {
     fn guest_threads(&self) -> Result<&Handle, Refusal> {
-        self.threads.handle().ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))
+        self.threads
+            .handle()
+            .ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))
     }
 }
 
@@ -124,18 +126,26 @@ impl Sandbox {
     /// # Errors
     /// Returns an error if the cache folder cannot be made private or if the engine cannot start.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
-        let runtime =
-            Runtime::start(&settings).map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
+        let runtime = Runtime::start(&settings)
+            .map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
         let runtime = Arc::new(runtime);
         let folder = settings.cache.display();
-        let cache = Cache::open(&settings.cache, settings.seal_key, &runtime.hash).map_err(|cause| {
-            OpenError(format!("the folder `{folder}` for compiled toolkits cannot be used: {cause}"))
-        })?;
+        let cache =
+            Cache::open(&settings.cache, settings.seal_key, &runtime.hash).map_err(|cause| {
+                OpenError(format!(
+                    "the folder `{folder}` for compiled toolkits cannot be used: {cause}"
+                ))
+            })?;
         let cache = Arc::new(cache);
-        let no_threads = |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
+        let no_threads =
+            |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
         let inner = Inner {
             admission: Admission::new(&settings),
-            library: Arc::new(Library::new(runtime.clone(), cache.clone(), settings.resident)),
+            library: Arc::new(Library::new(
+                runtime.clone(),
+                cache.clone(),
+                settings.resident,
+            )),
             cache,
             memory: NodeMemory::new(settings.node_memory),
             threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
@@ -145,7 +155,9 @@ impl Sandbox {
             quarantine: Quarantine::default(),
             settings,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Checks and compiles a component. Installing the same bytes again is cheap.
@@ -153,7 +165,13 @@ impl Sandbox {
     /// # Errors
     /// Returns an [`InstallError`]; nothing is kept in that case.
     pub async fn install(&self, wasm: Bytes) -> Result<Installed, InstallError> {
-        let Inner { settings, runtime, cache, compiling, .. } = &*self.inner;
+        let Inner {
+            settings,
+            runtime,
+            cache,
+            compiling,
+            ..
+        } = &*self.inner;
         install::install(wasm, &settings.compiler, compiling, runtime, cache).await
     }
 
@@ -172,7 +190,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns a [`Refusal`] if nothing ran.
-    pub async fn record(&self, call: Call, most: usize) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    pub async fn record(
+        &self,
+        call: Call,
+        most: usize,
+    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
         let tape = Arc::new(Tape::record(most));
         let cassette = Cassette::begin(&call);
         let outcome = self.run(call, Some(tape.clone()), None).await?;
@@ -189,20 +211,43 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns a [`Refusal`] if nothing ran.
-    pub async fn replay(&self, component: Digest, limits: Limits, cassette: &Cassette) -> Result<Outcome, Refusal> {
-        let Cassette { run_id, user_id, fields, .. } = cassette.clone();
+    pub async fn replay(
+        &self,
+        component: Digest,
+        limits: Limits,
+        cassette: &Cassette,
+    ) -> Result<Outcome, Refusal> {
+        let Cassette {
+            run_id,
+            user_id,
+            fields,
+            ..
+        } = cassette.clone();
         let call = Call {
             component,
             tenant: Arc::from("replay"),
             action: cassette.call.action(),
-            context: Context { run_id, user_id, fields },
+            context: Context {
+                run_id,
+                user_id,
+                fields,
+            },
             policy: Arc::default(),
             grant: None,
             limits,
             files: cassette.files.iter().map(cassette::Given::file).collect(),
-            state: cassette.state.iter().map(|(key, value)| (key.clone(), value.bytes().into())).collect(),
+            state: cassette
+                .state
+                .iter()
+                .map(|(key, value)| (key.clone(), value.bytes().into()))
+                .collect(),
         };
-        self.run(call, Some(Arc::new(Tape::play(cassette))), Some(cassette.remaining_ms)).await
+        self.run(
+            call,
+            Some(Arc::new(Tape::play(cassette))),
+            Some(cassette.remaining_ms),
+        )
+        .await
     }
 
     /// Sends one proxy request with the rules that apply to the requests of a guest.
@@ -224,7 +269,12 @@ impl Sandbox {
         Ok(host::http::pass(node, pass).await)
     }
 
-    async fn run(&self, call: Call, tape: Option<Arc<Tape>>, remaining_ms: Option<u64>) -> Result<Outcome, Refusal> {
+    async fn run(
+        &self,
+        call: Call,
+        tape: Option<Arc<Tape>>,
+        remaining_ms: Option<u64>,
+    ) -> Result<Outcome, Refusal> {
         let inner = &*self.inner;
         if inner.quarantine.holds(&call.component) {
             return Err(Refusal::Quarantined);
@@ -251,7 +301,12 @@ impl Sandbox {
     #[must_use]
     pub fn gauges(&self) -> Gauges {
         let (live, queued) = self.inner.admission.counts();
-        Gauges { live, queued, loaded: self.inner.library.len(), memory: self.inner.memory.used() }
+        Gauges {
+            live,
+            queued,
+            loaded: self.inner.library.len(),
+            memory: self.inner.memory.used(),
+        }
     }
 
     /// Returns the allocator in use. It is the configured one, or on demand if the address space is

@@ -50,7 +50,10 @@ impl Library {
 
     /// Returns the number of loaded components.
     pub(crate) fn len(&self) -> usize {
-        self.loaded.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.loaded
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     /// Returns a component from memory or from the cache.
@@ -58,13 +61,19 @@ impl Library {
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
         }
-        let _lane = self.lanes[usize::from(digest.as_bytes()[0]) % LANES].lock().await;
+        let _lane = self.lanes[usize::from(digest.as_bytes()[0]) % LANES]
+            .lock()
+            .await;
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
         }
         let (library, wanted) = (self.clone(), *digest);
         let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
-        loaded.unwrap_or_else(|broken| Err(Refusal::Unavailable(format!("loading a toolkit failed: {broken}"))))
+        loaded.unwrap_or_else(|broken| {
+            Err(Refusal::Unavailable(format!(
+                "loading a toolkit failed: {broken}"
+            )))
+        })
     }
 
     fn find(&self, digest: &Digest) -> Option<Arc<Loaded>> {
@@ -79,14 +88,23 @@ impl Library {
         let component = self
             .cache
             .load(&self.runtime.engine, digest)
-            .map_err(|cause| Refusal::Unavailable(format!("the compiled toolkit cannot be read: {cause}")))?
+            .map_err(|cause| {
+                Refusal::Unavailable(format!("the compiled toolkit cannot be read: {cause}"))
+            })?
             .ok_or(Refusal::NotInstalled)?;
-        let toolkit = Toolkit::new(&self.runtime.linker, &component)
-            .map_err(|cause| Refusal::Unavailable(format!("the toolkit does not fit this host: {cause:#}")))?;
-        let loaded = Arc::new(Loaded { toolkit, used: AtomicU64::new(self.now.fetch_add(1, Relaxed)) });
+        let toolkit = Toolkit::new(&self.runtime.linker, &component).map_err(|cause| {
+            Refusal::Unavailable(format!("the toolkit does not fit this host: {cause:#}"))
+        })?;
+        let loaded = Arc::new(Loaded {
+            toolkit,
+            used: AtomicU64::new(self.now.fetch_add(1, Relaxed)),
+        });
         let mut all = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
         while all.len() >= self.resident {
-            let oldest = all.iter().min_by_key(|(_, loaded)| loaded.used.load(Relaxed)).map(|(digest, _)| *digest);
+            let oldest = all
+                .iter()
+                .min_by_key(|(_, loaded)| loaded.used.load(Relaxed))
+                .map(|(digest, _)| *digest);
             let Some(oldest) = oldest else { break };
             all.remove(&oldest);
         }

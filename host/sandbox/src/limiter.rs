@@ -34,7 +34,10 @@ pub struct Reservation {
 
 impl NodeMemory {
     pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { used: AtomicU64::new(0), limit })
+        Arc::new(Self {
+            used: AtomicU64::new(0),
+            limit,
+        })
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -47,7 +50,10 @@ impl NodeMemory {
     }
 
     pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
-        Reservation { node: self.clone(), held: AtomicU64::new(0) }
+        Reservation {
+            node: self.clone(),
+            held: AtomicU64::new(0),
+        }
     }
 }
 
@@ -55,8 +61,9 @@ impl Reservation {
     /// Reserves more bytes. Returns false if the node has no more.
     pub(crate) fn grow(&self, bytes: u64) -> bool {
         let limit = self.node.limit;
-        let taken =
-            self.node.used.fetch_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|sum| *sum <= limit));
+        let taken = self.node.used.fetch_update(Relaxed, Relaxed, |used| {
+            used.checked_add(bytes).filter(|sum| *sum <= limit)
+        });
         if taken.is_ok() {
             self.held.fetch_add(bytes, Relaxed);
         }
@@ -82,7 +89,9 @@ impl Reservation {
 
     /// Releases all held bytes.
     pub(crate) fn release(&self) {
-        self.node.used.fetch_sub(self.held.swap(0, Relaxed), Relaxed);
+        self.node
+            .used
+            .fetch_sub(self.held.swap(0, Relaxed), Relaxed);
     }
 }
 
@@ -110,7 +119,14 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) fn new(reservation: Reservation, limit: u64, meter: Arc<Meter>) -> Self {
-        Self { reservation, memory: 0, limit, table_elements: 0, failed: 0, meter }
+        Self {
+            reservation,
+            memory: 0,
+            limit,
+            table_elements: 0,
+            failed: 0,
+            meter,
+        }
     }
 
     /// Returns true if the guest requested memory and did not get it.
@@ -133,10 +149,19 @@ impl Limiter {
 }
 
 impl ResourceLimiter for Limiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> Result<bool> {
         let more = desired.saturating_sub(current) as u64;
-        let fits = self.memory.checked_add(more).is_some_and(|sum| sum <= self.limit);
-        if maximum.is_some_and(|maximum| desired > maximum) || !fits || !self.reservation.grow(more) {
+        let fits = self
+            .memory
+            .checked_add(more)
+            .is_some_and(|sum| sum <= self.limit);
+        if maximum.is_some_and(|maximum| desired > maximum) || !fits || !self.reservation.grow(more)
+        {
             return self.refuse();
         }
         self.memory += more;
@@ -148,8 +173,15 @@ impl ResourceLimiter for Limiter {
         Ok(())
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
-        let sum = self.table_elements.saturating_add(desired.saturating_sub(current));
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> Result<bool> {
+        let sum = self
+            .table_elements
+            .saturating_add(desired.saturating_sub(current));
         let over = desired > engine::TABLE_ELEMENTS || sum > ALL_TABLE_ELEMENTS;
         if over || maximum.is_some_and(|maximum| desired > maximum) {
             return self.refuse();
@@ -210,7 +242,9 @@ mod tests {
     fn guest_that_only_requests_memory_is_ended() {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
-        let answers: Vec<_> = (0..FAILED_GROWS).map(|_| limiter.memory_growing(0, PAGE, None).is_err()).collect();
+        let answers: Vec<_> = (0..FAILED_GROWS)
+            .map(|_| limiter.memory_growing(0, PAGE, None).is_err())
+            .collect();
         assert_eq!(answers.iter().filter(|ended| **ended).count(), 1);
         assert!(answers.last().unwrap());
     }
@@ -219,9 +253,21 @@ mod tests {
     fn tables_are_bounded_one_by_one_and_together() {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
-        assert!(!limiter.table_growing(0, engine::TABLE_ELEMENTS + 1, None).unwrap());
-        assert!(limiter.table_growing(0, engine::TABLE_ELEMENTS, None).unwrap());
-        assert!(limiter.table_growing(0, engine::TABLE_ELEMENTS, None).unwrap());
+        assert!(
+            !limiter
+                .table_growing(0, engine::TABLE_ELEMENTS + 1, None)
+                .unwrap()
+        );
+        assert!(
+            limiter
+                .table_growing(0, engine::TABLE_ELEMENTS, None)
+                .unwrap()
+        );
+        assert!(
+            limiter
+                .table_growing(0, engine::TABLE_ELEMENTS, None)
+                .unwrap()
+        );
         assert!(!limiter.table_growing(0, 1, None).unwrap());
     }
 

@@ -75,7 +75,9 @@ impl Limits {
     pub fn asked(self, asked: manifest::Limits) -> Self {
         let millis = |value: u32| Duration::from_millis(value.into());
         Self {
-            memory: asked.memory_mib.map_or(self.memory, |mib| u64::from(mib) * MIB),
+            memory: asked
+                .memory_mib
+                .map_or(self.memory, |mib| u64::from(mib) * MIB),
             cpu: asked.cpu_ms.map_or(self.cpu, millis),
             wall: asked.wall_ms.map_or(self.wall, millis),
             ..self
@@ -139,11 +141,18 @@ mod tests {
 
     #[test]
     fn requested_limits_are_capped_at_the_ceiling() {
-        let asked = manifest::Limits { memory_mib: Some(u32::MAX), cpu_ms: Some(100), wall_ms: Some(u32::MAX) };
+        let asked = manifest::Limits {
+            memory_mib: Some(u32::MAX),
+            cpu_ms: Some(100),
+            wall_ms: Some(u32::MAX),
+        };
         let limits = Limits::default().asked(asked);
         assert_eq!(limits.memory, Limits::CEILING.memory);
         assert_eq!(limits.cpu, Duration::from_millis(100));
         assert_eq!(limits.wall, Limits::CEILING.wall);
-        assert_eq!(Limits::default().asked(manifest::Limits::default()), Limits::default());
+        assert_eq!(
+            Limits::default().asked(manifest::Limits::default()),
+            Limits::default()
+        );
     }
 }

@@ -71,11 +71,16 @@ impl Meter {
     /// Returns the nanoseconds of a poll that no tick has found yet, at most one tick. Most of a
     /// longer time went to other threads.
     fn unwatched(&self) -> u64 {
-        now(ClockId::Monotonic).saturating_sub(self.since.load(Relaxed)).min(TICK.as_nanos() as u64)
+        now(ClockId::Monotonic)
+            .saturating_sub(self.since.load(Relaxed))
+            .min(TICK.as_nanos() as u64)
     }
 
     fn advance(&self, thread: u64) {
-        self.used.fetch_add(thread.saturating_sub(self.since.swap(thread, Relaxed)), Relaxed);
+        self.used.fetch_add(
+            thread.saturating_sub(self.since.swap(thread, Relaxed)),
+            Relaxed,
+        );
     }
 
     /// Returns the processor time of finished polls.
@@ -103,7 +108,9 @@ impl Meter {
 
     /// Marks the guest as ready to continue.
     pub(crate) fn ready(&self) {
-        let _ = self.ready.compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
+        let _ = self
+            .ready
+            .compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
     }
 
     /// Runs one turn of a guest that was marked with [`Meter::ready`]. The time before the turn and
@@ -111,17 +118,26 @@ impl Meter {
     pub(crate) fn turn<T>(&self, poll: impl FnOnce() -> T) -> T {
         self.yielded.store(false, Relaxed);
         let (begun, used) = (now(ClockId::Monotonic), self.used());
-        self.held_up.fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
+        self.held_up
+            .fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
         let polled = poll();
-        let (took, used) = (now(ClockId::Monotonic).saturating_sub(begun), self.used().saturating_sub(used));
-        self.held_up.fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
+        let (took, used) = (
+            now(ClockId::Monotonic).saturating_sub(begun),
+            self.used().saturating_sub(used),
+        );
+        self.held_up
+            .fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
         polled
     }
 
     /// Returns the time for which the guest was ready and had no processor.
     pub(crate) fn held_up(&self) -> Duration {
         let since = self.ready.load(Relaxed);
-        let waiting = if since == 0 { 0 } else { now(ClockId::Monotonic).saturating_sub(since) };
+        let waiting = if since == 0 {
+            0
+        } else {
+            now(ClockId::Monotonic).saturating_sub(since)
+        };
         Duration::from_nanos(self.held_up.load(Relaxed) + waiting)
     }
 

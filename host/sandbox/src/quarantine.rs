@@ -39,7 +39,9 @@ impl Quarantine {
     pub(crate) fn holds(&self, component: &Digest) -> bool {
         self.anybody.load(Relaxed) && {
             let panics = self.panics.read().unwrap_or_else(PoisonError::into_inner);
-            panics.get(component).is_some_and(|times| times.len() >= PANICS)
+            panics
+                .get(component)
+                .is_some_and(|times| times.len() >= PANICS)
         }
     }
 
@@ -88,7 +90,10 @@ mod tests {
         let component = Digest::of(b"unlucky");
         let begun = Instant::now();
         for turn in 0..10 {
-            quarantine.panicked(&component, begun + turn * (WINDOW / 2 + Duration::from_secs(1)));
+            quarantine.panicked(
+                &component,
+                begun + turn * (WINDOW / 2 + Duration::from_secs(1)),
+            );
         }
         assert!(!quarantine.holds(&component));
     }

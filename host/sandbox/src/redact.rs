@@ -78,7 +78,11 @@ pub(crate) struct Unsearched;
 impl Redactor {
     /// Creates a redactor for `secrets`.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
-        let mut values: Vec<&str> = secrets.into_iter().map(Secret::expose).filter(|s| s.len() >= SHORTEST).collect();
+        let mut values: Vec<&str> = secrets
+            .into_iter()
+            .map(Secret::expose)
+            .filter(|s| s.len() >= SHORTEST)
+            .collect();
         values.sort_unstable();
         values.dedup();
         if values.is_empty() {
@@ -91,7 +95,10 @@ impl Redactor {
         for value in &values {
             begins[usize::from(value.as_bytes()[0])] = true;
         }
-        let mut fixed: Vec<Zeroizing<Vec<u8>>> = values.iter().flat_map(|value| fixed_spellings(value)).collect();
+        let mut fixed: Vec<Zeroizing<Vec<u8>>> = values
+            .iter()
+            .flat_map(|value| fixed_spellings(value))
+            .collect();
         fixed.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
         fixed.dedup_by(|one, other| one.as_slice() == other.as_slice());
         // The memory of this kind is proportional to the patterns.
@@ -100,32 +107,51 @@ impl Redactor {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(fixed.iter().map(|pattern| pattern.as_slice()))
             .ok();
-        let mut secrets: Vec<_> =
-            values.iter().map(|value| Zeroizing::new(value.chars().collect::<Vec<_>>())).collect();
+        let mut secrets: Vec<_> = values
+            .iter()
+            .map(|value| Zeroizing::new(value.chars().collect::<Vec<_>>()))
+            .collect();
         secrets.sort_by_key(|secret| secret[0].to_ascii_lowercase());
-        Self { secrets, begins, fixed, spare: AtomicU64::new(SPARE_STEPS), others: None }
+        Self {
+            secrets,
+            begins,
+            fixed,
+            spare: AtomicU64::new(SPARE_STEPS),
+            others: None,
+        }
     }
 
     /// Adds the secrets of `others` to the search.
     pub(crate) fn beside(self, others: Arc<Redactor>) -> Self {
-        Self { others: Some(others), ..self }
+        Self {
+            others: Some(others),
+            ..self
+        }
     }
 
     /// Returns the approximate memory use, in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        let characters: usize = self.secrets.iter().map(|secret| secret.len() * size_of::<char>()).sum();
+        let characters: usize = self
+            .secrets
+            .iter()
+            .map(|secret| secret.len() * size_of::<char>())
+            .sum();
         (characters + self.fixed.as_ref().map_or(0, AhoCorasick::memory_usage)) as u64
     }
 
     /// Returns true if `bytes` contains a secret or may contain one.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
-        !self.places(bytes, Case::Exact).is_ok_and(|places| places.is_empty())
+        !self
+            .places(bytes, Case::Exact)
+            .is_ok_and(|places| places.is_empty())
     }
 
     /// Returns true if a header name contains a secret or may contain one. Case is ignored, because
     /// header names lose it in transit.
     pub(crate) fn finds_in_name(&self, name: &str) -> bool {
-        !self.places(name.as_bytes(), Case::Any).is_ok_and(|places| places.is_empty())
+        !self
+            .places(name.as_bytes(), Case::Any)
+            .is_ok_and(|places| places.is_empty())
     }
 
     /// Returns `bytes` without secrets; borrowed if there are none.
@@ -177,14 +203,19 @@ impl Redactor {
 
     /// Iterates over this redactor and its `others`, without those that have no secrets.
     fn all(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(self.others.as_deref()).filter(|redactor| !redactor.secrets.is_empty())
+        std::iter::once(self)
+            .chain(self.others.as_deref())
+            .filter(|redactor| !redactor.secrets.is_empty())
     }
 
     /// Returns the secrets that begin with a character, ignoring ASCII case.
     fn beginning_with(&self, first: char) -> &[Zeroizing<Vec<char>>] {
         let first = first.to_ascii_lowercase();
-        let from = self.secrets.partition_point(|secret| secret[0].to_ascii_lowercase() < first);
-        let count = self.secrets[from..].partition_point(|secret| secret[0].to_ascii_lowercase() == first);
+        let from = self
+            .secrets
+            .partition_point(|secret| secret[0].to_ascii_lowercase() < first);
+        let count =
+            self.secrets[from..].partition_point(|secret| secret[0].to_ascii_lowercase() == first);
         &self.secrets[from..from + count]
     }
 }
@@ -251,7 +282,16 @@ struct Walk<'r> {
 impl<'r> Walk<'r> {
     fn new(redactor: &'r Redactor, bytes: &'r [u8], case: Case) -> Self {
         let steps = STEPS_PER_BYTE * bytes.len() as u64;
-        Self { redactor, bytes, case, at: 0, steps, done: 0, places: Vec::new(), next: Vec::new() }
+        Self {
+            redactor,
+            bytes,
+            case,
+            at: 0,
+            steps,
+            done: 0,
+            places: Vec::new(),
+            next: Vec::new(),
+        }
     }
 
     /// Adds the ranges of secrets until `most` positions and steps are done. Returns true at the
@@ -318,7 +358,9 @@ impl<'r> Walk<'r> {
     fn step(&mut self) -> Result<(), Unsearched> {
         if self.steps == 0 {
             let spare = &self.redactor.spare;
-            spare.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(SPARE_PIECE)).map_err(|_| Unsearched)?;
+            spare
+                .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(SPARE_PIECE))
+                .map_err(|_| Unsearched)?;
             self.steps = SPARE_PIECE;
         }
         self.steps -= 1;
@@ -338,13 +380,21 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
         // Digits that also depend on the neighbors are left out, because some of their bits do not
         // belong to the secret.
         let first = [0, 2, 3][shift];
-        let last = if shifted.len() % 3 == 0 { encoded.len() } else { encoded.len() - 1 };
+        let last = if shifted.len() % 3 == 0 {
+            encoded.len()
+        } else {
+            encoded.len() - 1
+        };
         if last.saturating_sub(first) >= SHORTEST_BASE64 {
             let piece = &encoded[first..last];
             spellings.push(Zeroizing::new(piece.as_bytes().to_vec()));
-            spellings.push(Zeroizing::new(piece.replace('+', "-").replace('/', "_").into_bytes()));
+            spellings.push(Zeroizing::new(
+                piece.replace('+', "-").replace('/', "_").into_bytes(),
+            ));
             // These are the standard alphabet inside a URL and inside a JSON text.
-            spellings.push(Zeroizing::new(piece.replace('+', "%2B").replace('/', "%2F").into_bytes()));
+            spellings.push(Zeroizing::new(
+                piece.replace('+', "%2B").replace('/', "%2F").into_bytes(),
+            ));
             spellings.push(Zeroizing::new(piece.replace('/', "\\/").into_bytes()));
         }
     }
@@ -362,9 +412,21 @@ fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
     let mut found = [None; 4];
     match rest.first() {
         None => {}
-        Some(b'%') => found = [Some(('%', 1)), percent(rest), percent_sign(rest, b"%25"), percent_sign(rest, b"%2525")],
+        Some(b'%') => {
+            found = [
+                Some(('%', 1)),
+                percent(rest),
+                percent_sign(rest, b"%25"),
+                percent_sign(rest, b"%2525"),
+            ]
+        }
         Some(b'\\') => {
-            found = [Some(('\\', 1)), backslash(rest), doubled(rest, br"\\"), doubled(rest, br"\\\\")];
+            found = [
+                Some(('\\', 1)),
+                backslash(rest),
+                doubled(rest, br"\\"),
+                doubled(rest, br"\\\\"),
+            ];
         }
         Some(b'&') => found[..2].copy_from_slice(&[Some(('&', 1)), entity(rest)]),
         Some(b'+') => found[..2].copy_from_slice(&[Some(('+', 1)), Some((' ', 1))]),
@@ -391,7 +453,10 @@ fn percent(rest: &[u8]) -> Option<(char, usize)> {
     for byte in &mut bytes[1..length] {
         (*byte, at) = percent_byte(rest, at)?;
     }
-    Some((std::str::from_utf8(&bytes[..length]).ok()?.chars().next()?, at))
+    Some((
+        std::str::from_utf8(&bytes[..length]).ok()?.chars().next()?,
+        at,
+    ))
 }
 
 /// Reads the byte at a position, plain or encoded, and returns the position of the next one.
@@ -415,7 +480,11 @@ fn percent_sign(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
 
 /// Reads an escape of JSON or of a programming language after one or more backslashes.
 fn backslash(rest: &[u8]) -> Option<(char, usize)> {
-    let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
+    let slashes = rest
+        .iter()
+        .take(NESTED)
+        .take_while(|byte| **byte == b'\\')
+        .count();
     let after = rest.get(slashes..)?;
     let (found, length) = match *after.first()? {
         b'n' => ('\n', 1),
@@ -442,24 +511,42 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
         return Some((char::from_u32(first)?, 5));
     }
     let low = after.get(5..)?;
-    let between = low.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
+    let between = low
+        .iter()
+        .take(NESTED)
+        .take_while(|byte| **byte == b'\\')
+        .count();
     let second = hex(low.get(between + 1..between + 5)?)?;
-    let pair = between == slashes && low.get(between) == Some(&b'u') && (0xdc00..0xe000).contains(&second);
+    let pair =
+        between == slashes && low.get(between) == Some(&b'u') && (0xdc00..0xe000).contains(&second);
     let code = 0x1_0000 + ((first - 0xd800) << 10) + second.checked_sub(0xdc00)?;
     Some((char::from_u32(code).filter(|_| pair)?, 5 + between + 5))
 }
 
 /// Reads a character as `&amp;`, `&#38;` or `&#x26;`.
 fn entity(rest: &[u8]) -> Option<(char, usize)> {
-    const NAMED: [(&[u8], char); 6] =
-        [(b"amp", '&'), (b"lt", '<'), (b"gt", '>'), (b"quot", '"'), (b"apos", '\''), (b"nbsp", '\u{a0}')];
+    const NAMED: [(&[u8], char); 6] = [
+        (b"amp", '&'),
+        (b"lt", '<'),
+        (b"gt", '>'),
+        (b"quot", '"'),
+        (b"apos", '\''),
+        (b"nbsp", '\u{a0}'),
+    ];
     let after = rest.strip_prefix(b"&")?;
     let length = after.iter().take(12).position(|byte| *byte == b';')?;
     let name = &after[..length];
     let found = match name {
         [b'#', b'x' | b'X', digits @ ..] => hex(digits).and_then(char::from_u32),
-        [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok().and_then(char::from_u32),
-        _ => NAMED.iter().find(|(known, _)| *known == name).map(|(_, found)| *found),
+        [b'#', digits @ ..] => std::str::from_utf8(digits)
+            .ok()?
+            .parse()
+            .ok()
+            .and_then(char::from_u32),
+        _ => NAMED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, found)| *found),
     };
     Some((found?, length + 2))
 }
@@ -487,25 +574,58 @@ mod tests {
         let redactor = redactor(secret);
         let json = serde_json::to_string(secret).unwrap();
         let url: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        let percent = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
+        let percent =
+            percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC)
+                .to_string();
         let html = "sk-Canary/+4711=&#233; &quot;x\\y&lt;z&gt;";
-        let unicode: String = secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+        let unicode: String = secret
+            .encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect();
         let nested = serde_json::to_string(&json).unwrap();
-        for spelling in [secret, &json[1..json.len() - 1], &url, &percent, html, &unicode, &nested[3..nested.len() - 3]]
-        {
+        for spelling in [
+            secret,
+            &json[1..json.len() - 1],
+            &url,
+            &percent,
+            html,
+            &unicode,
+            &nested[3..nested.len() - 3],
+        ] {
             let text = format!("before {spelling} after");
-            assert_eq!(redactor.text(&text), format!("before {REMOVED} after"), "{spelling}");
+            assert_eq!(
+                redactor.text(&text),
+                format!("before {REMOVED} after"),
+                "{spelling}"
+            );
         }
     }
 
     #[test]
     fn text_without_a_secret_is_not_touched() {
         let redactor = redactor("hunter2-hunter2");
-        for text in ["", "hunter2-hunter", "%", "\\", "&", "&#", "&#x;", "\\u12", "%e", "a+b%20c\\n&amp;", "\\ud800\\u"]
-        {
-            assert!(matches!(redactor.bytes(text.as_bytes()), Cow::Borrowed(_)), "{text}");
+        for text in [
+            "",
+            "hunter2-hunter",
+            "%",
+            "\\",
+            "&",
+            "&#",
+            "&#x;",
+            "\\u12",
+            "%e",
+            "a+b%20c\\n&amp;",
+            "\\ud800\\u",
+        ] {
+            assert!(
+                matches!(redactor.bytes(text.as_bytes()), Cow::Borrowed(_)),
+                "{text}"
+            );
         }
-        assert!(matches!(Redactor::default().bytes(b"anything"), Cow::Borrowed(_)));
+        assert!(matches!(
+            Redactor::default().bytes(b"anything"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]
@@ -520,7 +640,10 @@ mod tests {
     #[test]
     fn longest_of_nested_secrets_is_removed() {
         let redactor = Redactor::new([&Secret::from("token"), &Secret::from("Bearer token-tail")]);
-        assert_eq!(redactor.text("x Bearer token-tail y token z"), format!("x {REMOVED} y {REMOVED} z"));
+        assert_eq!(
+            redactor.text("x Bearer token-tail y token z"),
+            format!("x {REMOVED} y {REMOVED} z")
+        );
     }
 
     #[test]
@@ -530,15 +653,20 @@ mod tests {
         assert_eq!(redactor.text(&text), WITHHELD);
         assert!(redactor.finds(text.as_bytes()));
         let spared = Redactor::new([&Secret::from("aaaaaaab")]);
-        assert!(!spared.finds(text.as_bytes()), "a short secret takes fewer steps than the text brings along");
+        assert!(
+            !spared.finds(text.as_bytes()),
+            "a short secret takes fewer steps than the text brings along"
+        );
     }
 
     #[test]
     fn many_secrets_are_searched_within_the_steps() {
-        let secrets: Vec<_> =
-            (0..64).map(|number| Secret::from(format!("sk-{number:02}-{}", "x7".repeat(60)))).collect();
+        let secrets: Vec<_> = (0..64)
+            .map(|number| Secret::from(format!("sk-{number:02}-{}", "x7".repeat(60))))
+            .collect();
         let redactor = Redactor::new(&secrets);
-        let text = r#"{"sk-": "sk-0", "text": "x7x7 \\\"ssk-63\\\" %25sk &amp;sk+sk"}"#.repeat(4 << 10);
+        let text =
+            r#"{"sk-": "sk-0", "text": "x7x7 \\\"ssk-63\\\" %25sk &amp;sk+sk"}"#.repeat(4 << 10);
         let echo = format!("{text} {} {text}", secrets[63].expose());
         assert_eq!(redactor.text(&echo), format!("{text} {REMOVED} {text}"));
     }
@@ -546,9 +674,12 @@ mod tests {
     #[test]
     fn names_of_headers_are_searched_in_any_case() {
         let redactor = redactor("Sk-Live-4711");
-        for (name, found) in
-            [("x-sk-live-4711", true), ("SK-LIVE-4711", true), ("x-sk%2dlive-4711", true), ("sk-live", false)]
-        {
+        for (name, found) in [
+            ("x-sk-live-4711", true),
+            ("SK-LIVE-4711", true),
+            ("x-sk%2dlive-4711", true),
+            ("sk-live", false),
+        ] {
             assert_eq!(redactor.finds_in_name(name), found, "{name}");
         }
     }
@@ -558,10 +689,16 @@ mod tests {
         let (redactor, busy) = (redactor("canary-4711"), Semaphore::new(1));
         let text = format!("{}canary-4711", "x".repeat(3 * TURN as usize));
         let mut search = Box::pin(redactor.places_in_turns(text.as_bytes(), &busy));
-        assert!((&mut search).now_or_never().is_none(), "others come to their turn before it ends");
+        assert!(
+            (&mut search).now_or_never().is_none(),
+            "others come to their turn before it ends"
+        );
         assert_eq!(busy.available_permits(), 1);
         let turn = busy.acquire().await.unwrap();
-        assert!((&mut search).now_or_never().is_none(), "it waits for its turn");
+        assert!(
+            (&mut search).now_or_never().is_none(),
+            "it waits for its turn"
+        );
         drop(turn);
         assert_eq!(search.await.unwrap(), [text.len() - 11..text.len()]);
     }
@@ -570,7 +707,10 @@ mod tests {
     fn secrets_of_request_and_call_are_found() {
         let call = Arc::new(redactor("token-4711"));
         let both = redactor("signature token-4711 end").beside(call);
-        assert_eq!(both.text("a signature token-4711 end b token-4711 c"), format!("a {REMOVED} b {REMOVED} c"));
+        assert_eq!(
+            both.text("a signature token-4711 end b token-4711 c"),
+            format!("a {REMOVED} b {REMOVED} c")
+        );
     }
 
     /// Encodes one character in one of its forms.
@@ -578,9 +718,21 @@ mod tests {
         let mut units = [0; 2];
         let mut bytes = [0; 4];
         match how % 7 {
-            0 => c.encode_utf8(&mut bytes).bytes().map(|b| format!("%{b:02X}")).collect(),
-            1 => c.encode_utf8(&mut bytes).bytes().map(|b| format!("%25{b:02x}")).collect(),
-            2 => c.encode_utf16(&mut units).iter().map(|u| format!("\\u{u:04X}")).collect(),
+            0 => c
+                .encode_utf8(&mut bytes)
+                .bytes()
+                .map(|b| format!("%{b:02X}"))
+                .collect(),
+            1 => c
+                .encode_utf8(&mut bytes)
+                .bytes()
+                .map(|b| format!("%25{b:02x}"))
+                .collect(),
+            2 => c
+                .encode_utf16(&mut units)
+                .iter()
+                .map(|u| format!("\\u{u:04X}"))
+                .collect(),
             3 => format!("&#{};", u32::from(c)),
             4 => format!("&#x{:x};", u32::from(c)),
             5 if c.is_ascii_punctuation() => format!("\\{c}"),

@@ -68,7 +68,11 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self { cpu_seconds: 60, wall: Duration::from_secs(120), memory: 2 << 30 }
+        Self {
+            cpu_seconds: 60,
+            wall: Duration::from_secs(120),
+            memory: 2 << 30,
+        }
     }
 }
 

@@ -67,6 +67,8 @@ impl State {
 
     /// Returns the remaining wall-clock time of the call.
     pub(crate) fn left(&self) -> Duration {
-        self.meter.end_of(self.deadline).saturating_duration_since(Instant::now())
+        self.meter
+            .end_of(self.deadline)
+            .saturating_duration_since(Instant::now())
     }
 }

@@ -11,10 +11,14 @@ use std::io;
 
 /// Restricts the calling thread and the threads that it starts to the system calls for reading,
 /// computing and answering. Every other call fails with `EPERM`. The restriction cannot be undone.
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 pub(crate) fn restrict() -> io::Result<()> {
     use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule,
     };
 
     let first_is = |value: u64| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
@@ -23,25 +27,41 @@ pub(crate) fn restrict() -> io::Result<()> {
     };
     let compiled = || -> Result<BpfProgram, seccompiler::BackendError> {
         let own = u64::from(std::process::id());
-        let mut rules: std::collections::BTreeMap<_, _> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+        let mut rules: std::collections::BTreeMap<_, _> =
+            ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
         // A process that aborts sends a signal to itself.
-        rules.extend([(libc::SYS_tgkill, first_is(own)?), (libc::SYS_tkill, first_is(own)?)]);
+        rules.extend([
+            (libc::SYS_tgkill, first_is(own)?),
+            (libc::SYS_tkill, first_is(own)?),
+        ]);
         rules.insert(libc::SYS_prlimit64, first_is(0)?);
         let refuse = SeccompAction::Errno(libc::EPERM as u32);
-        SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?.try_into()
+        SeccompFilter::new(
+            rules,
+            refuse,
+            SeccompAction::Allow,
+            std::env::consts::ARCH.try_into()?,
+        )?
+        .try_into()
     };
     // This also prevents the thread from gaining privileges, which the kernel requires.
     seccompiler::apply_filter(&compiled().map_err(io::Error::other)?).map_err(io::Error::other)
 }
 
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 #[expect(clippy::unnecessary_wraps, reason = "the one above can fail")]
 pub(crate) fn restrict() -> io::Result<()> {
     Ok(())
 }
 
 /// System calls that are allowed with any arguments.
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 const ALLOWED: &[libc::c_long] = &[
     // Open pipes.
     libc::SYS_read,
@@ -92,9 +112,16 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_sigaltstack,
 ];
 
-#[cfg(all(test, target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    test,
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod tests {
-    use std::{fs::File, io::ErrorKind, net::TcpListener, os::unix::net::UnixStream, process::Command, thread};
+    use std::{
+        fs::File, io::ErrorKind, net::TcpListener, os::unix::net::UnixStream, process::Command,
+        thread,
+    };
 
     use super::*;
 
@@ -111,7 +138,10 @@ mod tests {
                 Command::new("/bin/true").spawn().map(drop),
                 thread::Builder::new().spawn(|| {}).map(drop),
             ];
-            (computed, refused.map(|tried| tried.map_err(|cause| cause.kind())))
+            (
+                computed,
+                refused.map(|tried| tried.map_err(|cause| cause.kind())),
+            )
         });
         let (computed, refused) = tried.join().unwrap();
         assert_eq!(computed, 499_500);

@@ -44,8 +44,14 @@ impl Ticker {
             stop: AtomicBool::new(false),
         });
         let (engine, seen) = (engine.clone(), shared.clone());
-        let thread = thread::Builder::new().name("sandbox-ticker".to_owned()).spawn(move || tick(&engine, &seen))?;
-        Ok(Self { shared, handle: thread.thread().clone(), thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("sandbox-ticker".to_owned())
+            .spawn(move || tick(&engine, &seen))?;
+        Ok(Self {
+            shared,
+            handle: thread.thread().clone(),
+            thread: Some(thread),
+        })
     }
 
     /// Registers a guest and wakes the tick thread if it sleeps.

@@ -29,7 +29,11 @@ struct Kept {
 
 impl Trace {
     pub(crate) fn new(started: Instant, limits: Limits) -> Self {
-        Self { started, limits, kept: Mutex::default() }
+        Self {
+            started,
+            limits,
+            kept: Mutex::default(),
+        }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -45,14 +49,24 @@ impl Trace {
         let at = self.started.elapsed();
         let line = one_line(&kept.redactor.text(cut(message, LINE)));
         let bytes = kept.log_bytes + line.len() as u64;
-        if kept.log.len() as u64 >= u64::from(self.limits.log_lines) || bytes > self.limits.log_bytes {
+        if kept.log.len() as u64 >= u64::from(self.limits.log_lines)
+            || bytes > self.limits.log_bytes
+        {
             kept.log_full = true;
             let message = "the log is full: further lines are dropped".to_owned();
-            kept.log.push(LogLine { level: Level::Warn, at, message });
+            kept.log.push(LogLine {
+                level: Level::Warn,
+                at,
+                message,
+            });
             return;
         }
         kept.log_bytes = bytes;
-        kept.log.push(LogLine { level, at, message: line });
+        kept.log.push(LogLine {
+            level,
+            at,
+            message: line,
+        });
     }
 
     /// Records the start of a request and returns its number. The URL is the guest's.
@@ -72,7 +86,12 @@ impl Trace {
     }
 
     /// Records the end of a request.
-    pub(crate) fn request_ended(&self, number: usize, elapsed: Duration, end: Result<(u16, u64), &str>) {
+    pub(crate) fn request_ended(
+        &self,
+        number: usize,
+        elapsed: Duration,
+        end: Result<(u16, u64), &str>,
+    ) {
         let mut kept = self.lock();
         let error = end.err().map(|message| kept.redactor.text(message));
         let redactor = kept.redactor.clone();
@@ -101,9 +120,12 @@ impl Trace {
         let mut kept = self.lock();
         let redactor = kept.redactor.clone();
         let mut log = std::mem::take(&mut kept.log);
-        log.iter_mut().for_each(|line| line.message = redactor.text(&line.message));
+        log.iter_mut()
+            .for_each(|line| line.message = redactor.text(&line.message));
         let mut requests = std::mem::take(&mut kept.requests);
-        requests.iter_mut().for_each(|record| record.url = redactor.text(&record.url));
+        requests
+            .iter_mut()
+            .for_each(|record| record.url = redactor.text(&record.url));
         (log, requests)
     }
 
@@ -145,7 +167,14 @@ mod tests {
     use super::*;
 
     fn trace(log_lines: u32, log_bytes: u64) -> Trace {
-        Trace::new(Instant::now(), Limits { log_lines, log_bytes, ..Limits::default() })
+        Trace::new(
+            Instant::now(),
+            Limits {
+                log_lines,
+                log_bytes,
+                ..Limits::default()
+            },
+        )
     }
 
     #[test]
@@ -162,7 +191,10 @@ mod tests {
     fn log_line_is_escaped_to_one_line() {
         let trace = trace(10, 1000);
         trace.log(Level::Info, "a\nb\u{1b}[31mred\u{202e}evil\u{0}é");
-        assert_eq!(trace.take().0[0].message, "a\\nb\\u{1b}[31mred\\u{202e}evil\\u{0}é");
+        assert_eq!(
+            trace.take().0[0].message,
+            "a\\nb\\u{1b}[31mred\\u{202e}evil\\u{0}é"
+        );
     }
 
     #[test]

@@ -100,7 +100,10 @@ pub(crate) async fn run<T: Send + 'static>(
     busy: Arc<Semaphore>,
     deadline: Instant,
 ) -> Result<T, Stopped> {
-    let mut guest = Metered { guest: Some(guest), meter: meter.clone() };
+    let mut guest = Metered {
+        guest: Some(guest),
+        meter: meter.clone(),
+    };
     let short = poll_fn(|cx| match Pin::new(&mut guest).poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if meter.is_long() => Poll::Ready(None),
@@ -133,9 +136,11 @@ async fn end<T>(
     task.abort();
     // The abort takes at most one turn; until then the guest holds its memory.
     match task.await {
-        Err(cancelled) if cancelled.is_cancelled() => {
-            Ok(Err(if meter.held_up() < HELD_UP { Stopped::Timeout } else { Stopped::HeldUp }))
-        }
+        Err(cancelled) if cancelled.is_cancelled() => Ok(Err(if meter.held_up() < HELD_UP {
+            Stopped::Timeout
+        } else {
+            Stopped::HeldUp
+        })),
         joined => joined,
     }
 }
@@ -158,7 +163,11 @@ async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
 
 /// Polls a long-running guest, each time with one of its tenant's permits, which are issued in the
 /// order of the requests.
-async fn take_turns<T>(mut guest: Metered<T>, meter: Arc<Meter>, busy: Arc<Semaphore>) -> Result<T, Stopped> {
+async fn take_turns<T>(
+    mut guest: Metered<T>,
+    meter: Arc<Meter>,
+    busy: Arc<Semaphore>,
+) -> Result<T, Stopped> {
     loop {
         meter.ready();
         let permit = busy.clone().acquire_owned().await;
@@ -173,7 +182,14 @@ async fn take_turns<T>(mut guest: Metered<T>, meter: Arc<Meter>, busy: Arc<Semap
         }
         // The guest's own waker, registered in the poll above, wakes this task.
         let mut woken = false;
-        poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|_| {
+            if std::mem::replace(&mut woken, true) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 }
 
@@ -188,7 +204,9 @@ impl<T> Future for Metered<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { guest: slot, meter } = &mut *self;
-        let Some(guest) = slot else { return Poll::Ready(Err(Stopped::Panicked("polled after its end".to_owned()))) };
+        let Some(guest) = slot else {
+            return Poll::Ready(Err(Stopped::Panicked("polled after its end".to_owned())));
+        };
         meter.begin();
         let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(cx)));
         meter.end();
@@ -208,7 +226,8 @@ impl<T> Future for Metered<T> {
 
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Task that is aborted when its owner is dropped.

@@ -19,7 +19,10 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(COMPILE_ARG) {
         return host_sandbox::compile_child();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         what_the_child_compiles_runs_in_the_parent().await;
         what_the_child_refuses_is_said_in_words().await;
@@ -45,11 +48,19 @@ async fn what_the_child_compiles_runs_in_the_parent() {
     let component = plain("", ECHO);
     let installed = sandbox.install(component.clone()).await.unwrap();
     assert!(installed.artefact_size > 0 && installed.size == component.len() as u64);
-    assert!(installed.imports.iter().all(|import| import.starts_with("toolhost:toolkit/")));
+    assert!(
+        installed
+            .imports
+            .iter()
+            .all(|import| import.starts_with("toolhost:toolkit/"))
+    );
     let call = host_sandbox::Call {
         component: installed.digest,
         tenant: "tenant".into(),
-        action: host_sandbox::Action::Execute { tool: "HAND_RUN".into(), arguments: Bytes::from_static(b"{}") },
+        action: host_sandbox::Action::Execute {
+            tool: "HAND_RUN".into(),
+            arguments: Bytes::from_static(b"{}"),
+        },
         context: host_sandbox::Context::default(),
         policy: std::sync::Arc::default(),
         grant: None,
@@ -58,19 +69,31 @@ async fn what_the_child_compiles_runs_in_the_parent() {
         state: std::collections::BTreeMap::new(),
     };
     let outcome = sandbox.call(call).await.unwrap();
-    assert_eq!(outcome.answer.unwrap(), host_sandbox::Answer::Data(Bytes::from_static(b"{}")));
+    assert_eq!(
+        outcome.answer.unwrap(),
+        host_sandbox::Answer::Data(Bytes::from_static(b"{}"))
+    );
 }
 
 async fn what_the_child_refuses_is_said_in_words() {
     let (sandbox, _folder) = sandbox(std::env::current_exe().unwrap());
-    let refused = sandbox.install(plain("(func $f (return_call $f))", ECHO)).await.unwrap_err();
-    assert!(matches!(&refused, InstallError::Refused(problems) if problems[0].contains("tail")), "{refused:?}");
+    let refused = sandbox
+        .install(plain("(func $f (return_call $f))", ECHO))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, InstallError::Refused(problems) if problems[0].contains("tail")),
+        "{refused:?}"
+    );
 }
 
 async fn a_child_that_is_missing_or_breaks_is_told_apart_from_a_bad_component() {
     for program in ["/nonexistent/compiler", "/bin/false"] {
         let (sandbox, _folder) = sandbox(program.into());
         let broken = sandbox.install(plain("", ECHO)).await.unwrap_err();
-        assert!(matches!(broken, InstallError::Unavailable(_)), "{program}: {broken:?}");
+        assert!(
+            matches!(broken, InstallError::Unavailable(_)),
+            "{program}: {broken:?}"
+        );
     }
 }

@@ -22,8 +22,8 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError, Limits,
-    Outcome, Policy, Refusal, Sandbox, Settings, kind,
+    Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError,
+    InstallError, Limits, Outcome, Policy, Refusal, Sandbox, Settings, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -43,15 +43,28 @@ fn settings(folder: &Path, upstream: Option<u16>) -> Settings {
         from: "https://api.example.com".parse().unwrap(),
         to: format!("http://127.0.0.1:{port}").parse().unwrap(),
     });
-    let net = net::Settings { rewrite: rewrite.into_iter().collect(), ..net::Settings::default() };
-    Settings { live: 8, ..Settings::new(folder.join("cache"), [1; 32], net::Client::new(net).unwrap()) }
+    let net = net::Settings {
+        rewrite: rewrite.into_iter().collect(),
+        ..net::Settings::default()
+    };
+    Settings {
+        live: 8,
+        ..Settings::new(
+            folder.join("cache"),
+            [1; 32],
+            net::Client::new(net).unwrap(),
+        )
+    }
 }
 
 fn open(change: impl FnOnce(&mut Settings)) -> Host {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(folder.path(), None);
     change(&mut settings);
-    Host { sandbox: Sandbox::open(settings).unwrap(), folder }
+    Host {
+        sandbox: Sandbox::open(settings).unwrap(),
+        folder,
+    }
 }
 
 fn host() -> Host {
@@ -62,8 +75,14 @@ fn call(component: Digest, arguments: &str) -> Call {
     Call {
         component,
         tenant: "tenant".into(),
-        action: Action::Execute { tool: "HAND_RUN".into(), arguments: Bytes::copy_from_slice(arguments.as_bytes()) },
-        context: Context { run_id: "log_1".to_owned(), ..Context::default() },
+        action: Action::Execute {
+            tool: "HAND_RUN".into(),
+            arguments: Bytes::copy_from_slice(arguments.as_bytes()),
+        },
+        context: Context {
+            run_id: "log_1".to_owned(),
+            ..Context::default()
+        },
         policy: Arc::default(),
         grant: None,
         limits: Limits::default(),
@@ -79,7 +98,11 @@ impl Host {
         change(&mut call);
         let outcome = self.sandbox.call(call).await.unwrap();
         let gauges = self.sandbox.gauges();
-        assert_eq!((gauges.live, gauges.queued, gauges.memory), (0, 0, 0), "a call left something behind");
+        assert_eq!(
+            (gauges.live, gauges.queued, gauges.memory),
+            (0, 0, 0),
+            "a call left something behind"
+        );
         outcome
     }
 
@@ -106,7 +129,11 @@ async fn guest_answers_and_usage_is_reported() {
         let host = open(|settings| settings.allocator = allocator);
         assert_eq!(host.sandbox.allocator(), allocator);
         let arguments = r#"{"text":"héllo","n":[1,2,3]}"#;
-        let outcome = host.run(plain("", ECHO), |call| *call = self::call(call.component, arguments)).await;
+        let outcome = host
+            .run(plain("", ECHO), |call| {
+                *call = self::call(call.component, arguments)
+            })
+            .await;
         assert_eq!(data(&outcome), arguments);
         assert_eq!(outcome.usage.peak_memory, 2 << 16);
         assert!(outcome.usage.cpu > Duration::ZERO && outcome.usage.wall > Duration::ZERO);
@@ -144,7 +171,11 @@ async fn two_calls_never_share_memory_or_tables() {
         let host = open(|settings| (settings.live, settings.allocator) = (1, allocator));
         let component = plain(items, execute);
         for _ in 0..20 {
-            assert_eq!(data(&host.run(component.clone(), |_| {}).await), "\"clean\"", "{allocator:?}");
+            assert_eq!(
+                data(&host.run(component.clone(), |_| {}).await),
+                "\"clean\"",
+                "{allocator:?}"
+            );
         }
     }
 }
@@ -168,12 +199,20 @@ async fn waiting_guest_is_ended_by_wall_time() {
     let host = host();
     let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let short = |call: &mut Call| call.limits.wall = Duration::from_millis(30);
-    let sleep = component(import, "", "(call $sleep (i32.const 600000)) (call $ok (i32.const 0) (i32.const 0))");
+    let sleep = component(
+        import,
+        "",
+        "(call $sleep (i32.const 600000)) (call $ok (i32.const 0) (i32.const 0))",
+    );
     assert_eq!(host.fails(sleep, short).await, kind::TIMEOUT);
     let spin_then_sleep = "(local.set $i (i32.const 40000000))
         (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) (call $sleep (i32.const 600000)) unreachable";
     let later = |call: &mut Call| call.limits.wall = Duration::from_millis(1500);
-    assert_eq!(host.fails(component(import, "", spin_then_sleep), later).await, kind::TIMEOUT);
+    assert_eq!(
+        host.fails(component(import, "", spin_then_sleep), later)
+            .await,
+        kind::TIMEOUT
+    );
     let naps = "(local.set $i (i32.const 20))
         (loop $l (call $sleep (i32.const 5)) (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
     let outcome = host.run(component(import, "", &format!("{naps} {ECHO}")), |call| {
@@ -181,14 +220,23 @@ async fn waiting_guest_is_ended_by_wall_time() {
     });
     let outcome = outcome.await;
     assert_eq!(data(&outcome), "{}");
-    assert!(outcome.usage.cpu < outcome.usage.wall / 2, "{:?}", outcome.usage);
+    assert!(
+        outcome.usage.cpu < outcome.usage.wall / 2,
+        "{:?}",
+        outcome.usage
+    );
     assert_eq!(outcome.usage.host_calls, 20);
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn spinning_guest_leaves_the_callers_thread() {
     let host = host();
-    let digest = host.sandbox.install(plain("", "(loop $l (br $l)) unreachable")).await.unwrap().digest;
+    let digest = host
+        .sandbox
+        .install(plain("", "(loop $l (br $l)) unreachable"))
+        .await
+        .unwrap()
+        .digest;
     let mut call = call(digest, "{}");
     call.limits.cpu = Duration::from_millis(300);
     let mut spinning = std::pin::pin!(host.sandbox.call(call));
@@ -210,7 +258,11 @@ async fn calls_beyond_the_limits_are_refused() {
         (settings.live_per_tenant, settings.queue_per_tenant) = (2, 0);
     });
     let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
-    let waits = component(import, "", &format!("(call $sleep (i32.const 600000)) {ECHO}"));
+    let waits = component(
+        import,
+        "",
+        &format!("(call $sleep (i32.const 600000)) {ECHO}"),
+    );
     let digest = host.sandbox.install(waits).await.unwrap().digest;
     let echo = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
     let running: Vec<_> = (0..2)
@@ -220,8 +272,14 @@ async fn calls_beyond_the_limits_are_refused() {
         })
         .collect();
     until(|| host.sandbox.gauges().live == 2).await;
-    assert_eq!(host.sandbox.call(call(echo, "{}")).await.err(), Some(Refusal::TenantBusy));
-    let other = Call { tenant: "other".into(), ..call(echo, "{}") };
+    assert_eq!(
+        host.sandbox.call(call(echo, "{}")).await.err(),
+        Some(Refusal::TenantBusy)
+    );
+    let other = Call {
+        tenant: "other".into(),
+        ..call(echo, "{}")
+    };
     assert_eq!(data(&host.sandbox.call(other).await.unwrap()), "{}");
     running.iter().for_each(tokio::task::JoinHandle::abort);
     until(|| host.sandbox.gauges().live == 0).await;
@@ -230,7 +288,9 @@ async fn calls_beyond_the_limits_are_refused() {
 
 #[tokio::test]
 async fn time_in_the_queue_is_not_the_guests() {
-    let host = open(|settings| (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60)));
+    let host = open(|settings| {
+        (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60))
+    });
     let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let naps = component(import, "", &format!("(call $sleep (i32.const 700)) {ECHO}"));
     let naps = host.sandbox.install(naps).await.unwrap().digest;
@@ -243,7 +303,10 @@ async fn time_in_the_queue_is_not_the_guests() {
         host.sandbox.call(call).await
     };
     let (first, second) = tokio::join!(first, second);
-    assert_eq!((data(&first.unwrap()), data(&second.unwrap())), ("{}", "{}"));
+    assert_eq!(
+        (data(&first.unwrap()), data(&second.unwrap())),
+        ("{}", "{}")
+    );
 }
 
 #[tokio::test]
@@ -251,7 +314,11 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
     let host = open(|settings| (settings.busy_per_tenant, settings.guest_threads) = (1, 1));
     let spin = "(local.set $i (i32.const 300000000))
         (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
-    let alone = host.run(plain("", &format!("{spin} {ECHO}")), |_| {}).await.usage.cpu;
+    let alone = host
+        .run(plain("", &format!("{spin} {ECHO}")), |_| {})
+        .await
+        .usage
+        .cpu;
     let digest = Digest::of(&plain("", &format!("{spin} {ECHO}")));
     let calls = (0..8).map(|_| {
         let mut call = call(digest, "{}");
@@ -270,29 +337,48 @@ async fn memory_is_limited_per_guest_and_node() {
     let host = open(|settings| settings.node_memory = 8 << 20);
     let grow_all = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))";
     let small = |call: &mut Call| call.limits.memory = 1 << 20;
-    let outcome = host.run(plain("", &format!("{grow_all} {ECHO}")), small).await;
+    let outcome = host
+        .run(plain("", &format!("{grow_all} {ECHO}")), small)
+        .await;
     assert_eq!((data(&outcome), outcome.usage.peak_memory), ("{}", 1 << 20));
-    let outcome = host.run(plain("", &format!("{grow_all} {ECHO}")), |_| {}).await;
+    let outcome = host
+        .run(plain("", &format!("{grow_all} {ECHO}")), |_| {})
+        .await;
     assert_eq!(outcome.usage.peak_memory, 8 << 20);
-    assert_eq!(host.fails(plain("", &format!("{grow_all} unreachable")), small).await, kind::MEMORY);
+    assert_eq!(
+        host.fails(plain("", &format!("{grow_all} unreachable")), small)
+            .await,
+        kind::MEMORY
+    );
     let forever = "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable";
     assert_eq!(host.fails(plain("", forever), small).await, kind::MEMORY);
     let least = |call: &mut Call| call.limits.memory = 1 << 16;
-    assert_eq!(host.fails(plain("", "unreachable"), least).await, kind::MEMORY);
+    assert_eq!(
+        host.fails(plain("", "unreachable"), least).await,
+        kind::MEMORY
+    );
 }
 
 #[tokio::test]
 async fn a_guest_that_breaks_breaks_alone() {
     let host = host();
-    let recursion = "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
+    let recursion =
+        "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
     for (items, execute) in [
         ("", "unreachable"),
         (recursion, "(call $deep (i32.const 1))"),
         ("", "(i32.load (i32.const -4))"),
         ("", "(i32.div_u (i32.const 1) (i32.const 0))"),
-        ("(table 1 funcref) (type $f (func))", "(call_indirect (type $f) (i32.const 0)) unreachable"),
+        (
+            "(table 1 funcref) (type $f (func))",
+            "(call_indirect (type $f) (i32.const 0)) unreachable",
+        ),
     ] {
-        assert_eq!(host.fails(plain(items, execute), |_| {}).await, kind::TRAP, "{execute}");
+        assert_eq!(
+            host.fails(plain(items, execute), |_| {}).await,
+            kind::TRAP,
+            "{execute}"
+        );
     }
 }
 
@@ -312,9 +398,15 @@ async fn floods_are_bounded() {
     assert_eq!((data(&outcome), outcome.log.len()), ("{}", 1_001));
     let huge = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))
         (call $log (i32.const 1) (i32.const 2048) (i32.const 50000000)) unreachable";
-    assert_eq!(host.fails(component(log, "", huge), |_| {}).await, kind::HOST_CALLS);
+    assert_eq!(
+        host.fails(component(log, "", huge), |_| {}).await,
+        kind::HOST_CALLS
+    );
     let outside = "(call $log (i32.const 1) (i32.const -10) (i32.const 100)) unreachable";
-    assert_eq!(host.fails(component(log, "", outside), |_| {}).await, kind::TRAP);
+    assert_eq!(
+        host.fails(component(log, "", outside), |_| {}).await,
+        kind::TRAP
+    );
 }
 
 #[tokio::test]
@@ -322,24 +414,51 @@ async fn answers_are_bounded_and_json() {
     let host = host();
     let grown = "(drop (memory.grow (i32.const 400)))";
     for (bytes, execute, expected) in [
-        (r#""\ff\fe""#, "(call $ok (i32.const 2048) (i32.const 2))", kind::OUTPUT_INVALID),
-        (r#""NaN""#, "(call $ok (i32.const 2048) (i32.const 3))", kind::OUTPUT_INVALID),
-        (r#""""#, "(call $ok (i32.const 2048) (i32.const 0))", kind::OUTPUT_INVALID),
-        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 17000000))", kind::OUTPUT_TOO_LARGE),
-        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 20000000))", kind::OUTPUT_TOO_LARGE),
-        (r#""{}""#, "(call $ok (i32.const -8) (i32.const 100))", kind::OUTPUT_INVALID),
+        (
+            r#""\ff\fe""#,
+            "(call $ok (i32.const 2048) (i32.const 2))",
+            kind::OUTPUT_INVALID,
+        ),
+        (
+            r#""NaN""#,
+            "(call $ok (i32.const 2048) (i32.const 3))",
+            kind::OUTPUT_INVALID,
+        ),
+        (
+            r#""""#,
+            "(call $ok (i32.const 2048) (i32.const 0))",
+            kind::OUTPUT_INVALID,
+        ),
+        (
+            r#""{}""#,
+            "(call $ok (i32.const 2048) (i32.const 17000000))",
+            kind::OUTPUT_TOO_LARGE,
+        ),
+        (
+            r#""{}""#,
+            "(call $ok (i32.const 2048) (i32.const 20000000))",
+            kind::OUTPUT_TOO_LARGE,
+        ),
+        (
+            r#""{}""#,
+            "(call $ok (i32.const -8) (i32.const 100))",
+            kind::OUTPUT_INVALID,
+        ),
         (r#""{}""#, "(i32.const -8)", kind::OUTPUT_INVALID),
     ] {
         let items = format!("(data (i32.const 2048) {bytes})");
         assert_eq!(
-            host.fails(plain(&items, &format!("{grown} {execute}")), |_| {}).await,
+            host.fails(plain(&items, &format!("{grown} {execute}")), |_| {})
+                .await,
             expected,
             "{bytes} {execute}"
         );
     }
-    let deep =
-        "(memory.fill (i32.const 2048) (i32.const 91) (i32.const 10000)) (call $ok (i32.const 2048) (i32.const 10000))";
-    assert_eq!(host.fails(plain("", deep), |_| {}).await, kind::OUTPUT_INVALID);
+    let deep = "(memory.fill (i32.const 2048) (i32.const 91) (i32.const 10000)) (call $ok (i32.const 2048) (i32.const 10000))";
+    assert_eq!(
+        host.fails(plain("", deep), |_| {}).await,
+        kind::OUTPUT_INVALID
+    );
 }
 
 #[tokio::test]
@@ -347,57 +466,119 @@ async fn guest_error_is_returned_within_limits() {
     let host = host();
     let items = r#"(data (i32.const 2048) "not_foundNo such thing.Not A Kind")"#;
     let told = "(call $fail (i32.const 2048) (i32.const 9) (i32.const 2057) (i32.const 14))";
-    let failure = host.run(plain(items, told), |_| {}).await.answer.unwrap_err();
-    assert_eq!((failure.cause, &*failure.kind, &*failure.message), (Cause::Tool, "not_found", "No such thing."));
+    let failure = host
+        .run(plain(items, told), |_| {})
+        .await
+        .answer
+        .unwrap_err();
+    assert_eq!(
+        (failure.cause, &*failure.kind, &*failure.message),
+        (Cause::Tool, "not_found", "No such thing.")
+    );
     let odd = "(call $fail (i32.const 2071) (i32.const 10) (i32.const 2048) (i32.const 60000))";
-    let failure = host.run(plain(items, odd), |_| {}).await.answer.unwrap_err();
-    assert_eq!((&*failure.kind, failure.message.len() <= 4096), ("internal", true));
+    let failure = host
+        .run(plain(items, odd), |_| {})
+        .await
+        .answer
+        .unwrap_err();
+    assert_eq!(
+        (&*failure.kind, failure.message.len() <= 4096),
+        ("internal", true)
+    );
 }
 
 #[tokio::test]
 async fn untrusted_components_are_refused_with_all_problems() {
     let host = host();
-    assert_eq!(host.sandbox.install(vec![0; 100 << 20].into()).await.unwrap_err(), InstallError::TooLarge);
+    assert_eq!(
+        host.sandbox
+            .install(vec![0; 100 << 20].into())
+            .await
+            .unwrap_err(),
+        InstallError::TooLarge
+    );
     let good = plain("", ECHO);
-    for bad in [Bytes::new(), good.slice(..good.len() / 2), vec![0; 1 << 20].into(), vec![0xa5; 5000].into()] {
-        assert!(matches!(host.sandbox.install(bad).await, Err(InstallError::Refused(problems)) if problems.len() == 1));
+    for bad in [
+        Bytes::new(),
+        good.slice(..good.len() / 2),
+        vec![0; 1 << 20].into(),
+        vec![0xa5; 5000].into(),
+    ] {
+        assert!(
+            matches!(host.sandbox.install(bad).await, Err(InstallError::Refused(problems)) if problems.len() == 1)
+        );
     }
     for (items, execute, word) in [
         ("(func $f (return_call $f))", ECHO, "tail"),
-        ("(func (param v128) (result v128) (i8x16.relaxed_swizzle (local.get 0) (local.get 0)))", ECHO, "relaxed"),
+        (
+            "(func (param v128) (result v128) (i8x16.relaxed_swizzle (local.get 0) (local.get 0)))",
+            ECHO,
+            "relaxed",
+        ),
         ("(type $s (struct))", ECHO, "gc"),
         ("(memory $m 1)", ECHO, "memor"),
         ("(tag $t)", ECHO, "exceptions"),
     ] {
-        let Err(InstallError::Refused(problems)) = host.sandbox.install(plain(items, execute)).await else {
+        let Err(InstallError::Refused(problems)) =
+            host.sandbox.install(plain(items, execute)).await
+        else {
             panic!("{items} was installed");
         };
-        assert!(problems.join(" ").to_lowercase().contains(word), "{items}: {problems:?}");
+        assert!(
+            problems.join(" ").to_lowercase().contains(word),
+            "{items}: {problems:?}"
+        );
     }
-    assert_eq!(std::fs::read_dir(host.folder.path().join("cache")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(host.folder.path().join("cache"))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 #[tokio::test]
 async fn tampered_compiled_form_is_compiled_again() {
     let host = host();
     let component = plain("", ECHO);
-    let digest = host.sandbox.install(component.clone()).await.unwrap().digest;
-    let file = std::fs::read_dir(host.folder.path().join("cache")).unwrap().next().unwrap().unwrap().path();
+    let digest = host
+        .sandbox
+        .install(component.clone())
+        .await
+        .unwrap()
+        .digest;
+    let file = std::fs::read_dir(host.folder.path().join("cache"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    assert_eq!(host.sandbox.call(call(digest, "{}")).await.err(), Some(Refusal::NotInstalled));
-    assert_eq!(host.sandbox.install(component).await.unwrap().digest, digest);
-    assert_eq!(data(&host.sandbox.call(call(digest, "{}")).await.unwrap()), "{}");
+    assert_eq!(
+        host.sandbox.call(call(digest, "{}")).await.err(),
+        Some(Refusal::NotInstalled)
+    );
+    assert_eq!(
+        host.sandbox.install(component).await.unwrap().digest,
+        digest
+    );
+    assert_eq!(
+        data(&host.sandbox.call(call(digest, "{}")).await.unwrap()),
+        "{}"
+    );
 }
 
 #[tokio::test]
 async fn only_so_many_components_are_kept_loaded() {
     let host = open(|settings| settings.resident = 2);
     for number in 0..4 {
-        let component =
-            plain(&format!("(data (i32.const 2048) \"{number}\")"), "(call $ok (i32.const 2048) (i32.const 1))");
+        let component = plain(
+            &format!("(data (i32.const 2048) \"{number}\")"),
+            "(call $ok (i32.const 2048) (i32.const 1))",
+        );
         assert_eq!(data(&host.run(component, |_| {}).await), number.to_string());
     }
     assert_eq!(host.sandbox.gauges().loaded, 2);
@@ -452,14 +633,31 @@ async fn wasi_guest_sees_nothing_and_prints_to_log() {
          (call $write (local.get $i) (i32.const 2048) (i32.const 7) (global.get $room))
          (call $write (local.get $i) (i32.const 2055) (i32.const 7) (global.get $room)) {ECHO}"
     );
-    let outcome = host.run(foreign(WASI, WASI_IMPORTS, items, &look), |_| {}).await;
+    let outcome = host
+        .run(foreign(WASI, WASI_IMPORTS, items, &look), |_| {})
+        .await;
     assert_eq!(data(&outcome), "{}");
-    assert_eq!(outcome.log.iter().map(|line| &*line.message).collect::<Vec<_>>(), ["one", "two, three"]);
+    assert_eq!(
+        outcome
+            .log
+            .iter()
+            .map(|line| &*line.message)
+            .collect::<Vec<_>>(),
+        ["one", "two, three"]
+    );
     assert_eq!(outcome.usage.host_calls, 7);
     let flood = "(loop $l (drop (call $random)) (br $l)) unreachable";
-    assert_eq!(host.fails(foreign(WASI, WASI_IMPORTS, "", flood), |_| {}).await, kind::HOST_CALLS);
+    assert_eq!(
+        host.fails(foreign(WASI, WASI_IMPORTS, "", flood), |_| {})
+            .await,
+        kind::HOST_CALLS
+    );
     let leave = format!("(call $exit (i32.const 0)) {ECHO}");
-    assert_eq!(host.fails(foreign(WASI, WASI_IMPORTS, "", &leave), |_| {}).await, kind::TRAP);
+    assert_eq!(
+        host.fails(foreign(WASI, WASI_IMPORTS, "", &leave), |_| {})
+            .await,
+        kind::TRAP
+    );
 }
 
 #[tokio::test]
@@ -475,12 +673,29 @@ async fn wasi_randomness_is_recorded_and_replayed() {
           (local.set $i (i32.add (local.get $i) (i32.const 1)))
           (br_if $next (i32.lt_u (local.get $i) (i32.const 16))))
         (call $ok (i32.const 2048) (i32.const 18))";
-    let component = host.sandbox.install(foreign(WASI, WASI_IMPORTS, letters, spell)).await.unwrap().digest;
-    let (first, cassette) = host.sandbox.record(call(component, "{}"), 1000).await.unwrap();
+    let component = host
+        .sandbox
+        .install(foreign(WASI, WASI_IMPORTS, letters, spell))
+        .await
+        .unwrap()
+        .digest;
+    let (first, cassette) = host
+        .sandbox
+        .record(call(component, "{}"), 1000)
+        .await
+        .unwrap();
     let cassette = cassette.unwrap();
-    let (second, _) = host.sandbox.record(call(component, "{}"), 1000).await.unwrap();
+    let (second, _) = host
+        .sandbox
+        .record(call(component, "{}"), 1000)
+        .await
+        .unwrap();
     assert_ne!(data(&first), data(&second));
-    let again = host.sandbox.replay(component, Limits::default(), &cassette).await.unwrap();
+    let again = host
+        .sandbox
+        .replay(component, Limits::default(), &cassette)
+        .await
+        .unwrap();
     assert_eq!(data(&again), data(&first));
     assert!(cassette.matches(&again) && !cassette.matches(&second));
 }
@@ -490,7 +705,11 @@ async fn oversized_recording_leaves_no_cassette() {
     let host = host();
     let component = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
     for (arguments, kept) in [(r#"{"a":1}"#, true), (r#"{"a":"0123456789"}"#, false)] {
-        let (outcome, cassette) = host.sandbox.record(call(component, arguments), 20).await.unwrap();
+        let (outcome, cassette) = host
+            .sandbox
+            .record(call(component, arguments), 20)
+            .await
+            .unwrap();
         assert_eq!((data(&outcome), cassette.is_some()), (arguments, kept));
     }
 }
@@ -499,19 +718,28 @@ async fn oversized_recording_leaves_no_cassette() {
 async fn missing_import_is_refused_by_name() {
     let host = host();
     for (package, import) in [
-        ("package wasi:sockets@0.2.0 { interface tcp { now: func() -> u64; } }", "wasi:sockets/tcp@0.2.0"),
+        (
+            "package wasi:sockets@0.2.0 { interface tcp { now: func() -> u64; } }",
+            "wasi:sockets/tcp@0.2.0",
+        ),
         (
             "package wasi:cli@0.2.0 { interface terminal-input { now: func() -> u64; } }",
             "wasi:cli/terminal-input@0.2.0",
         ),
-        ("package other:thing@1.0.0 { interface api { now: func() -> u64; } }", "other:thing/api@1.0.0"),
+        (
+            "package other:thing@1.0.0 { interface api { now: func() -> u64; } }",
+            "other:thing/api@1.0.0",
+        ),
     ] {
         let needs = format!(r#"(import "{import}" "now" (func (result i64)))"#);
         let component = foreign([package, &format!("import {import};")], &needs, "", ECHO);
         let Err(InstallError::Refused(problems)) = host.sandbox.install(component).await else {
             panic!("{import} was given");
         };
-        assert!(problems.len() == 1 && problems[0].contains(import), "{problems:?}");
+        assert!(
+            problems.len() == 1 && problems[0].contains(import),
+            "{problems:?}"
+        );
     }
     // A function whose type differs from the contract is detected at link time.
     let odd = foreign(
@@ -524,8 +752,16 @@ async fn missing_import_is_refused_by_name() {
         ECHO,
     );
     let refused = host.sandbox.install(odd).await.unwrap_err();
-    assert!(matches!(&refused, InstallError::Refused(problems) if problems[0].contains("does not fit")), "{refused:?}");
-    assert_eq!(std::fs::read_dir(host.folder.path().join("cache")).unwrap().count(), 0);
+    assert!(
+        matches!(&refused, InstallError::Refused(problems) if problems[0].contains("does not fit")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        std::fs::read_dir(host.folder.path().join("cache"))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 // Requests.
@@ -570,7 +806,9 @@ async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u1
                 while let Ok(length @ 1..) = stream.read(&mut piece).await {
                     seen.extend_from_slice(&piece[..length]);
                     if seen.ends_with(b"\r\n\r\n") {
-                        let _ = stream.write_all(answer(&String::from_utf8_lossy(&seen)).as_bytes()).await;
+                        let _ = stream
+                            .write_all(answer(&String::from_utf8_lossy(&seen)).as_bytes())
+                            .await;
                         seen.clear();
                     }
                 }
@@ -581,7 +819,10 @@ async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u1
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 struct Key {
@@ -612,23 +853,40 @@ impl Grant for Key {
 }
 
 fn bearer(secret: &str) -> Placement {
-    Placement::Header { name: "authorization".to_owned(), value: format!("Bearer {secret}") }
+    Placement::Header {
+        name: "authorization".to_owned(),
+        value: format!("Bearer {secret}"),
+    }
 }
 
 /// Fetches `url` through a sandbox that sends requests for api.example.com to `port`.
 async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outcome, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host { sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(), folder };
-    let key = Arc::new(Key { placement, renewals: AtomicUsize::new(0) });
+    let host = Host {
+        sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(),
+        folder,
+    };
+    let key = Arc::new(Key {
+        placement,
+        renewals: AtomicUsize::new(0),
+    });
     let grant = key.clone();
     // No manifest may name the second host. Here it stands for any name that resolves to a private
     // address.
-    let rule = |host: &str| EgressRule { host: host.to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    let rule = |host: &str| EgressRule {
+        host: host.to_owned(),
+        port: None,
+        methods: Vec::new(),
+        path_prefix: None,
+    };
     let egress = ["api.example.com", "localhost"].map(rule).into();
     let outcome = host
         .run(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
             *call = self::call(call.component, url);
-            call.policy = Arc::new(Policy { egress, read_only: true });
+            call.policy = Arc::new(Policy {
+                egress,
+                read_only: true,
+            });
             call.grant = Some(grant);
         })
         .await;
@@ -639,40 +897,77 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
 async fn only_the_provider_sees_the_credential() {
     let placements: [fn(&str) -> Placement; 4] = [
         bearer,
-        |secret| Placement::Query { name: "key".to_owned(), value: secret.to_owned() },
-        |secret| Placement::Basic { username: "user".to_owned(), password: secret.to_owned() },
-        |secret| Placement::Path { marker: "~key~".to_owned(), value: secret.to_owned() },
+        |secret| Placement::Query {
+            name: "key".to_owned(),
+            value: secret.to_owned(),
+        },
+        |secret| Placement::Basic {
+            username: "user".to_owned(),
+            password: secret.to_owned(),
+        },
+        |secret| Placement::Path {
+            marker: "~key~".to_owned(),
+            value: secret.to_owned(),
+        },
     ];
     for placement in placements {
-        let (seen, told) = (Arc::new(std::sync::Mutex::new(String::new())), Arc::new(AtomicUsize::new(0)));
+        let (seen, told) = (
+            Arc::new(std::sync::Mutex::new(String::new())),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let (keep, count) = (seen.clone(), told.clone());
         let port = upstream(move |request| {
             keep.lock().unwrap().push_str(request);
             count.fetch_add(1, Relaxed);
             let echo = serde_json::to_string(request).unwrap();
             let first = request.lines().next().unwrap();
-            answer("200 OK", &format!("set-cookie: {CANARY}\r\nx-echo: {CANARY} {first}\r\n"), &echo)
+            answer(
+                "200 OK",
+                &format!("set-cookie: {CANARY}\r\nx-echo: {CANARY} {first}\r\n"),
+                &echo,
+            )
         })
         .await;
         let (outcome, _) = fetch(port, "https://api.example.com/a/~key~?x=1", placement).await;
         let sent = seen.lock().unwrap().clone();
         let raw = sent.contains(CANARY);
-        assert!(raw || sent.contains("canary%2F4711%2Bsecret") || sent.contains("Basic dXNlcjpjYW5hcnk"), "{sent}");
+        assert!(
+            raw || sent.contains("canary%2F4711%2Bsecret")
+                || sent.contains("Basic dXNlcjpjYW5hcnk"),
+            "{sent}"
+        );
         let all = format!("{outcome:?}");
         assert!(data(&outcome).contains("[redacted]"), "{all}");
-        assert!(outcome.log.iter().any(|line| line.message.starts_with("[redacted]")), "{all}");
+        assert!(
+            outcome
+                .log
+                .iter()
+                .any(|line| line.message.starts_with("[redacted]")),
+            "{all}"
+        );
         for spelling in ["canary", "4711", "Y2FuYXJ5", "dXNlcjpj", "set-cookie"] {
             assert!(!all.contains(spelling), "{spelling} in {all}");
         }
-        assert_eq!((outcome.requests.len(), outcome.requests[0].status), (1, Some(200)));
+        assert_eq!(
+            (outcome.requests.len(), outcome.requests[0].status),
+            (1, Some(200))
+        );
     }
 }
 
 #[tokio::test]
 async fn other_hosts_and_redirects_are_refused() {
     let port = upstream(|request| {
-        let to = if request.contains("/away") { "https://evil.example/" } else { "https://127.0.0.1:1/" };
-        answer("302 Found", &format!("location: {to}\r\n"), "{\"moved\":true}")
+        let to = if request.contains("/away") {
+            "https://evil.example/"
+        } else {
+            "https://127.0.0.1:1/"
+        };
+        answer(
+            "302 Found",
+            &format!("location: {to}\r\n"),
+            "{\"moved\":true}",
+        )
     })
     .await;
     for (url, kind) in [
@@ -684,13 +979,34 @@ async fn other_hosts_and_redirects_are_refused() {
         ("https://api.example.com./", "invalid_request"),
     ] {
         let (outcome, _) = fetch(port, url, bearer).await;
-        assert_eq!(outcome.answer.as_ref().unwrap_err().kind, kind, "{url}: {outcome:?}");
-        assert!(outcome.requests.iter().all(|request| request.status.is_none()), "{url}");
+        assert_eq!(
+            outcome.answer.as_ref().unwrap_err().kind,
+            kind,
+            "{url}: {outcome:?}"
+        );
+        assert!(
+            outcome
+                .requests
+                .iter()
+                .all(|request| request.status.is_none()),
+            "{url}"
+        );
     }
-    for url in ["https://api.example.com/away", "https://api.example.com/inside"] {
+    for url in [
+        "https://api.example.com/away",
+        "https://api.example.com/inside",
+    ] {
         let (outcome, _) = fetch(port, url, bearer).await;
-        assert_eq!(outcome.answer.as_ref().unwrap_err().kind, "denied", "{url}: {outcome:?}");
-        assert_eq!(outcome.requests.len(), 1, "nothing was sent to where the redirect leads");
+        assert_eq!(
+            outcome.answer.as_ref().unwrap_err().kind,
+            "denied",
+            "{url}: {outcome:?}"
+        );
+        assert_eq!(
+            outcome.requests.len(),
+            1,
+            "nothing was sent to where the redirect leads"
+        );
     }
 }
 
@@ -698,8 +1014,16 @@ async fn other_hosts_and_redirects_are_refused() {
 async fn allowed_name_with_private_address_is_refused() {
     let (outcome, _) = fetch(0, "https://localhost/", bearer).await;
     let failure = outcome.answer.unwrap_err();
-    assert!(failure.kind == "denied" && failure.message.contains("not a public one"), "{failure:?}");
-    assert!(outcome.requests.iter().all(|request| request.status.is_none()));
+    assert!(
+        failure.kind == "denied" && failure.message.contains("not a public one"),
+        "{failure:?}"
+    );
+    assert!(
+        outcome
+            .requests
+            .iter()
+            .all(|request| request.status.is_none())
+    );
 }
 
 #[tokio::test]
@@ -714,7 +1038,10 @@ async fn rejected_credential_is_renewed_and_retried_once() {
     assert!(data(&outcome).contains("[redacted]") && !format!("{outcome:?}").contains("canary"));
     let port = upstream(|_| answer("401 Unauthorized", "", "{\"no\":1}")).await;
     let (outcome, renewals) = fetch(port, "https://api.example.com/", bearer).await;
-    assert_eq!((outcome.requests.len(), renewals, data(&outcome)), (2, 1, "{\"no\":1}"));
+    assert_eq!(
+        (outcome.requests.len(), renewals, data(&outcome)),
+        (2, 1, "{\"no\":1}")
+    );
 }
 
 #[tokio::test]
@@ -739,9 +1066,17 @@ impl Grant for Broken {
 
 /// Changes a call so that it uses [`Broken`].
 fn broken(call: &mut Call) {
-    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    let rule = EgressRule {
+        host: "api.example.com".to_owned(),
+        port: None,
+        methods: Vec::new(),
+        path_prefix: None,
+    };
     *call = self::call(call.component, "https://api.example.com/");
-    call.policy = Arc::new(Policy { egress: vec![rule], read_only: false });
+    call.policy = Arc::new(Policy {
+        egress: vec![rule],
+        read_only: false,
+    });
     call.grant = Some(Arc::new(Broken));
 }
 
@@ -775,13 +1110,23 @@ async fn three_panics_quarantine_only_one_component() {
         let ended = host.sandbox.call(call()).await.unwrap();
         assert!(matches!(ended.answer, Err(failure) if failure.cause == Cause::Host));
     }
-    assert_eq!(host.sandbox.call(call()).await.unwrap_err(), Refusal::Quarantined);
+    assert_eq!(
+        host.sandbox.call(call()).await.unwrap_err(),
+        Refusal::Quarantined
+    );
     // Another component still runs, and so does another version of this one: the same code in other
     // bytes.
     assert_eq!(data(&host.run(plain("", ECHO), |_| {}).await), "{}");
-    let next = component(FETCH[0], &format!("{} (global i32 (i32.const 2))", FETCH[1]), FETCH[2]);
+    let next = component(
+        FETCH[0],
+        &format!("{} (global i32 (i32.const 2))", FETCH[1]),
+        FETCH[2],
+    );
     assert_eq!(host.fails(next, broken).await, kind::HOST);
-    assert_eq!(host.sandbox.call(call()).await.unwrap_err(), Refusal::Quarantined);
+    assert_eq!(
+        host.sandbox.call(call()).await.unwrap_err(),
+        Refusal::Quarantined
+    );
     drop(host);
     assert_eq!(open().fails(guest, broken).await, kind::HOST);
 }
@@ -797,5 +1142,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 async fn within<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("it should have happened by now")
+    tokio::time::timeout(Duration::from_secs(10), wait)
+        .await
+        .expect("it should have happened by now")
 }

@@ -76,19 +76,24 @@ impl<K: Clone + Hash + Eq> Rate<K> {
             let each = RATE_WINDOW / limit;
             Quota::with_period(each).map(|quota| quota.allow_burst(burst))
         });
-        Self { who, limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()) }
+        Self {
+            who,
+            limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()),
+        }
     }
 
     /// Takes one request from the rate limit of a key; returns none if there is no limit.
     fn take(&self, key: &K) -> Option<Result<Allowance, Error>> {
         let taken = self.limiter.as_ref()?.check_key(key);
         Some(match taken {
-            Ok(state) => {
-                Ok(Allowance { limit: state.quota().burst_size().get(), left: state.remaining_burst_capacity() })
-            }
-            Err(not_yet) => {
-                Err(Error::RateExceeded { who: self.who, after: not_yet.wait_time_from(DefaultClock::default().now()) })
-            }
+            Ok(state) => Ok(Allowance {
+                limit: state.quota().burst_size().get(),
+                left: state.remaining_burst_capacity(),
+            }),
+            Err(not_yet) => Err(Error::RateExceeded {
+                who: self.who,
+                after: not_yet.wait_time_from(DefaultClock::default().now()),
+            }),
         })
     }
 }
@@ -106,7 +111,11 @@ impl Window {
     fn roll(&mut self, now: Time, length: i64) {
         let index = now.0.div_euclid(length);
         if index != self.index {
-            self.previous = if index == self.index + 1 { self.current } else { 0 };
+            self.previous = if index == self.index + 1 {
+                self.current
+            } else {
+                0
+            };
             (self.current, self.index) = (0, index);
         }
     }
@@ -114,7 +123,8 @@ impl Window {
     fn count(&self, now: Time, length: i64) -> u32 {
         let left = length - now.0.rem_euclid(length);
         let carried = i64::from(self.previous) * left / length;
-        self.current.saturating_add(u32::try_from(carried).unwrap_or(u32::MAX))
+        self.current
+            .saturating_add(u32::try_from(carried).unwrap_or(u32::MAX))
     }
 }
 
@@ -129,7 +139,11 @@ struct Counters {
 impl Counters {
     fn new(limit: u32, length: Duration) -> Self {
         let length = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-        Self { limit, length, windows: Mutex::default() }
+        Self {
+            limit,
+            length,
+            windows: Mutex::default(),
+        }
     }
 
     fn windows(&self) -> MutexGuard<'_, HashMap<IpAddr, Window>> {
@@ -142,7 +156,9 @@ impl Counters {
             return None;
         }
         let mut windows = self.windows();
-        let Some(window) = windows.get_mut(key) else { return Some(self.limit) };
+        let Some(window) = windows.get_mut(key) else {
+            return Some(self.limit);
+        };
         window.roll(now, self.length);
         Some(self.limit.saturating_sub(window.count(now, self.length)))
     }
@@ -171,7 +187,9 @@ impl Counters {
 
     /// Returns the time until the current window ends.
     fn after(&self, now: Time) -> Duration {
-        Duration::from_millis(u64::try_from(self.length - now.0.rem_euclid(self.length)).unwrap_or(1))
+        Duration::from_millis(
+            u64::try_from(self.length - now.0.rem_euclid(self.length)).unwrap_or(1),
+        )
     }
 }
 
@@ -194,7 +212,10 @@ struct Suspects {
 
 impl Suspects {
     fn new(limit: u32) -> Self {
-        Self { failures: Counters::new(limit, FAILURE_WINDOW), turns: Semaphore::new(SUSPECTS_AT_ONCE) }
+        Self {
+            failures: Counters::new(limit, FAILURE_WINDOW),
+            turns: Semaphore::new(SUSPECTS_AT_ONCE),
+        }
     }
 }
 
@@ -253,21 +274,33 @@ impl Arrivals {
     /// # Errors
     /// [`Error::AddressBusy`] or [`Error::ProjectBusy`] if the address or the owner is at its limit
     /// of arriving bodies.
-    pub(crate) fn enter(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival<'_>, Error> {
+    pub(crate) fn enter(
+        &self,
+        address: IpAddr,
+        owner: Option<Arc<str>>,
+    ) -> Result<Arrival<'_>, Error> {
         let (address, owner) = (Payer::Address(counted_as(address)), owner.map(Payer::Owner));
         let mut arriving = self.arriving();
         let bodies = |payer: &Payer| arriving.shares.get(payer).map_or(0, |share| share.bodies);
         if bodies(&address) >= self.per_address {
             return Err(Error::AddressBusy);
         }
-        if owner.as_ref().is_some_and(|owner| bodies(owner) >= self.per_owner) {
+        if owner
+            .as_ref()
+            .is_some_and(|owner| bodies(owner) >= self.per_owner)
+        {
             return Err(Error::ProjectBusy);
         }
         for payer in [Some(&address), owner.as_ref()].into_iter().flatten() {
             arriving.shares.entry(payer.clone()).or_default().bodies += 1;
         }
         drop(arriving);
-        Ok(Arrival { of: self, address, owner, bytes: 0 })
+        Ok(Arrival {
+            of: self,
+            address,
+            owner,
+            bytes: 0,
+        })
     }
 }
 
@@ -305,7 +338,10 @@ impl Drop for Arrival<'_> {
         if let Some(share) = arriving.shares.get_mut(payer) {
             share.bytes -= self.bytes;
         }
-        for payer in [Some(&self.address), self.owner.as_ref()].into_iter().flatten() {
+        for payer in [Some(&self.address), self.owner.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             if let Some(share) = arriving.shares.get_mut(payer) {
                 share.bodies -= 1;
                 if share.bodies == 0 {
@@ -340,7 +376,10 @@ impl Admission {
             organisations: Rate::new(limits.rate, "the organization"),
             tenants: Rate::new(limits.rate_per_project, "the project"),
             keys: Rate::new(limits.rate_per_key, "the key"),
-            allowance: Allowance { limit: limits.rate, left: limits.rate },
+            allowance: Allowance {
+                limit: limits.rate,
+                left: limits.rate,
+            },
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
             arrivals: Arrivals::new(limits),
             all: Arc::new(Semaphore::new(limits.in_flight)),
@@ -367,8 +406,13 @@ impl Admission {
     ///
     /// # Errors
     /// [`Error::ProjectBusy`] if none becomes free in time.
-    pub(crate) async fn enter_project(&self, project: &Arc<str>) -> Result<OwnedSemaphorePermit, Error> {
-        place(&self.of_project(project), self.wait).await.ok_or(Error::ProjectBusy)
+    pub(crate) async fn enter_project(
+        &self,
+        project: &Arc<str>,
+    ) -> Result<OwnedSemaphorePermit, Error> {
+        place(&self.of_project(project), self.wait)
+            .await
+            .ok_or(Error::ProjectBusy)
     }
 
     fn of_project(&self, project: &Arc<str>) -> Arc<Semaphore> {
@@ -387,26 +431,43 @@ impl Admission {
     /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
     /// from the wider ones.
     pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
-        let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] =
-            [&|| self.keys.take(&holder.key_id), &|| self.tenants.take(project?), &|| {
-                self.organisations.take(holder.organisation())
-            }];
+        let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] = [
+            &|| self.keys.take(&holder.key_id),
+            &|| self.tenants.take(project?),
+            &|| self.organisations.take(holder.organisation()),
+        ];
         let mut tightest: Option<Allowance> = None;
         for taken in steps.into_iter().filter_map(|step| step()) {
             match taken {
-                Ok(own) if tightest.is_none_or(|other| own.left < other.left) => tightest = Some(own),
+                Ok(own) if tightest.is_none_or(|other| own.left < other.left) => {
+                    tightest = Some(own)
+                }
                 Ok(_) => {}
                 Err(refused) => {
-                    return Counted { allowance: Allowance { left: 0, ..self.allowance }, refused: Some(refused) };
+                    return Counted {
+                        allowance: Allowance {
+                            left: 0,
+                            ..self.allowance
+                        },
+                        refused: Some(refused),
+                    };
                 }
             }
         }
-        Counted { allowance: tightest.unwrap_or(self.allowance), refused: None }
+        Counted {
+            allowance: tightest.unwrap_or(self.allowance),
+            refused: None,
+        }
     }
 
     /// Returns the time until an address with too many wrong secrets of a kind is trusted again;
     /// none for any other address.
-    pub(crate) fn suspected(&self, kind: SecretKind, address: IpAddr, now: Time) -> Option<Duration> {
+    pub(crate) fn suspected(
+        &self,
+        kind: SecretKind,
+        address: IpAddr,
+        now: Time,
+    ) -> Option<Duration> {
         let failures = &self.suspects[kind as usize].failures;
         (failures.left(&counted_as(address), now) == Some(0)).then(|| failures.after(now))
     }
@@ -417,19 +478,28 @@ impl Admission {
     /// [`Error::TooManyFailures`] if too many are waiting.
     pub(crate) async fn turn(&self, kind: SecretKind) -> Result<SemaphorePermit<'_>, Error> {
         let turn = timeout(SUSPECT_WAIT, self.suspects[kind as usize].turns.acquire()).await;
-        turn.ok().and_then(Result::ok).ok_or(Error::TooManyFailures { after: SUSPECT_WAIT })
+        turn.ok()
+            .and_then(Result::ok)
+            .ok_or(Error::TooManyFailures {
+                after: SUSPECT_WAIT,
+            })
     }
 
     /// Counts a wrong secret.
     pub(crate) fn has_failed(&self, kind: SecretKind, address: IpAddr, now: Time) {
-        self.suspects[kind as usize].failures.add(counted_as(address), now);
+        self.suspects[kind as usize]
+            .failures
+            .add(counted_as(address), now);
     }
 }
 
 async fn place(places: &Arc<Semaphore>, wait: Duration) -> Option<OwnedSemaphorePermit> {
     match places.clone().try_acquire_owned() {
         Ok(permit) => Some(permit),
-        Err(_) => timeout(wait, places.clone().acquire_owned()).await.ok()?.ok(),
+        Err(_) => timeout(wait, places.clone().acquire_owned())
+            .await
+            .ok()?
+            .ok(),
     }
 }
 
@@ -453,7 +523,11 @@ mod tests {
         assert_eq!(left(999), 0);
         assert_eq!(left(1_500), 2, "half of the last window lies in reach");
         assert_eq!(left(2_000), 4);
-        assert_eq!(counters.left(&OTHER, Time(10)), Some(4), "keys do not share");
+        assert_eq!(
+            counters.left(&OTHER, Time(10)),
+            Some(4),
+            "keys do not share"
+        );
     }
 
     #[test]
@@ -469,10 +543,22 @@ mod tests {
         let rate = Rate::new(3, "the key");
         let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
-        let Some(Err(Error::RateExceeded { who: "the key", after })) = rate.take(&1) else { panic!("it is used up") };
-        assert!(after > Duration::ZERO && after <= RATE_WINDOW / 3, "{after:?}");
+        let Some(Err(Error::RateExceeded {
+            who: "the key",
+            after,
+        })) = rate.take(&1)
+        else {
+            panic!("it is used up")
+        };
+        assert!(
+            after > Duration::ZERO && after <= RATE_WINDOW / 3,
+            "{after:?}"
+        );
         assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
-        assert!(Rate::new(0, "the key").take(&1).is_none(), "no limit counts nothing");
+        assert!(
+            Rate::new(0, "the key").take(&1).is_none(),
+            "no limit counts nothing"
+        );
     }
 
     #[test]
@@ -492,13 +578,20 @@ mod tests {
 
     #[test]
     fn arriving_bodies_are_bounded_by_number_and_bytes() {
-        let limits =
-            crate::config::Limits { bodies_per_address: 3, bodies_per_project: 2, bodies_mib: 1, ..Default::default() };
+        let limits = crate::config::Limits {
+            bodies_per_address: 3,
+            bodies_per_project: 2,
+            bodies_mib: 1,
+            ..Default::default()
+        };
         let arrivals = Arrivals::new(&limits);
         let owner: Arc<str> = "a".into();
         let mut first = arrivals.enter(ONE, Some(owner.clone())).unwrap();
         let mut second = arrivals.enter(ONE, Some(owner.clone())).unwrap();
-        assert!(matches!(arrivals.enter(OTHER, Some(owner.clone())), Err(Error::ProjectBusy)));
+        assert!(matches!(
+            arrivals.enter(OTHER, Some(owner.clone())),
+            Err(Error::ProjectBusy)
+        ));
         let mut stranger = arrivals.enter(ONE, None).unwrap();
         assert!(matches!(arrivals.enter(ONE, None), Err(Error::AddressBusy)));
         first.grow((1 << 20) / OWNER_PART).unwrap();
@@ -514,11 +607,18 @@ mod tests {
 
     #[tokio::test]
     async fn project_concurrency_limit_releases_permits() {
-        let limits = crate::config::Limits { in_flight_per_project: 1, in_flight_wait_ms: 1, ..Default::default() };
+        let limits = crate::config::Limits {
+            in_flight_per_project: 1,
+            in_flight_wait_ms: 1,
+            ..Default::default()
+        };
         let admission = Admission::new(&limits);
         let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let held = admission.enter_project(&one).await.unwrap();
-        assert!(matches!(admission.enter_project(&one).await, Err(Error::ProjectBusy)));
+        assert!(matches!(
+            admission.enter_project(&one).await,
+            Err(Error::ProjectBusy)
+        ));
         drop(admission.enter_project(&other).await.unwrap());
         drop(held);
         drop(admission.enter_project(&one).await.unwrap());

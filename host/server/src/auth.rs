@@ -64,7 +64,10 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
         let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
-        let project = project.ok_or(Error::KeyOfOtherKind { wanted: "a project", given: "an organization" })?;
+        let project = project.ok_or(Error::KeyOfOtherKind {
+            wanted: "a project",
+            given: "an organization",
+        })?;
         may(&holder, needed(&parts.method, parts.uri.path()))?;
         admit(server, &holder, Some(&project.tenant))?;
         places::enter_project(&server.admission, &project.tenant).await?;
@@ -79,10 +82,16 @@ impl FromRequestParts<Arc<Server>> for OrgKey {
         let secret = given(&parts.headers, &[ORGANISATION], "an organization")?;
         let holder = holder(server, secret).await?;
         let Owner::Organisation(organisation) = &holder.owner else {
-            return Err(Error::KeyOfOtherKind { wanted: "an organization", given: holder.kind().name() }.into());
+            return Err(Error::KeyOfOtherKind {
+                wanted: "an organization",
+                given: holder.kind().name(),
+            }
+            .into());
         };
         admit(server, &holder, None)?;
-        Ok(Self { organisation: organisation.clone() })
+        Ok(Self {
+            organisation: organisation.clone(),
+        })
     }
 }
 
@@ -93,7 +102,11 @@ impl FromRequestParts<Arc<Server>> for UserKey {
         let secret = given(&parts.headers, &[USER], "a user")?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
-            return Err(Error::KeyOfOtherKind { wanted: "a user", given: holder.kind().name() }.into());
+            return Err(Error::KeyOfOtherKind {
+                wanted: "a user",
+                given: holder.kind().name(),
+            }
+            .into());
         }
         admit(server, &holder, None)?;
         Ok(Self { holder })
@@ -101,7 +114,11 @@ impl FromRequestParts<Arc<Server>> for UserKey {
 }
 
 /// Returns the project that a request is about; none for a key of the organization.
-pub(crate) async fn project(server: &Server, holder: &Holder, headers: &HeaderMap) -> Reply<Option<SharedProject>> {
+pub(crate) async fn project(
+    server: &Server,
+    holder: &Holder,
+    headers: &HeaderMap,
+) -> Reply<Option<SharedProject>> {
     Ok(match &holder.owner {
         Owner::Project(project) => Some(project.clone()),
         Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
@@ -111,7 +128,8 @@ pub(crate) async fn project(server: &Server, holder: &Holder, headers: &HeaderMa
 
 /// Returns the project that a user's request is about.
 async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
-    let [organisation, project] = CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    let [organisation, project] =
+        CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
     let named = match (organisation, project) {
         (None, None) => None,
         (Some(organisation), Some(project)) => {
@@ -127,15 +145,29 @@ async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<
 
 /// Checks that the permissions of a key cover what the request needs.
 fn may(holder: &Holder, need: Need) -> Result<(), Error> {
-    let Some(scopes) = &holder.rights.scopes else { return Ok(()) };
+    let Some(scopes) = &holder.rights.scopes else {
+        return Ok(());
+    };
     let (areas, access) = match need {
         Need::Anything => return Ok(()),
         Need::Of(areas, access) if scopes.allow(areas, access) => return Ok(()),
         Need::Of(areas, access) => (areas, access),
-        Need::All => return Err(Error::KeyScope { access: "change", area: "what only an unrestricted key may" }),
+        Need::All => {
+            return Err(Error::KeyScope {
+                access: "change",
+                area: "what only an unrestricted key may",
+            });
+        }
     };
-    let access = if access == Access::Read { "read" } else { "write" };
-    Err(Error::KeyScope { access, area: areas.first().map_or("", |area| area.as_str()) })
+    let access = if access == Access::Read {
+        "read"
+    } else {
+        "write"
+    };
+    Err(Error::KeyScope {
+        access,
+        area: areas.first().map_or("", |area| area.as_str()),
+    })
 }
 
 /// Admits a request with a valid key once: checks the address that it comes from and counts it
@@ -154,14 +186,22 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         if let Some(refused) = counted.refused {
             return Err(refused.into());
         }
-        exchange.owner.get_or_init(|| project.cloned().unwrap_or_else(|| holder.organisation().as_str().into()));
+        exchange.owner.get_or_init(|| {
+            project
+                .cloned()
+                .unwrap_or_else(|| holder.organisation().as_str().into())
+        });
         Ok(())
     })
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Reply<&'a str> {
-    let kinds = [(PROJECT, "a project"), (ORGANISATION, "an organization"), (USER, "a user")];
+    let kinds = [
+        (PROJECT, "a project"),
+        (ORGANISATION, "an organization"),
+        (USER, "a user"),
+    ];
     let mut found = None;
     for (header, kind) in kinds {
         for value in headers.get_all(header) {
@@ -172,9 +212,11 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Rep
     }
     match found {
         None => Err(Error::KeyMissing.into()),
-        Some((header, kind, _)) if !wanted.contains(&header) => {
-            Err(Error::KeyOfOtherKind { wanted: name, given: kind }.into())
+        Some((header, kind, _)) if !wanted.contains(&header) => Err(Error::KeyOfOtherKind {
+            wanted: name,
+            given: kind,
         }
+        .into()),
         Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
     }
 }
@@ -198,7 +240,14 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
 async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
     match server.app.keys.remembered(secret) {
         Some(holder) => Ok(holder),
-        None => judged(server, SecretKind::Key, projects::authenticate(&server.app, secret)).await,
+        None => {
+            judged(
+                server,
+                SecretKind::Key,
+                projects::authenticate(&server.app, secret),
+            )
+            .await
+        }
     }
 }
 
@@ -242,12 +291,14 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        given(&headers, &[PROJECT], "a project").map(str::to_owned).map_err(|failure| match failure {
-            Failure::App(Error::KeyMissing) => 0,
-            Failure::App(Error::KeyAmbiguous) => 2,
-            Failure::App(Error::KeyOfOtherKind { .. }) => 3,
-            _ => 9,
-        })
+        given(&headers, &[PROJECT], "a project")
+            .map(str::to_owned)
+            .map_err(|failure| match failure {
+                Failure::App(Error::KeyMissing) => 0,
+                Failure::App(Error::KeyAmbiguous) => 2,
+                Failure::App(Error::KeyOfOtherKind { .. }) => 3,
+                _ => 9,
+            })
     }
 
     #[test]

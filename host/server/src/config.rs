@@ -29,8 +29,13 @@ use zeroize::Zeroizing;
 const FILE: &str = "toolhost.toml";
 /// Names in the environment that are no settings: those that `<data>.env` gives to clients, and
 /// those that replace a flag of a command.
-const OTHER_NAMES: [&str; 5] =
-    ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
+const OTHER_NAMES: [&str; 5] = [
+    "TOOLHOST_URL",
+    "TOOLHOST_API_KEY",
+    "TOOLHOST_ORG_API_KEY",
+    "TOOLHOST_PROJECT_ID",
+    "TOOLHOST_PASSPHRASE",
+];
 
 /// Time over which `limits.min_rate_kib` is measured.
 pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(5);
@@ -184,7 +189,9 @@ enum Listed {
 impl From<Listed> for List {
     fn from(listed: Listed) -> Self {
         match listed {
-            Listed::Joined(text) => Self(text.split(',').map(|part| part.trim().to_owned()).collect()),
+            Listed::Joined(text) => {
+                Self(text.split(',').map(|part| part.trim().to_owned()).collect())
+            }
             Listed::Parts(parts) => Self(parts),
         }
     }
@@ -656,8 +663,14 @@ impl Config {
     /// # Errors
     /// If the named file cannot be read, a key is unknown, or a value is not valid for its key.
     pub(crate) fn load(flags: &Flags) -> Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "this is the one place that reads settings")]
-        let named = flags.config.clone().or_else(|| std::env::var_os("TOOLHOST_CONFIG").map(PathBuf::from));
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the one place that reads settings"
+        )]
+        let named = flags
+            .config
+            .clone()
+            .or_else(|| std::env::var_os("TOOLHOST_CONFIG").map(PathBuf::from));
         Self::read(flags, named.as_deref(), std::env::vars_os())
     }
 
@@ -668,7 +681,9 @@ impl Config {
     ) -> Result<Self> {
         let file = match named {
             Some(path) => File::from(path).format(FileFormat::Toml).required(true),
-            None => File::from(Path::new(FILE)).format(FileFormat::Toml).required(false),
+            None => File::from(Path::new(FILE))
+                .format(FileFormat::Toml)
+                .required(false),
         };
         let variables: HashMap<String, String> = environment
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -687,7 +702,9 @@ impl Config {
             .build()
             .and_then(config::Config::try_deserialize)
             .context("read the settings")?;
-        settings.plain |= variables.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        settings.plain |= variables
+            .get("NO_COLOR")
+            .is_some_and(|value| !value.is_empty());
         settings.s3.complete(&variables)?;
         settings.apply(flags);
         settings.check()?;
@@ -712,42 +729,91 @@ impl Config {
     fn check(&self) -> Result<()> {
         let word = &self.operator_word;
         ensure!(
-            !word.is_empty() && word.len() <= 32 && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
+            !word.is_empty()
+                && word.len() <= 32
+                && word
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
             "`operator_word` is `{word}`: it must be 1 to 32 lower-case letters and digits"
         );
-        for (key, kib) in
-            [("limits.execute_body_kib", self.limits.execute_body_kib), ("limits.body_kib", self.limits.body_kib)]
-        {
-            ensure!((1..=16_384).contains(&kib), "`{key}` is {kib}: it must be 1 to 16384");
+        for (key, kib) in [
+            ("limits.execute_body_kib", self.limits.execute_body_kib),
+            ("limits.body_kib", self.limits.body_kib),
+        ] {
+            ensure!(
+                (1..=16_384).contains(&kib),
+                "`{key}` is {kib}: it must be 1 to 16384"
+            );
         }
         let sandbox = &self.sandbox;
         for (key, value, range) in [
             ("compile_cpu_s", sandbox.compile_cpu_s, 1..=600),
             ("compile_wall_s", sandbox.compile_wall_s, 1..=1_200),
-            ("compile_memory_mib", sandbox.compile_memory_mib, 64..=16_384),
+            (
+                "compile_memory_mib",
+                sandbox.compile_memory_mib,
+                64..=16_384,
+            ),
         ] {
             let (least, most) = (range.start(), range.end());
-            ensure!(range.contains(&value), "`sandbox.{key}` is {value}: it must be {least} to {most}");
+            ensure!(
+                range.contains(&value),
+                "`sandbox.{key}` is {value}: it must be {least} to {most}"
+            );
         }
-        ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
+        ensure!(
+            self.limits.in_flight_wait_ms <= 5_000,
+            "`limits.in_flight_wait_ms` must be at most 5000"
+        );
         let limits = &self.limits;
-        for (key, value, most) in
-            [("body_s", limits.body_s, 300), ("deadline_s", limits.deadline_s, 300), ("idle_s", limits.idle_s, 600)]
-        {
-            ensure!((1..=most).contains(&value), "`limits.{key}` is {value}: it must be 1 to {most}");
+        for (key, value, most) in [
+            ("body_s", limits.body_s, 300),
+            ("deadline_s", limits.deadline_s, 300),
+            ("idle_s", limits.idle_s, 600),
+        ] {
+            ensure!(
+                (1..=most).contains(&value),
+                "`limits.{key}` is {value}: it must be 1 to {most}"
+            );
         }
-        ensure!(limits.min_rate_kib <= 1_024, "`limits.min_rate_kib` must be at most 1024");
+        ensure!(
+            limits.min_rate_kib <= 1_024,
+            "`limits.min_rate_kib` must be at most 1024"
+        );
         ensure!(
             limits.bodies_per_address > 0 && limits.bodies_per_project > 0,
             "`limits.bodies_per_address` and `limits.bodies_per_project` must not be 0"
         );
-        ensure!((1..=65_536).contains(&limits.bodies_mib), "`limits.bodies_mib` must be 1 to 65536");
-        ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
-        ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
-        ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");
-        ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
-        let Logs { buffer_mib, payload_kib, quota_mib, .. } = self.logs;
-        ensure!((1..=65_536).contains(&buffer_mib), "`logs.buffer_mib` must be 1 to 65536");
+        ensure!(
+            (1..=65_536).contains(&limits.bodies_mib),
+            "`limits.bodies_mib` must be 1 to 65536"
+        );
+        ensure!(
+            self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0,
+            "`limits.in_flight` must not be 0"
+        );
+        ensure!(
+            (1..=1_000_000).contains(&self.logs.buffer),
+            "`logs.buffer` must be 1 to 1000000"
+        );
+        ensure!(
+            self.logs.keep_days <= 36_500,
+            "`logs.keep_days` must be at most 36500"
+        );
+        ensure!(
+            (1..=8_192).contains(&self.logs.cassette_kib),
+            "`logs.cassette_kib` must be 1 to 8192"
+        );
+        let Logs {
+            buffer_mib,
+            payload_kib,
+            quota_mib,
+            ..
+        } = self.logs;
+        ensure!(
+            (1..=65_536).contains(&buffer_mib),
+            "`logs.buffer_mib` must be 1 to 65536"
+        );
         ensure!(
             buffer_mib.saturating_mul(1024) > payload_kib.saturating_mul(2).saturating_add(16),
             "`logs.buffer_mib` is {buffer_mib}: a record with twice `logs.payload_kib` must fit, which is {payload_kib}"
@@ -777,10 +843,22 @@ impl Config {
                 "`llm.headers`: `{name}` is not the name of a header that a caller may set"
             );
         }
-        ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
-        ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
-        ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
-        ensure!((1..=1_024).contains(&llm.at_once_per_project), "`llm.at_once_per_project` must be 1 to 1024");
+        ensure!(
+            (1..=300).contains(&llm.timeout_s),
+            "`llm.timeout_s` must be 1 to 300"
+        );
+        ensure!(
+            (1..=65_536).contains(&llm.max_tokens),
+            "`llm.max_tokens` must be 1 to 65536"
+        );
+        ensure!(
+            (1..=1_024).contains(&llm.at_once),
+            "`llm.at_once` must be 1 to 1024"
+        );
+        ensure!(
+            (1..=1_024).contains(&llm.at_once_per_project),
+            "`llm.at_once_per_project` must be 1 to 1024"
+        );
         let connections = &self.connections;
         for (key, value, most) in [
             ("pending_s", connections.pending_s, 3_600),
@@ -790,20 +868,43 @@ impl Config {
             ("refresh_wait_s", connections.refresh_wait_s, 60),
             ("idle_refresh_s", connections.idle_refresh_s, 2_592_000),
         ] {
-            ensure!((1..=most).contains(&value), "`connections.{key}` is {value}: it must be 1 to {most}");
+            ensure!(
+                (1..=most).contains(&value),
+                "`connections.{key}` is {value}: it must be 1 to {most}"
+            );
         }
         for (slug, app) in &self.oauth_apps {
-            ensure!(!app.client_id.is_empty(), "`oauth_apps.{slug}.client_id` is missing");
+            ensure!(
+                !app.client_id.is_empty(),
+                "`oauth_apps.{slug}.client_id` is missing"
+            );
         }
-        ensure!((1..=1_024).contains(&self.files.size_mib), "`files.size_mib` must be 1 to 1024");
-        ensure!(self.files.keep_days <= 36_500, "`files.keep_days` must be at most 36500");
-        ensure!((1..=1_024).contains(&self.files.transfers), "`files.transfers` must be 1 to 1024");
-        ensure!(self.files.transfers_per_project > 0, "`files.transfers_per_project` must not be 0");
-        ensure!((1..=3_600).contains(&self.files.transfer_s), "`files.transfer_s` must be 1 to 3600");
+        ensure!(
+            (1..=1_024).contains(&self.files.size_mib),
+            "`files.size_mib` must be 1 to 1024"
+        );
+        ensure!(
+            self.files.keep_days <= 36_500,
+            "`files.keep_days` must be at most 36500"
+        );
+        ensure!(
+            (1..=1_024).contains(&self.files.transfers),
+            "`files.transfers` must be 1 to 1024"
+        );
+        ensure!(
+            self.files.transfers_per_project > 0,
+            "`files.transfers_per_project` must not be 0"
+        );
+        ensure!(
+            (1..=3_600).contains(&self.files.transfer_s),
+            "`files.transfer_s` must be 1 to 3600"
+        );
         self.trusted_proxies()?;
         self.bucket()?;
         if let Some(store) = &self.store {
-            let known = ["postgres://", "postgresql://"].iter().any(|scheme| store.0.starts_with(scheme));
+            let known = ["postgres://", "postgresql://"]
+                .iter()
+                .any(|scheme| store.0.starts_with(scheme));
             ensure!(
                 known,
                 "`store` must be `postgres://user:password@host/database`; without it records lie in `data`"
@@ -829,13 +930,23 @@ impl Config {
     /// # Errors
     /// If the address is not a bucket, or a required setting is missing.
     pub(crate) fn bucket(&self) -> Result<Option<BucketSettings>> {
-        let Some(address) = &self.blobs else { return Ok(None) };
-        let place = address.strip_prefix("s3://").unwrap_or_default().trim_end_matches('/');
+        let Some(address) = &self.blobs else {
+            return Ok(None);
+        };
+        let place = address
+            .strip_prefix("s3://")
+            .unwrap_or_default()
+            .trim_end_matches('/');
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
-        ensure!(!bucket.is_empty(), "`blobs` is `{address}`: it must be `s3://bucket` or `s3://bucket/prefix`");
+        ensure!(
+            !bucket.is_empty(),
+            "`blobs` is `{address}`: it must be `s3://bucket` or `s3://bucket/prefix`"
+        );
         let s3 = &self.s3;
         let (Some(access_key_id), Some(secret)) = (&s3.access_key_id, &s3.secret_access_key) else {
-            anyhow::bail!("`blobs` is {address}, and no key to it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+            anyhow::bail!(
+                "`blobs` is {address}, and no key to it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
         };
         if let Some(endpoint) = &s3.endpoint {
             ensure!(
@@ -846,7 +957,10 @@ impl Config {
         Ok(Some(BucketSettings {
             bucket: bucket.to_owned(),
             prefix: prefix.to_owned(),
-            endpoint: s3.endpoint.as_ref().map(|endpoint| endpoint.as_str().trim_end_matches('/').to_owned()),
+            endpoint: s3
+                .endpoint
+                .as_ref()
+                .map(|endpoint| endpoint.as_str().trim_end_matches('/').to_owned()),
             region: s3.region.clone().unwrap_or_else(|| "us-east-1".to_owned()),
             access_key_id: access_key_id.clone(),
             secret_access_key: secret.0.to_string(),
@@ -857,14 +971,28 @@ impl Config {
 
     /// Returns the retention of the execution log.
     pub(crate) fn retention(&self) -> Retention {
-        let Logs { keep_days, keep_count, .. } = self.logs;
+        let Logs {
+            keep_days,
+            keep_count,
+            ..
+        } = self.logs;
         let age = Duration::from_secs(u64::from(keep_days) * 86_400);
-        Retention { age: (keep_days > 0).then_some(age), runs: (keep_count > 0).then_some(keep_count) }
+        Retention {
+            age: (keep_days > 0).then_some(age),
+            runs: (keep_count > 0).then_some(keep_count),
+        }
     }
 
     /// Returns the limits on files.
     pub(crate) fn files(&self) -> FileSettings {
-        let Files { size_mib, keep_days, transfers, transfers_per_project, quota_mib, .. } = self.files;
+        let Files {
+            size_mib,
+            keep_days,
+            transfers,
+            transfers_per_project,
+            quota_mib,
+            ..
+        } = self.files;
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings {
             size: size_mib << 20,
@@ -878,17 +1006,40 @@ impl Config {
 
     /// Returns the daily storage quotas of each project.
     pub(crate) fn quotas(&self) -> QuotaSettings {
-        QuotaSettings { log: quota(self.logs.quota_mib), answers: quota(self.limits.answers_mib) }
+        QuotaSettings {
+            log: quota(self.logs.quota_mib),
+            answers: quota(self.limits.answers_mib),
+        }
     }
 
     /// Returns the settings for connecting accounts and refreshing their tokens.
     pub(crate) fn connections(&self, net: net::Client) -> ConnectionSettings {
-        let Connections { pending_s, away_s, refresh_margin_s, refresh_lease_s, refresh_wait_s, idle_refresh_s } =
-            self.connections;
-        let [pending, away, margin, lease, wait, idle] =
-            [pending_s, away_s, refresh_margin_s, refresh_lease_s, refresh_wait_s, idle_refresh_s]
-                .map(Duration::from_secs);
-        ConnectionSettings { net, pending, away, margin, lease, wait, idle }
+        let Connections {
+            pending_s,
+            away_s,
+            refresh_margin_s,
+            refresh_lease_s,
+            refresh_wait_s,
+            idle_refresh_s,
+        } = self.connections;
+        let [pending, away, margin, lease, wait, idle] = [
+            pending_s,
+            away_s,
+            refresh_margin_s,
+            refresh_lease_s,
+            refresh_wait_s,
+            idle_refresh_s,
+        ]
+        .map(Duration::from_secs);
+        ConnectionSettings {
+            net,
+            pending,
+            away,
+            margin,
+            lease,
+            wait,
+            idle,
+        }
     }
 
     /// Returns the OAuth apps of the operator at providers.
@@ -896,7 +1047,11 @@ impl Config {
         self.oauth_apps.iter().map(|(slug, app)| NewOauthApp {
             toolkit: slug.to_lowercase(),
             client_id: app.client_id.clone(),
-            client_secret: app.client_secret.as_ref().map(|secret| secret.0.to_string()).unwrap_or_default(),
+            client_secret: app
+                .client_secret
+                .as_ref()
+                .map(|secret| secret.0.to_string())
+                .unwrap_or_default(),
             scopes: app.scopes.to_vec(),
         })
     }
@@ -906,8 +1061,9 @@ impl Config {
     /// # Errors
     /// If one is not a minisign public key; the message contains it.
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
-        TrustedKeys::read(&self.publish.trusted_keys)
-            .map_err(|text| anyhow::anyhow!("`publish.trusted_keys`: `{text}` is not a minisign public key"))
+        TrustedKeys::read(&self.publish.trusted_keys).map_err(|text| {
+            anyhow::anyhow!("`publish.trusted_keys`: `{text}` is not a minisign public key")
+        })
     }
 
     /// Returns the language model and its HTTP client. The operator chose its address, so it may be
@@ -917,17 +1073,32 @@ impl Config {
     /// If the client cannot be built.
     pub(crate) fn model(&self) -> Result<Option<app::tools::text::Settings>> {
         let llm = &self.llm;
-        let (Some(base), Some(model)) = (&llm.base_url, &llm.model) else { return Ok(None) };
+        let (Some(base), Some(model)) = (&llm.base_url, &llm.model) else {
+            return Ok(None);
+        };
         let address = format!("{}/chat/completions", base.as_str().trim_end_matches('/'));
-        let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
-        let client = net::Client::new(net::Settings { allow: anywhere, ..self.net()? });
+        let anywhere = ["0.0.0.0/0", "::/0"]
+            .map(str::parse)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        let client = net::Client::new(net::Settings {
+            allow: anywhere,
+            ..self.net()?
+        });
         Ok(Some(app::tools::text::Settings {
-            client: client
-                .map_err(|cause| anyhow::anyhow!("prepare the way to the language model: {}", cause.message))?,
-            url: address.parse().with_context(|| format!("`llm.base_url`: {address}"))?,
+            client: client.map_err(|cause| {
+                anyhow::anyhow!("prepare the way to the language model: {}", cause.message)
+            })?,
+            url: address
+                .parse()
+                .with_context(|| format!("`llm.base_url`: {address}"))?,
             model: model.clone(),
             key: llm.key.as_ref().map(|key| key.0.clone()),
-            headers: llm.headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            headers: llm
+                .headers
+                .iter()
+                .map(|name| name.to_ascii_lowercase())
+                .collect(),
             timeout: Duration::from_secs(llm.timeout_s),
             max_tokens: llm.max_tokens,
             at_once: llm.at_once,
@@ -966,11 +1137,18 @@ impl Config {
     /// If a range or a pair of origins cannot be read; the message contains it.
     pub(crate) fn net(&self) -> Result<net::Settings> {
         let rewrite = self.net.rewrite.iter().map(|pair| {
-            let (from, to) =
-                pair.split_once('=').with_context(|| format!("`net.rewrite`: `{pair}` is not `from=to`"))?;
-            let origin =
-                |text: &str| text.trim().parse().map_err(|cause| anyhow::anyhow!("`net.rewrite`: `{text}`: {cause}"));
-            Ok(net::Rewrite { from: origin(from)?, to: origin(to)? })
+            let (from, to) = pair
+                .split_once('=')
+                .with_context(|| format!("`net.rewrite`: `{pair}` is not `from=to`"))?;
+            let origin = |text: &str| {
+                text.trim()
+                    .parse()
+                    .map_err(|cause| anyhow::anyhow!("`net.rewrite`: `{text}`: {cause}"))
+            };
+            Ok(net::Rewrite {
+                from: origin(from)?,
+                to: origin(to)?,
+            })
         });
         Ok(net::Settings {
             rewrite: rewrite.collect::<Result<_>>()?,
@@ -984,7 +1162,9 @@ impl Config {
 fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
     let range = |text: &String| {
         let address = text.parse::<IpAddr>().map(IpNet::from);
-        address.or_else(|_| text.parse()).with_context(|| format!("`{key}`: `{text}` is not an address range"))
+        address
+            .or_else(|_| text.parse())
+            .with_context(|| format!("`{key}`: `{text}` is not an address range"))
     };
     list.iter().map(range).collect()
 }
@@ -992,17 +1172,27 @@ fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
 impl S3 {
     /// Fills in unset values from the environment names that other programs use, too.
     fn complete(&mut self, variables: &HashMap<String, String>) -> Result<()> {
-        let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+        let get = |name: &str| {
+            variables
+                .get(name)
+                .filter(|value| !value.is_empty())
+                .cloned()
+        };
         if self.endpoint.is_none() {
             let endpoint = get("AWS_ENDPOINT_URL");
-            let endpoint = endpoint.map(|text| text.parse().with_context(|| format!("`AWS_ENDPOINT_URL`: `{text}`")));
+            let endpoint = endpoint.map(|text| {
+                text.parse()
+                    .with_context(|| format!("`AWS_ENDPOINT_URL`: `{text}`"))
+            });
             self.endpoint = endpoint.transpose()?;
         }
         let fill = |own: &mut Option<String>, name: &str| *own = own.take().or_else(|| get(name));
         fill(&mut self.region, "AWS_REGION");
         fill(&mut self.region, "AWS_DEFAULT_REGION");
         fill(&mut self.access_key_id, "AWS_ACCESS_KEY_ID");
-        let fill = |own: &mut Option<Secret>, name: &str| *own = own.take().or_else(|| get(name).map(Secret::from));
+        let fill = |own: &mut Option<Secret>, name: &str| {
+            *own = own.take().or_else(|| get(name).map(Secret::from))
+        };
         fill(&mut self.secret_access_key, "AWS_SECRET_ACCESS_KEY");
         fill(&mut self.session_token, "AWS_SESSION_TOKEN");
         Ok(())
@@ -1023,14 +1213,18 @@ pub(crate) fn help() -> String {
         ("publish", Publish::KEYS),
         ("llm", Llm::KEYS),
     ];
-    let alone = Config::KEYS.iter().filter(|(key, _)| groups.iter().all(|(group, _)| group != key));
+    let alone = Config::KEYS
+        .iter()
+        .filter(|(key, _)| groups.iter().all(|(group, _)| group != key));
     let alone = alone.map(|(key, text)| ((*key).to_owned(), *text));
-    let grouped = groups
-        .into_iter()
-        .flat_map(|(group, keys)| keys.iter().map(move |(key, text)| (format!("{group}.{key}"), *text)));
-    let lines = alone.chain(grouped).map(|(key, text)| format!("  {key:<32}{}\n", text.trim().replace('`', "")));
-    let about =
-        "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
+    let grouped = groups.into_iter().flat_map(|(group, keys)| {
+        keys.iter()
+            .map(move |(key, text)| (format!("{group}.{key}"), *text))
+    });
+    let lines = alone
+        .chain(grouped)
+        .map(|(key, text)| format!("  {key:<32}{}\n", text.trim().replace('`', "")));
+    let about = "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
     about.to_owned() + &lines.collect::<String>()
 }
 
@@ -1060,7 +1254,13 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
-        Config::read(flags, None, pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+        Config::read(
+            flags,
+            None,
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into())),
+        )
     }
 
     #[test]
@@ -1069,7 +1269,10 @@ mod tests {
             &[
                 ("TOOLHOST_LISTEN", "127.0.0.1:0"),
                 ("TOOLHOST_NET__ALLOW", "127.0.0.0/8,10.0.0.7"),
-                ("TOOLHOST_NET__REWRITE", "https://api.example.com=http://127.0.0.1:1234"),
+                (
+                    "TOOLHOST_NET__REWRITE",
+                    "https://api.example.com=http://127.0.0.1:1234",
+                ),
                 ("TOOLHOST_LIMITS__RATE", "0"),
                 ("TOOLHOST_LOGS__WAIT", "true"),
                 ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
@@ -1085,7 +1288,11 @@ mod tests {
         assert!(config.logs.wait);
         assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
         assert_eq!(config.sandbox.threads, Some(3));
-        assert_eq!(config.data, Path::new("0012"), "a name of digits is no number");
+        assert_eq!(
+            config.data,
+            Path::new("0012"),
+            "a name of digits is no number"
+        );
         let net = config.net().unwrap();
         assert_eq!(net.allow.len(), 2);
         assert_eq!(net.rewrite.len(), 1);
@@ -1093,7 +1300,10 @@ mod tests {
 
     #[test]
     fn a_flag_stands_above_the_environment() {
-        let flags = Flags { data: Some("/srv/a".into()), ..Flags::default() };
+        let flags = Flags {
+            data: Some("/srv/a".into()),
+            ..Flags::default()
+        };
         let config = read(&[("TOOLHOST_DATA", "/srv/b")], &flags).unwrap();
         assert_eq!(config.data, Path::new("/srv/a"));
         assert_eq!(config.key_file(), Path::new("/srv/a.key"));
@@ -1104,35 +1314,77 @@ mod tests {
     fn unknown_key_is_refused_but_client_names_pass() {
         let error = read(&[("TOOLHOST_LIMITS__RATES", "1")], &Flags::default()).unwrap_err();
         assert!(format!("{error:#}").contains("rates"), "{error:#}");
-        read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")], &Flags::default()).unwrap();
+        read(
+            &[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")],
+            &Flags::default(),
+        )
+        .unwrap();
     }
 
     #[test]
     fn key_file_inside_data_directory_is_refused() {
-        let flags = Flags { data: Some("/srv/a".into()), key_file: Some("/srv/b/../a/k".into()), ..Flags::default() };
-        assert!(read(&[], &flags).unwrap_err().to_string().contains("inside the data directory"));
+        let flags = Flags {
+            data: Some("/srv/a".into()),
+            key_file: Some("/srv/b/../a/k".into()),
+            ..Flags::default()
+        };
+        assert!(
+            read(&[], &flags)
+                .unwrap_err()
+                .to_string()
+                .contains("inside the data directory")
+        );
     }
 
     #[test]
     fn bucket_keys_come_from_environment_and_stay_hidden() {
-        let keys = [("AWS_ACCESS_KEY_ID", "AKID"), ("AWS_SECRET_ACCESS_KEY", "0012e7"), ("AWS_REGION", "eu-west-1")];
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", "AKID"),
+            ("AWS_SECRET_ACCESS_KEY", "0012e7"),
+            ("AWS_REGION", "eu-west-1"),
+        ];
         let with = |more: &[(&'static str, &'static str)]| {
-            read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")], more].concat(), &Flags::default())
+            read(
+                &[
+                    keys.as_slice(),
+                    &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")],
+                    more,
+                ]
+                .concat(),
+                &Flags::default(),
+            )
         };
         let config = with(&[("TOOLHOST_S3__ENDPOINT", "http://127.0.0.1:9000")]).unwrap();
         assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
         let bucket = config.bucket().unwrap().unwrap();
-        assert_eq!((&*bucket.bucket, &*bucket.prefix, &*bucket.region), ("bucket", "a/b", "eu-west-1"));
+        assert_eq!(
+            (&*bucket.bucket, &*bucket.prefix, &*bucket.region),
+            ("bucket", "a/b", "eu-west-1")
+        );
         assert_eq!(bucket.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
-        assert_eq!((&*bucket.access_key_id, &*bucket.secret_access_key), ("AKID", "0012e7"));
-        let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")]).unwrap().bucket().unwrap().unwrap();
+        assert_eq!(
+            (&*bucket.access_key_id, &*bucket.secret_access_key),
+            ("AKID", "0012e7")
+        );
+        let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")])
+            .unwrap()
+            .bucket()
+            .unwrap()
+            .unwrap();
         assert_eq!((&*own.secret_access_key, own.endpoint), ("00042", None));
         for blobs in ["bucket", "s3://", "https://bucket"] {
-            let error = read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat(), &Flags::default()).unwrap_err();
+            let error = read(
+                &[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat(),
+                &Flags::default(),
+            )
+            .unwrap_err();
             assert!(error.to_string().contains("s3://bucket/prefix"), "{error}");
         }
         let error = read(&[("TOOLHOST_BLOBS", "s3://bucket")], &Flags::default()).unwrap_err();
-        assert!(error.to_string().contains("AWS_SECRET_ACCESS_KEY"), "{error}");
+        assert!(
+            error.to_string().contains("AWS_SECRET_ACCESS_KEY"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -1149,7 +1401,13 @@ mod tests {
         assert_eq!(model.url.as_str(), "http://127.0.0.1:9/v1/chat/completions");
         assert_eq!(model.key.unwrap().as_str(), "0012");
         assert_eq!(model.headers, ["x-trace", "x-team"]);
-        assert!(read(&[], &Flags::default()).unwrap().model().unwrap().is_none());
+        assert!(
+            read(&[], &Flags::default())
+                .unwrap()
+                .model()
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -1162,13 +1420,22 @@ mod tests {
         ];
         let config = read(&pairs, &Flags::default()).unwrap();
         assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
-        let [github, drive] = &config.oauth_apps().collect::<Vec<_>>()[..] else { panic!("{config:?}") };
-        assert_eq!((&*drive.toolkit, &*drive.client_id, &*drive.client_secret), ("google_drive", "public", ""));
-        assert_eq!((&*github.toolkit, &*github.client_id, &*github.client_secret), ("github", "007", "0012e7"));
+        let [github, drive] = &config.oauth_apps().collect::<Vec<_>>()[..] else {
+            panic!("{config:?}")
+        };
+        assert_eq!(
+            (&*drive.toolkit, &*drive.client_id, &*drive.client_secret),
+            ("google_drive", "public", "")
+        );
+        assert_eq!(
+            (&*github.toolkit, &*github.client_id, &*github.client_secret),
+            ("github", "007", "0012e7")
+        );
         assert_eq!(github.scopes, ["repo", "user"]);
-        for (name, wrong) in
-            [("TOOLHOST_OAUTH_APPS__GITHUB__SECRET", "`secret`"), ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id")]
-        {
+        for (name, wrong) in [
+            ("TOOLHOST_OAUTH_APPS__GITHUB__SECRET", "`secret`"),
+            ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id"),
+        ] {
             let error = read(&[(name, "x")], &Flags::default()).unwrap_err();
             assert!(format!("{error:#}").contains(wrong), "{error:#}");
         }
@@ -1185,13 +1452,25 @@ mod tests {
             ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "new"),
             ("AWS_SECRET_ACCESS_KEY", "other"),
         ];
-        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let pairs = pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
         let config = Config::read(&Flags::default(), Some(&file), pairs).unwrap();
         assert_eq!(config.s3.access_key_id.as_deref(), Some("07"));
-        assert_eq!(config.s3.secret_access_key.unwrap().0.as_str(), "old", "names of others only fill in");
-        assert_eq!((&*config.net.allow[0], config.net.allow.len()), ("10.0.0.0/8", 1));
+        assert_eq!(
+            config.s3.secret_access_key.unwrap().0.as_str(),
+            "old",
+            "names of others only fill in"
+        );
+        assert_eq!(
+            (&*config.net.allow[0], config.net.allow.len()),
+            ("10.0.0.0/8", 1)
+        );
         let github = &config.oauth_apps["github"];
-        assert_eq!((&*github.client_id, &github.scopes[..]), ("new", &["repo".to_owned()][..]));
+        assert_eq!(
+            (&*github.client_id, &github.scopes[..]),
+            ("new", &["repo".to_owned()][..])
+        );
     }
 
     #[test]

@@ -88,13 +88,25 @@ impl Control {
             listener.set_nonblocking(true)?;
             UnixListener::from_std(listener)
         };
-        let listener = open().with_context(|| format!("listen on {} for the operator's commands", path.display()))?;
+        let listener = open()
+            .with_context(|| format!("listen on {} for the operator's commands", path.display()))?;
         Ok(Self { listener, path })
     }
 
     /// Serves commands until it is dropped.
-    pub(crate) async fn serve(self, store: Store, vault: Arc<Vault>, clock: Clock, key_file: PathBuf) {
-        let house = Arc::new(House { store, vault, clock, key_file });
+    pub(crate) async fn serve(
+        self,
+        store: Store,
+        vault: Arc<Vault>,
+        clock: Clock,
+        key_file: PathBuf,
+    ) {
+        let house = Arc::new(House {
+            store,
+            vault,
+            clock,
+            key_file,
+        });
         let mut serving = JoinSet::new();
         loop {
             tokio::select! {
@@ -128,10 +140,25 @@ impl Drop for Control {
 async fn answer(mut stream: UnixStream, house: &House) -> Result<()> {
     let mut line = String::new();
     let (read, mut write) = stream.split();
-    timeout(ASKS, BufReader::new(read.take(LINE)).read_line(&mut line)).await.context("wait for a command")??;
-    match Ask::ALL.into_iter().find(|ask| ask.line() == line.trim_end()) {
+    timeout(ASKS, BufReader::new(read.take(LINE)).read_line(&mut line))
+        .await
+        .context("wait for a command")??;
+    match Ask::ALL
+        .into_iter()
+        .find(|ask| ask.line() == line.trim_end())
+    {
         Some(Ask::Export) => Ok(app::archive::read_out(&house.store, &mut write).await?),
-        Some(Ask::Keys) => reply(&mut write, house.vault.masters().await.map_err(|cause| cause.to_string())).await,
+        Some(Ask::Keys) => {
+            reply(
+                &mut write,
+                house
+                    .vault
+                    .masters()
+                    .await
+                    .map_err(|cause| cause.to_string()),
+            )
+            .await
+        }
         Some(Ask::Rotate) => {
             let done = rotate(&house.vault, &house.key_file, house.clock.now()).await;
             reply(&mut write, done.map_err(|cause| cause.to_string())).await
@@ -145,7 +172,11 @@ async fn reply(to: &mut (impl AsyncWrite + Unpin), reply: Reply) -> Result<()> {
 }
 
 /// Replaces the master key and returns all master keys that exist afterwards.
-pub(crate) async fn rotate(vault: &Vault, key_file: &Path, now: Time) -> std::result::Result<Vec<Master>, RotateError> {
+pub(crate) async fn rotate(
+    vault: &Vault,
+    key_file: &Path,
+    now: Time,
+) -> std::result::Result<Vec<Master>, RotateError> {
     vault.rotate(key_file, now).await?;
     Ok(vault.masters().await?)
 }

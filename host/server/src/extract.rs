@@ -88,7 +88,9 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
         let limits = &server.config.limits;
-        read(server, request, limits.execute_body_kib * 1024).await.map(Self)
+        read(server, request, limits.execute_body_kib * 1024)
+            .await
+            .map(Self)
     }
 }
 
@@ -104,11 +106,25 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
 }
 
 fn is_json(headers: &HeaderMap) -> Reply<()> {
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some(given) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = given
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     let json = essence.eq_ignore_ascii_case("application/json")
-        || essence.get(essence.len().saturating_sub(5)..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
-    if json { Ok(()) } else { Err(Wire::WrongType.into()) }
+        || essence
+            .get(essence.len().saturating_sub(5)..)
+            .is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    if json {
+        Ok(())
+    } else {
+        Err(Wire::WrongType.into())
+    }
 }
 
 /// Reads a body of at most `limit` bytes. A body that did not arrive with its head is counted among
@@ -122,10 +138,13 @@ pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> Rep
         Ok(true) => Ok(()),
         Ok(false) => {
             places::leave();
-            let (address, owner) = EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
+            let (address, owner) =
+                EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
             let arrival = arrival.insert(server.admission.arrivals.enter(address, owner)?);
             arrival.grow(upload.bytes.len())?;
-            upload.arrive(limits, limits.body(), |bytes| arrival.grow(bytes)).await
+            upload
+                .arrive(limits, limits.body(), |bytes| arrival.grow(bytes))
+                .await
         }
         Err(refused) => Err(refused.into()),
     };
@@ -151,7 +170,13 @@ pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -
         Ok(true) => return Ok(upload.into_bytes()),
         Ok(false) => {
             places::leave();
-            upload.arrive(&server.config.limits, server.config.files.transfer(), |_| Ok(())).await
+            upload
+                .arrive(
+                    &server.config.limits,
+                    server.config.files.transfer(),
+                    |_| Ok(()),
+                )
+                .await
         }
         Err(refused) => Err(refused.into()),
     };
@@ -182,13 +207,21 @@ impl Upload {
         }
         let declared = request.headers().get(header::CONTENT_LENGTH);
         let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-        Ok(Self { body: request.into_body(), limit, declared, bytes: Vec::new() })
+        Ok(Self {
+            body: request.into_body(),
+            limit,
+            declared,
+            bytes: Vec::new(),
+        })
     }
 
     /// Takes the bytes that came with the head, without waiting. Returns true if the body is
     /// complete.
     fn take_arrived(&mut self) -> Result<bool, Wire> {
-        if self.declared.is_some_and(|length| length > self.limit as u64) {
+        if self
+            .declared
+            .is_some_and(|length| length > self.limit as u64)
+        {
             return Err(Wire::TooLarge(self.limit));
         }
         while !self.body.is_end_stream() {
@@ -213,7 +246,11 @@ impl Upload {
         let mut window_end = Instant::now() + PACE_WINDOW;
         let mut in_window = 0;
         loop {
-            let until = if limits.min_rate_kib == 0 { end } else { end.min(window_end) };
+            let until = if limits.min_rate_kib == 0 {
+                end
+            } else {
+                end.min(window_end)
+            };
             let frame = match timeout_at(until, self.body.frame()).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(frame)) => frame,
@@ -233,7 +270,9 @@ impl Upload {
     /// Copies a part of the body. Separate allocations for parts of one byte would take much
     /// memory.
     fn add(&mut self, frame: Result<Frame<Bytes>, axum::Error>) -> Result<usize, Wire> {
-        let Ok(data) = frame.map_err(|_| Wire::BrokenBody)?.into_data() else { return Ok(0) };
+        let Ok(data) = frame.map_err(|_| Wire::BrokenBody)?.into_data() else {
+            return Ok(0);
+        };
         if self.bytes.len() + data.len() > self.limit {
             return Err(Wire::TooLarge(self.limit));
         }
@@ -241,7 +280,10 @@ impl Upload {
         if needed > self.bytes.capacity() {
             // The capacity never exceeds the announced length, so a complete body keeps no spare
             // capacity.
-            let announced = self.declared.and_then(|length| usize::try_from(length).ok()).unwrap_or(self.limit);
+            let announced = self
+                .declared
+                .and_then(|length| usize::try_from(length).ok())
+                .unwrap_or(self.limit);
             let room = (self.bytes.capacity() * 2).min(announced).max(needed);
             self.bytes.reserve_exact(room - self.bytes.len());
         }
@@ -258,8 +300,11 @@ impl Upload {
     async fn refuse(mut self, server: &Server, refusal: Wire) -> Failure {
         places::leave();
         self.bytes = Vec::new();
-        let (address, owner) = EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
-        let Ok(_arrival) = server.admission.arrivals.enter(address, owner) else { return refusal.into() };
+        let (address, owner) =
+            EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
+        let Ok(_arrival) = server.admission.arrivals.enter(address, owner) else {
+            return refusal.into();
+        };
         let mut swallowed = 0;
         let reading = async {
             while swallowed < SWALLOWED
@@ -282,7 +327,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, server).await;
-        path.map(|path| Self(path.0)).map_err(|_| Error::invalid("path: not readable as UTF-8 text").into())
+        path.map(|path| Self(path.0))
+            .map_err(|_| Error::invalid("path: not readable as UTF-8 text").into())
     }
 }
 
@@ -309,7 +355,11 @@ impl FromRequestParts<Arc<Server>> for Prefix {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Reply<Self> {
-        let newer = parts.uri.path().strip_prefix(PREFIXES[1]).is_some_and(|rest| rest.starts_with('/'));
+        let newer = parts
+            .uri
+            .path()
+            .strip_prefix(PREFIXES[1])
+            .is_some_and(|rest| rest.starts_with('/'));
         Ok(if newer { Self::ThreeOne } else { Self::Three })
     }
 }
@@ -328,9 +378,18 @@ impl FromRequestParts<Arc<Server>> for Query {
 
 impl Query {
     fn read(text: &str) -> Reply<Self> {
-        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes()).into_owned().collect();
-        match pairs.iter().find(|(name, value)| name.contains('\0') || value.contains('\0')) {
-            Some((name, _)) => Err(Error::invalid(format!("{}: holds a NUL character", name.escape_debug())).into()),
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
+            .into_owned()
+            .collect();
+        match pairs
+            .iter()
+            .find(|(name, value)| name.contains('\0') || value.contains('\0'))
+        {
+            Some((name, _)) => Err(Error::invalid(format!(
+                "{}: holds a NUL character",
+                name.escape_debug()
+            ))
+            .into()),
             None => Ok(Self(pairs)),
         }
     }
@@ -342,7 +401,12 @@ impl Query {
 
     /// Returns the last value of a parameter unless it is empty.
     pub(crate) fn text(&self, name: &str) -> Reply<Option<&str>> {
-        let value = self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.trim());
+        let value = self
+            .0
+            .iter()
+            .rev()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| value.trim());
         match value.filter(|value| !value.is_empty()) {
             Some(value) if value.chars().count() > TEXT => {
                 Err(Error::invalid(format!("{name}: at most {TEXT} characters")).into())
@@ -363,7 +427,10 @@ impl Query {
 
     fn parts(&self, name: &str, most: usize) -> Reply<Vec<String>> {
         let bracketed = format!("{name}[]");
-        let values = self.0.iter().filter(|(own, _)| own == name || *own == bracketed);
+        let values = self
+            .0
+            .iter()
+            .filter(|(own, _)| own == name || *own == bracketed);
         let parts: Vec<_> = values
             .flat_map(|(_, value)| value.split(','))
             .map(str::trim)
@@ -374,15 +441,25 @@ impl Query {
             return Err(Error::invalid(format!("{name}: at most {most} entries")).into());
         }
         if parts.iter().any(|part| part.chars().count() > TEXT) {
-            return Err(Error::invalid(format!("{name}: at most {TEXT} characters in an entry")).into());
+            return Err(
+                Error::invalid(format!("{name}: at most {TEXT} characters in an entry")).into(),
+            );
         }
         Ok(parts)
     }
 
     /// Returns the `name[key]=value` pairs of a parameter.
     pub(crate) fn map(&self, name: &str) -> Vec<(String, String)> {
-        let key = |own: &str| own.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
-        self.0.iter().filter_map(|(own, value)| Some((key(own)?, value.trim().to_owned()))).collect()
+        let key = |own: &str| {
+            own.strip_prefix(name)?
+                .strip_prefix('[')?
+                .strip_suffix(']')
+                .map(str::to_owned)
+        };
+        self.0
+            .iter()
+            .filter_map(|(own, value)| Some((key(own)?, value.trim().to_owned())))
+            .collect()
     }
 
     /// Reads `true` or `false`.
@@ -409,17 +486,26 @@ impl Query {
     pub(crate) fn page_of(&self, most: u64) -> Reply<Page> {
         let limit = match self.text("limit")? {
             None => None,
-            Some(text) => Some(text.parse::<f64>().map_err(|_| Error::invalid("limit: must be a number"))?),
+            Some(text) => Some(
+                text.parse::<f64>()
+                    .map_err(|_| Error::invalid("limit: must be a number"))?,
+            ),
         };
         let page = page(limit, self.text("cursor")?)?;
-        Ok(Page { limit: page.limit.min(most), ..page })
+        Ok(Page {
+            limit: page.limit.min(most),
+            ..page
+        })
     }
 }
 
 /// Matches a text with one of the given words, in any case, and returns its index.
 pub(crate) fn choice(name: &str, given: Option<&str>, words: &[&str]) -> Reply<Option<usize>> {
     let Some(text) = given else { return Ok(None) };
-    match words.iter().position(|word| word.eq_ignore_ascii_case(text)) {
+    match words
+        .iter()
+        .position(|word| word.eq_ignore_ascii_case(text))
+    {
         Some(place) => Ok(Some(place)),
         None => Err(Error::invalid(format!("{name}: must be one of {}", words.join(", "))).into()),
     }
@@ -434,12 +520,19 @@ pub(crate) fn page(limit: Option<f64>, cursor: Option<&str>) -> Reply<Page> {
         return read_cursor(cursor).ok_or_else(|| Error::CursorInvalid.into());
     }
     let limit = limit.map_or(PAGE, |limit| limit.clamp(1.0, LARGEST_PAGE as f64) as u64);
-    Ok(Page { number: 1, limit: limit.max(1), mark: None })
+    Ok(Page {
+        number: 1,
+        limit: limit.max(1),
+        mark: None,
+    })
 }
 
 /// Encodes the cursor of a page: its number and limit, and the additional state of the list.
 pub(crate) fn cursor(page: &Page) -> String {
-    let mark = page.mark.as_ref().map_or_else(String::new, |mark| format!("-{mark}"));
+    let mark = page
+        .mark
+        .as_ref()
+        .map_or_else(String::new, |mark| format!("-{mark}"));
     BASE64.encode(format!("{}-{}{mark}", page.number, page.limit))
 }
 
@@ -447,17 +540,27 @@ fn read_cursor(text: &str) -> Option<Page> {
     let decoded = String::from_utf8(BASE64.decode(text).ok()?).ok()?;
     let mut parts = decoded.splitn(3, '-');
     let number_of = |text: &str| {
-        let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
+        let plain =
+            !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
         plain.then(|| text.parse::<u64>().ok()).flatten()
     };
     let (number, limit) = (number_of(parts.next()?)?, number_of(parts.next()?)?);
     let mark = parts.next().map(str::to_owned);
     let known = |mark: &String| {
-        (1..=MARK).contains(&mark.len()) && mark.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        (1..=MARK).contains(&mark.len())
+            && mark
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
     };
-    let page = Page { number, limit, mark };
-    (page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit) && page.mark.as_ref().is_none_or(known))
-        .then_some(page)
+    let page = Page {
+        number,
+        limit,
+        mark,
+    };
+    (page.number >= 1
+        && (1..=LARGEST_PAGE).contains(&page.limit)
+        && page.mark.as_ref().is_none_or(known))
+    .then_some(page)
 }
 
 #[cfg(test)]
@@ -472,33 +575,76 @@ mod tests {
 
     #[test]
     fn a_list_arrives_comma_joined_repeated_or_bracketed() {
-        for text in ["ids=a,b,c", "ids=a&ids=b,c", "ids[]=a&ids[]=b&ids[]=c", "ids=%20a%20,,b,&ids%5B%5D=c"] {
+        for text in [
+            "ids=a,b,c",
+            "ids=a&ids=b,c",
+            "ids[]=a&ids[]=b&ids[]=c",
+            "ids=%20a%20,,b,&ids%5B%5D=c",
+        ] {
             assert_eq!(query(text).list("ids").unwrap(), ["a", "b", "c"], "{text}");
         }
         assert!(query("other=a").list("ids").unwrap().is_empty());
-        assert!(query(&format!("ids={}", "a,".repeat(101))).list("ids").is_err());
-        assert!(query(&format!("ids={}", "a".repeat(257))).list("ids").is_err());
+        assert!(
+            query(&format!("ids={}", "a,".repeat(101)))
+                .list("ids")
+                .is_err()
+        );
+        assert!(
+            query(&format!("ids={}", "a".repeat(257)))
+                .list("ids")
+                .is_err()
+        );
     }
 
     #[test]
     fn a_map_arrives_in_brackets() {
-        let versions = query("toolkit_versions%5Bgh%5D=20251027_00&toolkit_versions[x]=latest").map("toolkit_versions");
-        assert_eq!(versions, [("gh".into(), "20251027_00".into()), ("x".into(), "latest".into())]);
+        let versions = query("toolkit_versions%5Bgh%5D=20251027_00&toolkit_versions[x]=latest")
+            .map("toolkit_versions");
+        assert_eq!(
+            versions,
+            [
+                ("gh".into(), "20251027_00".into()),
+                ("x".into(), "latest".into())
+            ]
+        );
     }
 
     #[test]
     fn cursor_round_trips_and_other_text_is_refused() {
-        let page = Page { number: 7, limit: 50, mark: None };
+        let page = Page {
+            number: 7,
+            limit: 50,
+            mark: None,
+        };
         assert_eq!(read_cursor(&cursor(&page)).as_ref(), Some(&page));
-        let marked = Page { mark: Some("log_0a-Z".into()), ..page.clone() };
+        let marked = Page {
+            mark: Some("log_0a-Z".into()),
+            ..page.clone()
+        };
         assert_eq!(read_cursor(&cursor(&marked)), Some(marked));
-        let not =
-            ["", "x", "0-20", "1-0", "1-1001", "-1-20", "+1-20", "9999999999999-20", "1-20 ", "a-b", "1-20-", "1-20-/"];
+        let not = [
+            "",
+            "x",
+            "0-20",
+            "1-0",
+            "1-1001",
+            "-1-20",
+            "+1-20",
+            "9999999999999-20",
+            "1-20 ",
+            "a-b",
+            "1-20-",
+            "1-20-/",
+        ];
         for text in not {
             assert_eq!(read_cursor(&BASE64.encode(text)), None, "{text}");
         }
         assert_eq!(read_cursor("1-20"), None, "not base64");
-        assert_eq!(query("limit=5&cursor=Ny01MA==").page().unwrap(), page, "the cursor's limit wins");
+        assert_eq!(
+            query("limit=5&cursor=Ny01MA==").page().unwrap(),
+            page,
+            "the cursor's limit wins"
+        );
         assert!(query("cursor=%%%").page().is_err());
     }
 
@@ -539,6 +685,9 @@ mod tests {
         assert_eq!(query("b=True").boolean("b").unwrap(), Some(true));
         assert_eq!(query("b=").boolean("b").unwrap(), None);
         assert!(query("c=other").choice("c", &["asc", "desc"]).is_err());
-        assert_eq!(query("c=DESC").choice("c", &["asc", "desc"]).unwrap(), Some(1));
+        assert_eq!(
+            query("c=DESC").choice("c", &["asc", "desc"]).unwrap(),
+            Some(1)
+        );
     }
 }

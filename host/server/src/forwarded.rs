@@ -32,15 +32,24 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Re
         return Ok(peer);
     }
     let values = |name: &HeaderName| {
-        let values: Vec<_> = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default()).collect();
+        let values: Vec<_> = headers
+            .get_all(name)
+            .iter()
+            .map(|value| value.to_str().unwrap_or_default())
+            .collect();
         (!values.is_empty()).then(|| values.join(","))
     };
-    let plain = values(&X_FORWARDED_FOR).map(|list| farthest(peer, list.rsplit(',').map(address), trusted));
+    let plain =
+        values(&X_FORWARDED_FOR).map(|list| farthest(peer, list.rsplit(',').map(address), trusted));
     let standard = match values(&FORWARDED) {
         None => None,
         Some(list) => {
             let elements = split(&list, ',').ok_or(Wire::ForwardedInvalid)?;
-            Some(farthest(peer, elements.into_iter().rev().map(forwarded_for), trusted))
+            Some(farthest(
+                peer,
+                elements.into_iter().rev().map(forwarded_for),
+                trusted,
+            ))
         }
     };
     match (plain, standard) {
@@ -66,18 +75,27 @@ fn farthest(peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>, trusted: &
 /// Reads the `for` parameter of one element of `Forwarded`.
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let pairs = split(element, ';')?;
-    let mut named = pairs.into_iter().filter_map(|pair| pair.trim().split_once('='));
+    let mut named = pairs
+        .into_iter()
+        .filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
     let value = value.trim();
-    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    let quoted = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
     address(&quoted.map_or(Cow::Borrowed(value), |value| value.replace('\\', "").into()))
 }
 
 /// Reads an address: bare, in brackets, or with a port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let address = bare.parse().or_else(|_| text.parse::<SocketAddr>().map(|socket| socket.ip()));
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'))
+        .unwrap_or(text);
+    let address = bare
+        .parse()
+        .or_else(|_| text.parse::<SocketAddr>().map(|socket| socket.ip()));
     address.ok().map(|address| address.to_canonical())
 }
 
@@ -112,13 +130,19 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        let trusted = ["10.0.0.0/8".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()];
+        let trusted = [
+            "10.0.0.0/8".parse().unwrap(),
+            "2001:db8:1::/48".parse().unwrap(),
+        ];
         client(peer.parse().unwrap(), &map, &trusted).map(|address| address.to_string())
     }
 
     #[test]
     fn only_trusted_proxies_name_the_client() {
-        let headers = [("x-forwarded-for", "192.0.2.9"), ("forwarded", "for=192.0.2.9")];
+        let headers = [
+            ("x-forwarded-for", "192.0.2.9"),
+            ("forwarded", "for=192.0.2.9"),
+        ];
         assert_eq!(found("192.0.2.1", &headers).unwrap(), "192.0.2.1");
         assert_eq!(found("10.0.0.1", &headers).unwrap(), "192.0.2.9");
         assert_eq!(found("10.0.0.1", &[]).unwrap(), "10.0.0.1");
@@ -139,9 +163,16 @@ mod tests {
             ("::ffff:192.0.2.7", "192.0.2.7"),
             ("", "10.0.0.1"),
         ] {
-            assert_eq!(found("10.0.0.1", &[("x-forwarded-for", value)]).unwrap(), client, "{value}");
+            assert_eq!(
+                found("10.0.0.1", &[("x-forwarded-for", value)]).unwrap(),
+                client,
+                "{value}"
+            );
         }
-        let lines = [("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "192.0.2.7")];
+        let lines = [
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-for", "192.0.2.7"),
+        ];
         assert_eq!(found("10.0.0.1", &lines).unwrap(), "192.0.2.7");
     }
 
@@ -151,19 +182,29 @@ mod tests {
             ("for=192.0.2.60;proto=http;by=203.0.113.43", "192.0.2.60"),
             ("For=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17"),
             ("for=1.1.1.1, for=192.0.2.43, for=10.1.1.1", "192.0.2.43"),
-            ("for=1.1.1.1;host=\"a,for=9.9.9.9\", proto=https ; FOR = 192.0.2.43", "192.0.2.43"),
+            (
+                "for=1.1.1.1;host=\"a,for=9.9.9.9\", proto=https ; FOR = 192.0.2.43",
+                "192.0.2.43",
+            ),
             ("for=\"a\\\",for=9.9.9.9\"", "10.0.0.1"),
             ("for=\"a,for=9.9.9.9\", for=192.0.2.43", "192.0.2.43"),
             ("for=_hidden", "10.0.0.1"),
             ("proto=https", "10.0.0.1"),
         ] {
-            assert_eq!(found("10.0.0.1", &[("forwarded", value)]).unwrap(), client, "{value}");
+            assert_eq!(
+                found("10.0.0.1", &[("forwarded", value)]).unwrap(),
+                client,
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn contradicting_and_open_headers_are_refused() {
-        let headers = [("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=192.0.2.8")];
+        let headers = [
+            ("x-forwarded-for", "192.0.2.7"),
+            ("forwarded", "for=192.0.2.8"),
+        ];
         assert_eq!(found("10.0.0.1", &headers), Err(Wire::ForwardedInvalid));
         let open = [("forwarded", "for=\""), ("forwarded", "for=192.0.2.8")];
         assert_eq!(found("10.0.0.1", &open), Err(Wire::ForwardedInvalid));

@@ -47,7 +47,9 @@ pub(crate) async fn answer(
     match begin(server, request).await {
         Err(failure) => failure.into_response(),
         Ok(Begun::Again(answer)) => again(answer),
-        Ok(Begun::First(first, keep, request)) => run(server, router.clone(), request, deadline, first, keep).await,
+        Ok(Begun::First(first, keep, request)) => {
+            run(server, router.clone(), request, deadline, first, keep).await
+        }
         // The route itself refuses a request without a valid key.
         Ok(Begun::Stranger(request)) => match router.call(request).await {
             Ok(response) => response,
@@ -62,7 +64,9 @@ enum Begun {
 }
 
 async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
-    let Ok(holder) = auth::anyone(server, request.headers()).await else { return Ok(Begun::Stranger(request)) };
+    let Ok(holder) = auth::anyone(server, request.headers()).await else {
+        return Ok(Begun::Stranger(request));
+    };
     let Ok(project) = auth::project(server, &holder, request.headers()).await else {
         return Ok(Begun::Stranger(request));
     };
@@ -78,15 +82,31 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     let whole = Request::from_parts(parts.clone(), body);
     let most = (limits.execute_body_kib.max(limits.body_kib) * 1024).max(LARGEST_JSON);
     let bytes = read(server, whole, most).await?;
-    let key = parts.headers.get(KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
-    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    let key = parts
+        .headers
+        .get(KEY)
+        .and_then(|key| key.to_str().ok())
+        .unwrap_or_default();
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
     let mut request = vec![target.as_bytes(), &bytes];
-    request.extend(auth::CHOSEN.iter().filter_map(|name| parts.headers.get(*name)).map(HeaderValue::as_bytes));
+    request.extend(
+        auth::CHOSEN
+            .iter()
+            .filter_map(|name| parts.headers.get(*name))
+            .map(HeaderValue::as_bytes),
+    );
     match idempotency::begin(&server.app, &holder, key, &request).await? {
         Turn::Again(answer) => Ok(Begun::Again(answer)),
         Turn::First(first) => {
             let keep = keeps(&holder, target);
-            Ok(Begun::First(first, keep, Request::from_parts(parts, Body::from(bytes))))
+            Ok(Begun::First(
+                first,
+                keep,
+                Request::from_parts(parts, Body::from(bytes)),
+            ))
         }
     }
 }
@@ -105,8 +125,16 @@ fn keeps(holder: &Holder, target: &str) -> bool {
 
 fn again(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    (status, [json, (REPLAYED, HeaderValue::from_static("true"))], answer.body).into_response()
+    let json = (
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    (
+        status,
+        [json, (REPLAYED, HeaderValue::from_static("true"))],
+        answer.body,
+    )
+        .into_response()
 }
 
 /// Performs the request in its own task.
@@ -129,7 +157,9 @@ async fn run(
         let response = match done {
             Ok(Ok(response)) => note(&server, first, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
-            Err(_) => Failure::App(Error::Deadline(server.config.limits.deadline())).into_response(),
+            Err(_) => {
+                Failure::App(Error::Deadline(server.config.limits.deadline())).into_response()
+            }
         };
         (response, EXCHANGE.with(|exchange| exchange.allowance.get()))
     };
@@ -151,14 +181,23 @@ async fn run(
 async fn note(server: &Server, first: First, keep: bool, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     // Every response body is in memory already.
-    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let bytes = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
     let ended = match parts.status {
         status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
-            (true, Ok(body)) => Ended::Done(Answer { status: status.as_u16(), body }),
+            (true, Ok(body)) => Ended::Done(Answer {
+                status: status.as_u16(),
+                body,
+            }),
             _ => Ended::DoneInSilence,
         }),
         // A request that failed inside the server or at a provider may still have had its effect.
-        StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => None,
+        StatusCode::INTERNAL_SERVER_ERROR
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::GATEWAY_TIMEOUT => None,
         _ => Some(Ended::Refused),
     };
     if let Some(ended) = ended

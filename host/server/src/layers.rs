@@ -35,7 +35,11 @@ const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
 /// Returns a path as it is logged. Link tokens, which open a page, are left out.
 fn shown(path: &str) -> &str {
-    if path.starts_with("/link/") { "/link/…" } else { path }
+    if path.starts_with("/link/") {
+        "/link/…"
+    } else {
+        path
+    }
 }
 
 /// Answers one request that came from the given address.
@@ -50,11 +54,16 @@ pub(crate) async fn answer(
     let exchange = Exchange::new(request_id, client.unwrap_or(peer));
     let inner = async {
         tracing::debug!(method = %request.method(), path = shown(request.uri().path()), "a request");
-        let refused = client.err().or_else(|| too_long(&request)).or_else(|| bad_host(&request));
+        let refused = client
+            .err()
+            .or_else(|| too_long(&request))
+            .or_else(|| bad_host(&request));
         let mut response = match refused {
             Some(wire) => Failure::Wire(wire).into_response(),
             None => {
-                let done = AssertUnwindSafe(guarded(&server, &mut router, request)).catch_unwind().await;
+                let done = AssertUnwindSafe(guarded(&server, &mut router, request))
+                    .catch_unwind()
+                    .await;
                 done.unwrap_or_else(|_| Failure::Wire(Wire::Panic).into_response())
             }
         };
@@ -64,7 +73,11 @@ pub(crate) async fn answer(
     EXCHANGE.scope(exchange, inner).await
 }
 
-async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response<Body> {
+async fn guarded(
+    server: &Arc<Server>,
+    router: &mut Router,
+    request: Request<Body>,
+) -> Response<Body> {
     // Health probes are answered even when the server is at its concurrency limit.
     if !request.uri().path().starts_with("/health/")
         && let Err(busy) = places::enter(&server.admission).await
@@ -92,11 +105,18 @@ async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Bod
 /// Returns the refusal for a request line or headers beyond their limits. If both are exceeded
 /// together, hyper answers by itself.
 fn too_long(request: &Request<Body>) -> Option<Wire> {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
     if request.method().as_str().len() + target + "  HTTP/1.1".len() > LINE {
         return Some(Wire::LongLine);
     }
-    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let headers: usize = request
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
     (headers > HEADERS).then_some(Wire::LongHeaders)
 }
 
@@ -105,7 +125,10 @@ fn too_long(request: &Request<Body>) -> Option<Wire> {
 fn bad_host(request: &Request<Body>) -> Option<Wire> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || HOST.contains(byte)),
+        (Some(host), None) => host
+            .as_bytes()
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || HOST.contains(byte)),
         (None, _) => request.version() == Version::HTTP_10,
         (Some(_), Some(_)) => false,
     };
@@ -116,7 +139,9 @@ fn bad_host(request: &Request<Body>) -> Option<Wire> {
 /// limits of their own.
 fn has_deadline(request: &Request<Body>) -> bool {
     let path = request.uri().path();
-    !(path.contains("/tools/execute/") || path.contains("/versions/") || path.starts_with("/files/"))
+    !(path.contains("/tools/execute/")
+        || path.contains("/versions/")
+        || path.starts_with("/files/"))
 }
 
 /// Returns the client's own request id if it is safe in a header and in the log.
@@ -127,8 +152,12 @@ fn given_id(request: &Request<Body>) -> Option<String> {
 }
 
 fn finish(server: &Server, response: &mut Response<Body>) {
-    let (id, allowance) =
-        EXCHANGE.with(|exchange| (HeaderValue::from_str(&exchange.request_id).ok(), exchange.allowance.get()));
+    let (id, allowance) = EXCHANGE.with(|exchange| {
+        (
+            HeaderValue::from_str(&exchange.request_id).ok(),
+            exchange.allowance.get(),
+        )
+    });
     let allowance = allowance.unwrap_or(server.admission.allowance);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID, id)));
@@ -136,5 +165,8 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     headers.insert(REMAINING, HeaderValue::from(allowance.left));
     headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
 }

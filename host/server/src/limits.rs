@@ -51,7 +51,12 @@ struct Bound {
 }
 
 fn row(what: &'static str, most: impl ToString, setting: &'static str, past: &'static str) -> Row {
-    Row { what, most: most.to_string(), setting, past }
+    Row {
+        what,
+        most: most.to_string(),
+        setting,
+        past,
+    }
 }
 
 /// Returns the whole page.
@@ -61,21 +66,42 @@ pub(crate) fn page() -> String {
         ("Requests", requests(&config.limits)),
         ("Callers", callers(&config.limits)),
         ("Runs", runs(&config)),
-        ("What one run may use", guests(sandbox::Limits::default(), sandbox::Limits::CEILING)),
+        (
+            "What one run may use",
+            guests(sandbox::Limits::default(), sandbox::Limits::CEILING),
+        ),
         ("Components", components(&config.sandbox)),
         ("Files, records and accounts", kept(&config)),
         ("Sentences", sentences(&config.llm)),
     ];
     let mut page = INTRODUCTION.to_owned();
     for (name, rows) in groups {
-        page.push_str(&format!("\n## {name}\n\n| Limit | At most | Setting | Past it |\n|---|---|---|---|\n"));
-        for Row { what, most, setting, past } in rows {
-            let setting = if setting.is_empty() { String::new() } else { format!("`{setting}`") };
+        page.push_str(&format!(
+            "\n## {name}\n\n| Limit | At most | Setting | Past it |\n|---|---|---|---|\n"
+        ));
+        for Row {
+            what,
+            most,
+            setting,
+            past,
+        } in rows
+        {
+            let setting = if setting.is_empty() {
+                String::new()
+            } else {
+                format!("`{setting}`")
+            };
             page.push_str(&format!("| {what} | {most} | {setting} | {past} |\n"));
         }
     }
     page.push_str(WORK);
-    for Bound { what, most, past, test } in work() {
+    for Bound {
+        what,
+        most,
+        past,
+        test,
+    } in work()
+    {
         page.push_str(&format!("| {what} | {most} | {past} | `{test}` |\n"));
     }
     page
@@ -282,13 +308,19 @@ fn sentences(llm: &config::Llm) -> Vec<Row> {
 
 fn size(bytes: u64) -> String {
     match bytes {
-        whole if whole >= 1 << 20 && whole.is_multiple_of(1 << 20) => format!("{} MiB", whole >> 20),
+        whole if whole >= 1 << 20 && whole.is_multiple_of(1 << 20) => {
+            format!("{} MiB", whole >> 20)
+        }
         other => format!("{} KiB", other >> 10),
     }
 }
 
 fn unlimited_size(mib: u64) -> String {
-    if mib == 0 { "any size".to_owned() } else { size(mib << 20) }
+    if mib == 0 {
+        "any size".to_owned()
+    } else {
+        size(mib << 20)
+    }
 }
 
 fn time(duration: Duration) -> String {
@@ -300,5 +332,9 @@ fn millis(millis: u64) -> String {
 }
 
 fn unlimited(number: u32) -> String {
-    if number == 0 { "any number".to_owned() } else { number.to_string() }
+    if number == 0 {
+        "any number".to_owned()
+    } else {
+        number.to_string()
+    }
 }

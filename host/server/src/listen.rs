@@ -44,7 +44,10 @@ pub(crate) async fn serve(
 ) {
     let limits = &server.config.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Arc::new(Addresses { most: limits.connections_per_address, open: Mutex::default() });
+    let addresses = Arc::new(Addresses {
+        most: limits.connections_per_address,
+        open: Mutex::default(),
+    });
     let mut connections = JoinSet::new();
     loop {
         let permit = tokio::select! {
@@ -71,7 +74,9 @@ pub(crate) async fn serve(
             None
         } else {
             // The connection is closed at once if its address has too many.
-            let Some(counted) = addresses.enter(counted_as(peer)) else { continue };
+            let Some(counted) = addresses.enter(counted_as(peer)) else {
+                continue;
+            };
             Some(counted)
         };
         let connection = connection(stream, peer, server.clone(), router.clone(), stop.clone());
@@ -81,9 +86,15 @@ pub(crate) async fn serve(
         });
     }
     drop(listener);
-    let finished = timeout(drain, async { while connections.join_next().await.is_some() {} }).await;
+    let finished = timeout(drain, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
     if finished.is_err() {
-        tracing::warn!(connections = connections.len(), "connections are cut: they did not finish in time");
+        tracing::warn!(
+            connections = connections.len(),
+            "connections are cut: they did not finish in time"
+        );
         connections.shutdown().await;
     }
 }
@@ -150,7 +161,11 @@ struct Stall {
 
 impl Paced {
     /// Fails a write that the client has stalled for too long.
-    fn judge(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn judge(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = outcome {
             self.written += bytes;
         }
@@ -159,7 +174,10 @@ impl Paced {
         }
         let stall = self.stall.get_or_insert_with(|| {
             self.written = 0;
-            Stall { since: Instant::now(), window: Box::pin(sleep(PACE_WINDOW)) }
+            Stall {
+                since: Instant::now(),
+                window: Box::pin(sleep(PACE_WINDOW)),
+            }
         });
         while stall.window.as_mut().poll(cx).is_ready() {
             if self.written < self.pace || stall.since.elapsed() >= self.longest {
@@ -173,13 +191,21 @@ impl Paced {
 }
 
 impl AsyncRead for Paced {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Paced {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.judge(cx, outcome)
     }
@@ -234,7 +260,10 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Counted { address, of: self.clone() })
+        Some(Counted {
+            address,
+            of: self.clone(),
+        })
     }
 }
 
@@ -256,7 +285,10 @@ mod tests {
 
     #[test]
     fn connections_per_address_are_limited_and_released() {
-        let addresses = Arc::new(Addresses { most: 2, open: Mutex::default() });
+        let addresses = Arc::new(Addresses {
+            most: 2,
+            open: Mutex::default(),
+        });
         let address: IpAddr = [10, 0, 0, 1].into();
         let first = addresses.enter(address).unwrap();
         let second = addresses.enter(address).unwrap();

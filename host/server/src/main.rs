@@ -57,9 +57,19 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(app: App, config: Config) -> anyhow::Result<Self> {
-        let (admission, words) = (Admission::new(&config.limits), Words::new(&config.operator_word));
+        let (admission, words) = (
+            Admission::new(&config.limits),
+            Words::new(&config.operator_word),
+        );
         let trusted_proxies = config.trusted_proxies()?;
-        Ok(Self { app, admission, words, trusted_proxies, config, serving: AtomicBool::new(false) })
+        Ok(Self {
+            app,
+            admission,
+            words,
+            trusted_proxies,
+            config,
+            serving: AtomicBool::new(false),
+        })
     }
 
     /// Returns true if clients should be routed to this server.
@@ -118,7 +128,10 @@ enum Command {
 
 fn main() -> ExitCode {
     // The sandbox starts this same program to compile a component in a process with limits.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == sandbox::COMPILE_ARG) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == sandbox::COMPILE_ARG)
+    {
         return sandbox::compile_child();
     }
     let cli = Cli::parse();
@@ -158,7 +171,9 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {
-                terminal.line(openapi::text(&routes::table(), &Words::new(&config.operator_word)).trim_end());
+                terminal.line(
+                    openapi::text(&routes::table(), &Words::new(&config.operator_word)).trim_end(),
+                );
                 Ok(ExitCode::SUCCESS)
             }
             Command::Limits => {
@@ -172,8 +187,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 fn start_logging(config: &Config) -> anyhow::Result<()> {
     // At `trace`, sled logs whole pages. It also logs at shutdown from threads that can no longer
     // log, which would abort the process.
-    let filter =
-        EnvFilter::try_new(format!("sled=warn,{}", config.log)).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
+    let filter = EnvFilter::try_new(format!("sled=warn,{}", config.log))
+        .map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
     let colour = !config.plain && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
     // end the process.
@@ -206,12 +221,17 @@ fn log_panics() {
 /// Protects keys and credentials in memory from core dumps and from other processes of the same
 /// user.
 fn keep_memory_private() {
-    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
     if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
         tracing::warn!(%cause, "cannot turn core dumps off");
     }
     #[cfg(target_os = "linux")]
-    if let Err(cause) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+    if let Err(cause) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
         tracing::warn!(%cause, "cannot keep other processes of this user from reading the memory of this one");
     }
 }

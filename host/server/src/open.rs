@@ -39,19 +39,31 @@ pub(crate) struct Stop {
 
 impl Stop {
     fn refused(cause: impl Display) -> Self {
-        Self { line: cause.to_string(), code: REFUSED, locked: false }
+        Self {
+            line: cause.to_string(),
+            code: REFUSED,
+            locked: false,
+        }
     }
 }
 
 impl From<anyhow::Error> for Stop {
     fn from(cause: anyhow::Error) -> Self {
-        Self { line: format!("{cause:#}"), code: 1, locked: false }
+        Self {
+            line: format!("{cause:#}"),
+            code: 1,
+            locked: false,
+        }
     }
 }
 
 impl From<app::Error> for Stop {
     fn from(cause: app::Error) -> Self {
-        Self { line: cause.to_string(), code: 1, locked: false }
+        Self {
+            line: cause.to_string(),
+            code: 1,
+            locked: false,
+        }
     }
 }
 
@@ -82,25 +94,33 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     if new && !empty {
         store.close().await;
         let (place, repair) = match config.database() {
-            Some(_) => ("the database in `store`".to_owned(), "import again into an empty one"),
-            None => (config.data.display().to_string(), "move it away and import again"),
+            Some(_) => (
+                "the database in `store`".to_owned(),
+                "import again into an empty one",
+            ),
+            None => (
+                config.data.display().to_string(),
+                "move it away and import again",
+            ),
         };
         return Err(Stop::refused(format_args!(
             "{place} holds records and no keys: an import into it was broken off; {repair}"
         )));
     }
     let key = key(&config.key_file(), new)?;
-    let vault = Vault::open(store.clone(), &key, clock.now()).await.map_err(|cause| match cause {
-        OpenError::WrongKey => Stop::refused(format_args!(
-            "the key file {} is not the one of {}; put the right one back or set `key_file`",
-            config.key_file().display(),
-            config.data.display()
-        )),
-        OpenError::Store(cause) => cause.into(),
-    })?;
+    let vault = Vault::open(store.clone(), &key, clock.now())
+        .await
+        .map_err(|cause| match cause {
+            OpenError::WrongKey => Stop::refused(format_args!(
+                "the key file {} is not the one of {}; put the right one back or set `key_file`",
+                config.key_file().display(),
+                config.data.display()
+            )),
+            OpenError::Store(cause) => cause.into(),
+        })?;
     let vault = Arc::new(vault);
-    let net =
-        net::Client::new(config.net()?).map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
+    let net = net::Client::new(config.net()?)
+        .map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
     let connections = config.connections(net.clone());
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
@@ -114,12 +134,30 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     };
     let model = config.model()?;
     let files = config.files();
-    let texts = Texts::within(&config.data).with_context(|| format!("write into {}", config.data.display()))?;
+    let texts = Texts::within(&config.data)
+        .with_context(|| format!("write into {}", config.data.display()))?;
     let quotas = config.quotas();
     let own = store.clone();
-    let parts = Parts { store: own, vault, sandbox, texts, clock, log, files, connections, trusted, model, quotas };
+    let parts = Parts {
+        store: own,
+        vault,
+        sandbox,
+        texts,
+        clock,
+        log,
+        files,
+        connections,
+        trusted,
+        model,
+        quotas,
+    };
     let (app, writer) = App::open(parts).await?;
-    Ok(Opened { app, writer, store, new })
+    Ok(Opened {
+        app,
+        writer,
+        store,
+        new,
+    })
 }
 
 /// Opens the store alone.
@@ -133,7 +171,9 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
             match bucket.probe().await {
                 Ok(()) => {}
                 // Components that are compiled on this machine already run without the bucket.
-                Err(cause @ BucketError::Away { .. }) => tracing::warn!(%cause, "started without the bucket of blobs"),
+                Err(cause @ BucketError::Away { .. }) => {
+                    tracing::warn!(%cause, "started without the bucket of blobs")
+                }
                 Err(cause) => return Err(anyhow::anyhow!(cause).into()),
             }
             Some(bucket)
@@ -144,7 +184,9 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
         Some(url) => {
             let blobs: Arc<dyn Blobs> = match bucket {
                 Some(bucket) => Arc::new(bucket),
-                None => Arc::new(Folder::open(&at.join("blobs")).context("open the folder of blobs")?),
+                None => {
+                    Arc::new(Folder::open(&at.join("blobs")).context("open the folder of blobs")?)
+                }
             };
             Store::connect(url, blobs, app::COLLECTIONS).await
         }
@@ -156,11 +198,19 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
         .context("open the store")?,
     };
     opened.map_err(|cause| match cause {
-        store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1, locked: true },
-        store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1, locked: false },
-        store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } | store::OpenError::Database { .. } => {
-            Stop::refused(cause)
-        }
+        store::OpenError::Locked { .. } => Stop {
+            line: cause.to_string(),
+            code: 1,
+            locked: true,
+        },
+        store::OpenError::Io { .. } => Stop {
+            line: cause.to_string(),
+            code: 1,
+            locked: false,
+        },
+        store::OpenError::Damaged { .. }
+        | store::OpenError::Declaration { .. }
+        | store::OpenError::Database { .. } => Stop::refused(cause),
     })
 }
 
@@ -179,7 +229,10 @@ pub(crate) async fn fresh_store(config: &Config) -> Result<Store, Stop> {
 /// If no client can be built from the settings.
 pub(crate) fn bucket(config: &Config) -> Result<Option<Bucket>, Stop> {
     let settings = config.bucket()?;
-    settings.map(Bucket::new).transpose().map_err(|cause| anyhow::anyhow!(cause).into())
+    settings
+        .map(Bucket::new)
+        .transpose()
+        .map_err(|cause| anyhow::anyhow!(cause).into())
 }
 
 /// Returns the folder of the store in the data directory.
@@ -200,9 +253,15 @@ fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
 }
 
 async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<Sandbox, Stop> {
-    let program = std::env::current_exe().context("find the server's own program").map_err(Stop::from)?;
+    let program = std::env::current_exe()
+        .context("find the server's own program")
+        .map_err(Stop::from)?;
     let wanted = &config.sandbox;
-    let mut settings = sandbox::Settings::new(config.data.join("compiled"), *vault.derive("compiled components"), net);
+    let mut settings = sandbox::Settings::new(
+        config.data.join("compiled"),
+        *vault.derive("compiled components"),
+        net,
+    );
     let compiling = CompileLimits {
         cpu_seconds: wanted.compile_cpu_s,
         wall: Duration::from_secs(wanted.compile_wall_s),
@@ -222,14 +281,20 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     settings.node_memory = wanted.memory_mib << 20;
     settings.resident = wanted.resident.unwrap_or(settings.resident);
     settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
-    let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings)).await.context("open the sandbox")?;
+    let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings))
+        .await
+        .context("open the sandbox")?;
     opened.map_err(|cause| anyhow::anyhow!("open the sandbox: {cause}").into())
 }
 
 /// Creates a folder that only its owner can access. An existing folder must be private already.
 fn make_private(folder: &Path) -> Result<(), Stop> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("make the data directory {}", folder.display())).map_err(Stop::from)?;
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
+    made.with_context(|| format!("make the data directory {}", folder.display()))
+        .map_err(Stop::from)?;
     check_private(folder)
 }
 
@@ -240,7 +305,8 @@ fn make_private(folder: &Path) -> Result<(), Stop> {
 /// Exit code 78 if other users have access.
 pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
     let found = std::fs::metadata(folder);
-    let found = found.with_context(|| format!("look at the data directory {}", folder.display()))?;
+    let found =
+        found.with_context(|| format!("look at the data directory {}", folder.display()))?;
     if found.mode() & 0o077 == 0 {
         return Ok(());
     }

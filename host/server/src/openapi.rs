@@ -5,8 +5,9 @@
 //! is added here, so that no handler repeats it.
 
 use utoipa::openapi::{
-    Components, ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Paths, Ref,
-    RefOr, Required, Response, ResponseBuilder, SecurityRequirement, ServerBuilder,
+    Components, ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder,
+    PathItem, Paths, Ref, RefOr, Required, Response, ResponseBuilder, SecurityRequirement,
+    ServerBuilder,
     path::{Operation, ParameterBuilder, ParameterIn},
     schema::{ObjectBuilder, Schema, Type},
     security::{ApiKey, ApiKeyValue, SecurityScheme},
@@ -44,19 +45,35 @@ fn of(table: &[Row]) -> OpenApi {
             }
         }
     }
-    let (name, envelope) = (<Refusal as utoipa::ToSchema>::name(), <Refusal as utoipa::PartialSchema>::schema());
+    let (name, envelope) = (
+        <Refusal as utoipa::ToSchema>::name(),
+        <Refusal as utoipa::PartialSchema>::schema(),
+    );
     let mut parts = Vec::new();
     <Refusal as utoipa::ToSchema>::schemas(&mut parts);
     components.schemas.extend(parts);
     components.schemas.insert(name.to_string(), envelope);
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
-    let refusal = ResponseBuilder::new().description("Why nothing was done").content("application/json", content);
-    components.responses.insert(REFUSAL.into(), refusal.build().into());
-    for (name, header) in [(PROJECT, auth::PROJECT), (ORGANISATION, auth::ORGANISATION), (USER, auth::USER)] {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(name)))
+        .build();
+    let refusal = ResponseBuilder::new()
+        .description("Why nothing was done")
+        .content("application/json", content);
+    components
+        .responses
+        .insert(REFUSAL.into(), refusal.build().into());
+    for (name, header) in [
+        (PROJECT, auth::PROJECT),
+        (ORGANISATION, auth::ORGANISATION),
+        (USER, auth::USER),
+    ] {
         let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));
         components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
     }
-    let license = LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build();
+    let license = LicenseBuilder::new()
+        .name("Apache-2.0")
+        .identifier(Some("Apache-2.0"))
+        .build();
     let info = InfoBuilder::new()
         .title("toolhost")
         .version(env!("CARGO_PKG_VERSION"))
@@ -69,7 +86,9 @@ fn of(table: &[Row]) -> OpenApi {
         .servers(Some(servers))
         .paths(paths)
         .components(Some(components))
-        .security(Some([PROJECT, USER].map(|kind| SecurityRequirement::new::<_, [&str; 0], &str>(kind, []))))
+        .security(Some([PROJECT, USER].map(|kind| {
+            SecurityRequirement::new::<_, [&str; 0], &str>(kind, [])
+        })))
         .build()
 }
 
@@ -87,7 +106,8 @@ fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)>
         (HttpMethod::Patch, &item.patch),
         (HttpMethod::Delete, &item.delete),
     ];
-    held.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+    held.into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
 }
 
 /// Completes an operation with its path parameters and with the errors that every operation of its
@@ -96,10 +116,18 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
     let area = path.split('/').nth(1).unwrap_or_default();
     operation.tags = Some(vec![area.to_owned()]);
     operation.operation_id = operation.operation_id.map(|name| format!("{area}_{name}"));
-    let names: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-    let text = RefOr::T(Schema::Object(ObjectBuilder::new().schema_type(Type::String).build()));
+    let names: Vec<_> = path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .collect();
+    let text = RefOr::T(Schema::Object(
+        ObjectBuilder::new().schema_type(Type::String).build(),
+    ));
     let in_path = names.iter().map(|name| {
-        let parameter = ParameterBuilder::new().name(*name).parameter_in(ParameterIn::Path).required(Required::True);
+        let parameter = ParameterBuilder::new()
+            .name(*name)
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True);
         RefOr::T(parameter.schema(Some(text.clone())).build())
     });
     let others = operation.parameters.take().unwrap_or_default();
@@ -110,17 +138,29 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
         ("503", "The server cannot do it now"),
     ];
     if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
-        refusals.push(("401", "No key, more than one, one of another kind, or one that does not work"));
+        refusals.push((
+            "401",
+            "No key, more than one, one of another kind, or one that does not work",
+        ));
     }
     if operation.security.is_none() {
-        refusals.push(("403", "The key may not do this, or not from where it was sent"));
+        refusals.push((
+            "403",
+            "The key may not do this, or not from where it was sent",
+        ));
     }
     if !parameters.is_empty() || operation.request_body.is_some() {
-        refusals.push(("400", "The request breaks rules; `errors` has a line for each"));
+        refusals.push((
+            "400",
+            "The request breaks rules; `errors` has a line for each",
+        ));
     }
     // A PUT creates what does not exist.
     if !names.is_empty() && *method != HttpMethod::Put {
-        refusals.push(("404", "There is no such thing in the project or in the catalogue"));
+        refusals.push((
+            "404",
+            "There is no such thing in the project or in the catalogue",
+        ));
     }
     if operation.request_body.is_some() {
         refusals.push(("408", "The body did not arrive in time"));
@@ -138,7 +178,11 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
         }
     }
     for (status, why) in refusals {
-        operation.responses.responses.entry(status.to_owned()).or_insert_with(|| refused(why));
+        operation
+            .responses
+            .responses
+            .entry(status.to_owned())
+            .or_insert_with(|| refused(why));
     }
     operation
 }

@@ -26,7 +26,11 @@ pub(crate) struct Places {
 impl Places {
     /// Moves the permits into a new value.
     pub(crate) fn take(&self) -> Self {
-        Self { node: Cell::new(self.node.take()), project: Cell::new(self.project.take()), tenant: self.tenant.clone() }
+        Self {
+            node: Cell::new(self.node.take()),
+            project: Cell::new(self.project.take()),
+            tenant: self.tenant.clone(),
+        }
     }
 }
 

@@ -47,7 +47,13 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Creates the context of a request of which only the client's address is known.
     pub(crate) fn new(request_id: String, peer: IpAddr) -> Self {
-        Self { request_id, peer, allowance: Cell::default(), owner: OnceCell::new(), places: Places::default() }
+        Self {
+            request_id,
+            peer,
+            allowance: Cell::default(),
+            owner: OnceCell::new(),
+            places: Places::default(),
+        }
     }
 
     /// Hands the request and its permits over to another task.
@@ -64,7 +70,9 @@ impl Exchange {
 
 /// Returns the id of the request being answered.
 pub(crate) fn request_id() -> String {
-    EXCHANGE.try_with(|exchange| exchange.request_id.clone()).unwrap_or_default()
+    EXCHANGE
+        .try_with(|exchange| exchange.request_id.clone())
+        .unwrap_or_default()
 }
 
 /// Reason why a request failed.
@@ -185,8 +193,11 @@ impl IntoResponse for Failure {
                 let row = error.row();
                 // Details of an internal error are logged. The response hides them: they could
                 // disclose more than they help.
-                let message =
-                    if matches!(error, Error::Internal(_)) { "internal error".to_owned() } else { error.to_string() };
+                let message = if matches!(error, Error::Internal(_)) {
+                    "internal error".to_owned()
+                } else {
+                    error.to_string()
+                };
                 (row.status, row.code, row.slug, message, row.fix)
             }
             Self::Wire(wire) => wire.row(),
@@ -202,12 +213,26 @@ impl IntoResponse for Failure {
             tracing::debug!(request_id, status, slug, message, "a request was refused");
         }
         let message = message.as_str();
-        let detail = RefusalDetail { message, code, slug, status, request_id, suggested_fix: fix, errors };
-        let envelope = Refusal { message: (status == 429).then_some(message), error: detail };
+        let detail = RefusalDetail {
+            message,
+            code,
+            slug,
+            status,
+            request_id,
+            suggested_fix: fix,
+            errors,
+        };
+        let envelope = Refusal {
+            message: (status == 429).then_some(message),
+            error: detail,
+        };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, &envelope);
         if let Some(after) = after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+            response.headers_mut().insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(after.as_secs().max(1)),
+            );
         }
         response
     }
@@ -216,10 +241,17 @@ impl IntoResponse for Failure {
 /// Builds a response with a JSON body.
 pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_vec(body) {
-        Ok(bytes) => {
-            (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
-        }
-        Err(cause) => Failure::App(Error::Internal(format!("cannot write the answer: {cause}"))).into_response(),
+        Ok(bytes) => (
+            status,
+            [(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )],
+            bytes,
+        )
+            .into_response(),
+        Err(cause) => Failure::App(Error::Internal(format!("cannot write the answer: {cause}")))
+            .into_response(),
     }
 }
 
@@ -265,29 +297,56 @@ impl Page {
     pub(crate) fn cut<T>(&self, items: Vec<T>) -> (Vec<T>, u64) {
         let total = items.len() as u64;
         let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
-        (items.into_iter().skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX)).collect(), total)
+        (
+            items
+                .into_iter()
+                .skip(offset)
+                .take(usize::try_from(self.limit).unwrap_or(usize::MAX))
+                .collect(),
+            total,
+        )
     }
 
     /// Returns the time recorded by the first page. Items created later are on no later page.
     pub(crate) fn moment(&self) -> Reply<Option<Time>> {
-        let moment = self.mark.as_deref().and_then(|mark| mark.split('-').next()).filter(|moment| !moment.is_empty());
-        moment.map(|moment| moment.parse().map(Time)).transpose().map_err(|_| Error::CursorInvalid.into())
+        let moment = self
+            .mark
+            .as_deref()
+            .and_then(|mark| mark.split('-').next())
+            .filter(|moment| !moment.is_empty());
+        moment
+            .map(|moment| moment.parse().map(Time))
+            .transpose()
+            .map_err(|_| Error::CursorInvalid.into())
     }
 
     /// Returns the section of a list of records that is on the page. A cursor continues after the
     /// last record of the page before; a cursor of an earlier version counts pages. `by_value` is
     /// true if a field other than the time of creation orders the list.
     pub(crate) fn window(&self, by_value: bool) -> Reply<Window> {
-        let parts = self.mark.as_deref().and_then(|mark| mark.split_once('-')).map(|(_, after)| after);
+        let parts = self
+            .mark
+            .as_deref()
+            .and_then(|mark| mark.split_once('-'))
+            .map(|(_, after)| after);
         let after = parts.map(|parts| after(parts).filter(|mark| mark.value.is_some() == by_value));
-        let after = after.map(|after| after.ok_or(Error::CursorInvalid)).transpose()?;
+        let after = after
+            .map(|after| after.ok_or(Error::CursorInvalid))
+            .transpose()?;
         let offset = if after.is_some() { 0 } else { self.offset() };
-        Ok(Window { after, offset, limit: self.limit })
+        Ok(Window {
+            after,
+            offset,
+            limit: self.limit,
+        })
     }
 
     /// Records the time of the newest item, unless an earlier page did.
     pub(crate) fn marked(self, newest: Option<Time>) -> Self {
-        Self { mark: self.mark.or_else(|| Some(newest?.0.to_string())), ..self }
+        Self {
+            mark: self.mark.or_else(|| Some(newest?.0.to_string())),
+            ..self
+        }
     }
 
     /// Returns the cursor of the next page, if there is one.
@@ -297,7 +356,10 @@ impl Page {
 
     /// Returns the cursor of the next page.
     pub(crate) fn next(&self) -> String {
-        crate::extract::cursor(&Page { number: self.number + 1, ..self.clone() })
+        crate::extract::cursor(&Page {
+            number: self.number + 1,
+            ..self.clone()
+        })
     }
 }
 
@@ -310,21 +372,45 @@ fn after(parts: &str) -> Option<Mark> {
         number => Some(Scalar::Int(number.parse().ok()?)),
     };
     let created_at = Time(parts.next()?.parse().ok()?);
-    Some(Mark { value, created_at, id: parts.next()?.to_owned() })
+    Some(Mark {
+        value,
+        created_at,
+        id: parts.next()?.to_owned(),
+    })
 }
 
 /// Builds a list of records with the given name for its items. Its cursor continues after the last
 /// record.
-pub(crate) fn record_list(name: &str, items: Vec<Value>, page: Page, total: u64, next: Option<Mark>) -> Value {
+pub(crate) fn record_list(
+    name: &str,
+    items: Vec<Value>,
+    page: Page,
+    total: u64,
+    next: Option<Mark>,
+) -> Value {
     let last = page.number + u64::from(next.is_some());
-    let next = next.map(|Mark { value, created_at, id }| {
-        let moment = page.mark.as_deref().and_then(|mark| mark.split('-').next()).unwrap_or_default();
-        let value = match value {
-            Some(Scalar::Int(number)) => number.to_string(),
-            Some(Scalar::Text(_)) | None => String::new(),
-        };
-        Page { mark: Some(format!("{moment}-{value}-{}-{id}", created_at.0)), ..page.clone() }.next()
-    });
+    let next = next.map(
+        |Mark {
+             value,
+             created_at,
+             id,
+         }| {
+            let moment = page
+                .mark
+                .as_deref()
+                .and_then(|mark| mark.split('-').next())
+                .unwrap_or_default();
+            let value = match value {
+                Some(Scalar::Int(number)) => number.to_string(),
+                Some(Scalar::Text(_)) | None => String::new(),
+            };
+            Page {
+                mark: Some(format!("{moment}-{value}-{}-{id}", created_at.0)),
+                ..page.clone()
+            }
+            .next()
+        },
+    );
     json!({
         name: items,
         "next_cursor": next,
@@ -350,13 +436,20 @@ mod tests {
     use super::*;
 
     fn page(number: u64, limit: u64) -> Page {
-        Page { number, limit, mark: None }
+        Page {
+            number,
+            limit,
+            mark: None,
+        }
     }
 
     #[test]
     fn empty_list_has_one_page_without_cursor() {
         let list = cursor_list("items", vec![], page(1, 20), 0);
-        assert_eq!((list["total_pages"].as_u64(), list["current_page"].as_u64()), (Some(1), Some(1)));
+        assert_eq!(
+            (list["total_pages"].as_u64(), list["current_page"].as_u64()),
+            (Some(1), Some(1))
+        );
         assert!(list["next_cursor"].is_null());
     }
 
@@ -373,23 +466,59 @@ mod tests {
     #[test]
     fn record_cursor_continues_after_last_key() {
         let next = |mark: Option<&str>, value: Option<i64>| {
-            let last = Mark { value: value.map(Scalar::Int), created_at: Time(7), id: "ca_x".to_owned() };
-            let page = Page { mark: mark.map(str::to_owned), ..page(2, 3) };
+            let last = Mark {
+                value: value.map(Scalar::Int),
+                created_at: Time(7),
+                id: "ca_x".to_owned(),
+            };
+            let page = Page {
+                mark: mark.map(str::to_owned),
+                ..page(2, 3)
+            };
             let list = record_list("items", vec![], page, 1, Some(last.clone()));
-            assert_eq!((&list["total_pages"], &list["current_page"]), (&json!(3), &json!(2)), "a page follows");
-            let read = crate::extract::page(None, list["next_cursor"].as_str()).ok().unwrap();
+            assert_eq!(
+                (&list["total_pages"], &list["current_page"]),
+                (&json!(3), &json!(2)),
+                "a page follows"
+            );
+            let read = crate::extract::page(None, list["next_cursor"].as_str())
+                .ok()
+                .unwrap();
             assert_eq!((read.number, read.limit), (3, 3));
-            assert_eq!(read.window(value.is_some()).ok().unwrap(), Window { after: Some(last), offset: 0, limit: 3 });
-            assert!(read.window(value.is_none()).is_err(), "it is a cursor of another order");
+            assert_eq!(
+                read.window(value.is_some()).ok().unwrap(),
+                Window {
+                    after: Some(last),
+                    offset: 0,
+                    limit: 3
+                }
+            );
+            assert!(
+                read.window(value.is_none()).is_err(),
+                "it is a cursor of another order"
+            );
             read.moment().ok().unwrap()
         };
         assert_eq!(next(Some("1700"), None), Some(Time(1700)));
         assert_eq!(next(None, Some(9)), None);
         for earlier in [None, Some("1700")] {
-            let read = Page { mark: earlier.map(str::to_owned), ..page(2, 3) };
-            assert_eq!(read.window(true).ok().unwrap(), Window { after: None, offset: 3, limit: 3 });
+            let read = Page {
+                mark: earlier.map(str::to_owned),
+                ..page(2, 3)
+            };
+            assert_eq!(
+                read.window(true).ok().unwrap(),
+                Window {
+                    after: None,
+                    offset: 3,
+                    limit: 3
+                }
+            );
         }
-        let foreign = Page { mark: Some("1700-x".to_owned()), ..page(2, 3) };
+        let foreign = Page {
+            mark: Some("1700-x".to_owned()),
+            ..page(2, 3)
+        };
         assert!(foreign.window(false).is_err() && foreign.window(true).is_err());
     }
 }

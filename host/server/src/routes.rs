@@ -15,8 +15,8 @@ use utoipa_axum::{router::UtoipaMethodRouter, routes};
 use crate::{
     Server,
     api::{
-        action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration, oauth_apps,
-        project_config, projects, session, toolkits, tools, usage,
+        action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration,
+        oauth_apps, project_config, projects, session, toolkits, tools, usage,
     },
     doors::{self, docs, health, link},
     openapi,
@@ -41,25 +41,50 @@ pub(crate) type Row = (&'static str, UtoipaMethodRouter<Arc<Server>>);
 pub(crate) fn table() -> Vec<Row> {
     vec![
         ("/auth/session/info", routes!(session::info)),
-        ("/org/project/config", routes!(project_config::read, project_config::update)),
+        (
+            "/org/project/config",
+            routes!(project_config::read, project_config::update),
+        ),
         // with the key of the organization
         ("/org/owner/project/new", routes!(projects::create)),
         ("/org/owner/project/list", routes!(projects::list)),
-        ("/org/owner/project/{nano_id}", routes!(projects::read, projects::remove)),
-        ("/org/owner/project/{nano_id}/regenerate_api_key", routes!(projects::regenerate_key)),
-        ("/org/owner/project/{nano_id}/api_keys", routes!(keys::list, keys::create)),
-        ("/org/owner/project/{nano_id}/api_keys/{key_id}", routes!(keys::remove)),
+        (
+            "/org/owner/project/{nano_id}",
+            routes!(projects::read, projects::remove),
+        ),
+        (
+            "/org/owner/project/{nano_id}/regenerate_api_key",
+            routes!(projects::regenerate_key),
+        ),
+        (
+            "/org/owner/project/{nano_id}/api_keys",
+            routes!(keys::list, keys::create),
+        ),
+        (
+            "/org/owner/project/{nano_id}/api_keys/{key_id}",
+            routes!(keys::remove),
+        ),
         ("/org/members", routes!(members::list, members::create)),
         ("/org/members/{member_id}", routes!(members::remove)),
         ("/org/oauth_apps", routes!(oauth_apps::list)),
-        ("/org/oauth_apps/{slug}", routes!(oauth_apps::set, oauth_apps::remove)),
+        (
+            "/org/oauth_apps/{slug}",
+            routes!(oauth_apps::set, oauth_apps::remove),
+        ),
         ("/org/toolkits", routes!(toolkits::published)),
         (
             "/toolkits/{slug}/versions/{version}",
-            routes!(toolkits::read_version, toolkits::publish, toolkits::deprecate),
+            routes!(
+                toolkits::read_version,
+                toolkits::publish,
+                toolkits::deprecate
+            ),
         ),
         ("/org/usage/summary", routes!(usage::organisation_summary)),
-        ("/org/usage/{entity_type}", routes!(usage::organisation_groups)),
+        (
+            "/org/usage/{entity_type}",
+            routes!(usage::organisation_groups),
+        ),
         // with the key of a user
         ("/org/list", routes!(members::organisations)),
         ("/org/project/list", routes!(members::projects)),
@@ -71,8 +96,14 @@ pub(crate) fn table() -> Vec<Row> {
         ("/toolkits/changelog", routes!(toolkits::changelog)),
         ("/toolkits/multi", routes!(toolkits::several)),
         ("/toolkits/{slug}", routes!(toolkits::read)),
-        ("/toolkits/{slug}/scopes/grant_context", routes!(toolkits::grant_context)),
-        ("/toolkits/{slug}/scopes/recommended", routes!(toolkits::recommend)),
+        (
+            "/toolkits/{slug}/scopes/grant_context",
+            routes!(toolkits::grant_context),
+        ),
+        (
+            "/toolkits/{slug}/scopes/recommended",
+            routes!(toolkits::recommend),
+        ),
         ("/tools", routes!(tools::list)),
         ("/tools/enum", routes!(tools::slugs)),
         ("/tools/scopes/required", routes!(tools::scopes)),
@@ -83,28 +114,78 @@ pub(crate) fn table() -> Vec<Row> {
         ("/tools/execute/{tool_slug}/input", routes!(tools::input)),
         ("/logs/tool_execution", routes!(logs::list)),
         ("/logs/tool_execution/{id}", routes!(logs::read)),
-        ("/logs/tool_execution/{id}/cassette", routes!(logs::cassette)),
-        ("/internal/action_execution/fields", replaced(routes!(action_logs::fields), "/logs/tool_execution")),
-        ("/internal/action_execution/logs", replaced(routes!(action_logs::list), "/logs/tool_execution")),
-        ("/internal/action_execution/log/{id}", replaced(routes!(action_logs::read), "/logs/tool_execution")),
+        (
+            "/logs/tool_execution/{id}/cassette",
+            routes!(logs::cassette),
+        ),
+        (
+            "/internal/action_execution/fields",
+            replaced(routes!(action_logs::fields), "/logs/tool_execution"),
+        ),
+        (
+            "/internal/action_execution/logs",
+            replaced(routes!(action_logs::list), "/logs/tool_execution"),
+        ),
+        (
+            "/internal/action_execution/log/{id}",
+            replaced(routes!(action_logs::read), "/logs/tool_execution"),
+        ),
         ("/files/list", routes!(files::list)),
         ("/files/upload/request", routes!(files::request)),
         ("/project/usage/summary", routes!(usage::project_summary)),
-        ("/project/usage/{entity_type}", routes!(usage::project_groups)),
+        (
+            "/project/usage/{entity_type}",
+            routes!(usage::project_groups),
+        ),
         // connections
-        ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
-        ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::update, auth_configs::remove)),
-        ("/auth_configs/{nanoid}/{status}", routes!(auth_configs::set_status)),
-        ("/connected_accounts", routes!(connected_accounts::list, connected_accounts::create)),
-        ("/connected_accounts/link", routes!(connected_accounts::link)),
-        ("/connected_accounts/complete_auth", routes!(connected_accounts::complete)),
+        (
+            "/auth_configs",
+            routes!(auth_configs::list, auth_configs::create),
+        ),
+        (
+            "/auth_configs/{nanoid}",
+            routes!(
+                auth_configs::read,
+                auth_configs::update,
+                auth_configs::remove
+            ),
+        ),
+        (
+            "/auth_configs/{nanoid}/{status}",
+            routes!(auth_configs::set_status),
+        ),
+        (
+            "/connected_accounts",
+            routes!(connected_accounts::list, connected_accounts::create),
+        ),
+        (
+            "/connected_accounts/link",
+            routes!(connected_accounts::link),
+        ),
+        (
+            "/connected_accounts/complete_auth",
+            routes!(connected_accounts::complete),
+        ),
         (
             "/connected_accounts/{nanoid}",
-            routes!(connected_accounts::read, connected_accounts::update, connected_accounts::remove),
+            routes!(
+                connected_accounts::read,
+                connected_accounts::update,
+                connected_accounts::remove
+            ),
         ),
-        ("/connected_accounts/{nanoid}/refresh", routes!(connected_accounts::refresh)),
-        ("/connected_accounts/{nanoid}/revoke", routes!(connected_accounts::revoke)),
-        ("/connected_accounts/{nanoid}/status", routes!(connected_accounts::set_status)),
+        (
+            "/connected_accounts/{nanoid}/refresh",
+            routes!(connected_accounts::refresh),
+        ),
+        (
+            "/connected_accounts/{nanoid}/revoke",
+            routes!(connected_accounts::revoke),
+        ),
+        (
+            "/connected_accounts/{nanoid}/status",
+            routes!(connected_accounts::set_status),
+        ),
         // called by a browser that returns from a provider
         ("/toolkits/auth/callback", routes!(link::callback)),
         ("/migration/get-nanoid", routes!(migration::nanoid)),
@@ -113,7 +194,10 @@ pub(crate) fn table() -> Vec<Row> {
 
 /// Marks an operation as deprecated and kept for older clients. Its responses carry the
 /// deprecation, the sunset date and the replacement (RFC 9745, RFC 8594, RFC 5829).
-fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMethodRouter<Arc<Server>> {
+fn replaced(
+    row: UtoipaMethodRouter<Arc<Server>>,
+    by: &'static str,
+) -> UtoipaMethodRouter<Arc<Server>> {
     let (schemas, mut described, methods) = row;
     for item in described.paths.values_mut() {
         for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
@@ -125,7 +209,11 @@ fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMet
         headers.insert("deprecation", HeaderValue::from_static(DEPRECATED));
         headers.insert("sunset", HeaderValue::from_static(SUNSET));
         let link = format!("<{}{by}>; rel=\"successor-version\"", PREFIXES[1]);
-        headers.extend(HeaderValue::try_from(link).ok().map(|link| (header::LINK, link)));
+        headers.extend(
+            HeaderValue::try_from(link)
+                .ok()
+                .map(|link| (header::LINK, link)),
+        );
         response
     }));
     (schemas, described, methods)
@@ -150,10 +238,10 @@ const ELSEWHERE: [Elsewhere; 14] = [
     Elsewhere { method: MethodFilter::POST, path: "/custom/toolkits/sync", what: "making toolkits by a vendor's console", instead: TOOLKITS },
     Elsewhere { method: MethodFilter::DELETE, path: "/custom/toolkits/{slug}", what: "making toolkits by a vendor's console", instead: TOOLKITS },
 ];
-const CLI: &str =
-    "use a key: the first start writes them beside the data directory, and `POST /org/members` makes more";
+const CLI: &str = "use a key: the first start writes them beside the data directory, and `POST /org/members` makes more";
 const PUSH: &str = "subscribe a webhook, or read the execution log";
-const TOOLKITS: &str = "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
+const TOOLKITS: &str =
+    "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
 
 /// Operation that answers 501.
 #[derive(Debug, Clone, Copy)]
@@ -169,7 +257,10 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
-        .route("/files/{project}/{id}", get(doors::files::get).put(doors::files::put))
+        .route(
+            "/files/{project}/{id}",
+            get(doors::files::get).put(doors::files::put),
+        )
         .route("/oauth/clients/{id}", get(link::client))
         .route("/link/done", get(link::done))
         .route("/link/{token}", get(link::show).post(link::submit));
@@ -180,11 +271,22 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         for (path, (_, _, methods)) in &table {
             router = router.route(&format!("{prefix}{path}"), methods.clone());
         }
-        for Elsewhere { method, path, what, instead } in ELSEWHERE {
+        for Elsewhere {
+            method,
+            path,
+            what,
+            instead,
+        } in ELSEWHERE
+        {
             let refuse = async move || Failure::Wire(Wire::Elsewhere { what, instead });
             router = router.route(&format!("{prefix}{path}"), on(method, refuse));
         }
     }
-    router = router.route("/docs", get(docs::page)).route("/docs/{asset}", get(docs::asset));
-    router.fallback(respond::unknown_route).method_not_allowed_fallback(respond::wrong_method).with_state(server)
+    router = router
+        .route("/docs", get(docs::page))
+        .route("/docs/{asset}", get(docs::asset));
+    router
+        .fallback(respond::unknown_route)
+        .method_not_allowed_fallback(respond::wrong_method)
+        .with_state(server)
 }

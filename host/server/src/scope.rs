@@ -7,8 +7,8 @@ use Need::{All, Anything, Of};
 use app::projects::scope::{
     Access,
     Area::{
-        self, AuthConfigs, ConnectedAccounts, McpServers, Observability, ProxyExecute, SessionToolExecution, Sessions,
-        ToolExecution, Toolkits, Tools, Triggers, Webhooks,
+        self, AuthConfigs, ConnectedAccounts, McpServers, Observability, ProxyExecute,
+        SessionToolExecution, Sessions, ToolExecution, Toolkits, Tools, Triggers, Webhooks,
     },
 };
 use axum::http::Method;
@@ -56,27 +56,52 @@ const ROWS: [(&str, &[Area], Does); 28] = [
     ("triggers_types", &[Triggers], Does::ByMethod),
     ("webhook_subscriptions", &[Webhooks], Does::ByMethod),
     ("webhook_endpoints", &[Webhooks], Does::ByMethod),
-    ("tool_router/session/*/execute", &[ToolExecution, Sessions, SessionToolExecution], Does::ByMethod),
-    ("tool_router/session/*/execute_meta", &[ToolExecution, Sessions, SessionToolExecution], Does::ByMethod),
-    ("tool_router/session/*/search", &[ToolExecution, Sessions, SessionToolExecution], Does::ByMethod),
-    ("tool_router/session/*/proxy_execute", &[ProxyExecute, Sessions], Does::ByMethod),
+    (
+        "tool_router/session/*/execute",
+        &[ToolExecution, Sessions, SessionToolExecution],
+        Does::ByMethod,
+    ),
+    (
+        "tool_router/session/*/execute_meta",
+        &[ToolExecution, Sessions, SessionToolExecution],
+        Does::ByMethod,
+    ),
+    (
+        "tool_router/session/*/search",
+        &[ToolExecution, Sessions, SessionToolExecution],
+        Does::ByMethod,
+    ),
+    (
+        "tool_router/session/*/proxy_execute",
+        &[ProxyExecute, Sessions],
+        Does::ByMethod,
+    ),
     ("tool_router", &[Sessions], Does::ByMethod),
     ("labs/tool_router", &[Sessions], Does::ByMethod),
     ("session_configs", &[Sessions], Does::ByMethod),
     ("mcp", &[McpServers], Does::ByMethod),
     // Translation of a legacy id, which may belong to any of these areas.
-    ("migration", &[AuthConfigs, ConnectedAccounts, Triggers], Does::Reads),
+    (
+        "migration",
+        &[AuthConfigs, ConnectedAccounts, Triggers],
+        Does::Reads,
+    ),
     ("org/project/config", &[], Does::ByMethod),
 ];
 
 /// Returns the permission that a request needs.
 pub(crate) fn needed(method: &Method, path: &str) -> Need {
-    let below = PREFIXES.iter().rev().find_map(|prefix| path.strip_prefix(prefix)?.strip_prefix('/'));
+    let below = PREFIXES
+        .iter()
+        .rev()
+        .find_map(|prefix| path.strip_prefix(prefix)?.strip_prefix('/'));
     let Some(below) = below else { return All };
     if below == "auth/session/info" {
         return Anything;
     }
-    let Some((_, areas, does)) = ROWS.iter().find(|(row, ..)| begins(below, row)) else { return All };
+    let Some((_, areas, does)) = ROWS.iter().find(|(row, ..)| begins(below, row)) else {
+        return All;
+    };
     let reads = *does == Does::Reads || matches!(*method, Method::GET | Method::HEAD);
     match (areas.is_empty(), reads) {
         (true, true) => Anything,
@@ -88,7 +113,11 @@ pub(crate) fn needed(method: &Method, path: &str) -> Need {
 
 fn begins(path: &str, row: &str) -> bool {
     let mut segments = path.split('/');
-    row.split('/').all(|wanted| segments.next().is_some_and(|own| wanted == "*" || wanted == own))
+    row.split('/').all(|wanted| {
+        segments
+            .next()
+            .is_some_and(|own| wanted == "*" || wanted == own)
+    })
 }
 
 #[cfg(test)]
@@ -106,14 +135,46 @@ mod tests {
     fn some_posts_read_and_the_longer_path_decides() {
         for (method, path, need) in [
             (Method::GET, "/tools", Of(&[Tools], Access::Read)),
-            (Method::POST, "/tools/scopes/required", Of(&[Tools], Access::Read)),
-            (Method::POST, "/tools/execute/MAIL_SEND", Of(&[ToolExecution], Access::Write)),
-            (Method::POST, "/tools/execute/MAIL_SEND/input", Of(&[ToolExecution], Access::Read)),
-            (Method::POST, "/tools/execute/proxy", Of(&[ProxyExecute], Access::Write)),
-            (Method::POST, "/logs/tool_execution", Of(&[Observability], Access::Read)),
-            (Method::POST, "/toolkits/multi", Of(&[Toolkits], Access::Read)),
-            (Method::GET, "/files/list", Of(&[ToolExecution], Access::Read)),
-            (Method::DELETE, "/connected_accounts/ca_x", Of(&[ConnectedAccounts], Access::Write)),
+            (
+                Method::POST,
+                "/tools/scopes/required",
+                Of(&[Tools], Access::Read),
+            ),
+            (
+                Method::POST,
+                "/tools/execute/MAIL_SEND",
+                Of(&[ToolExecution], Access::Write),
+            ),
+            (
+                Method::POST,
+                "/tools/execute/MAIL_SEND/input",
+                Of(&[ToolExecution], Access::Read),
+            ),
+            (
+                Method::POST,
+                "/tools/execute/proxy",
+                Of(&[ProxyExecute], Access::Write),
+            ),
+            (
+                Method::POST,
+                "/logs/tool_execution",
+                Of(&[Observability], Access::Read),
+            ),
+            (
+                Method::POST,
+                "/toolkits/multi",
+                Of(&[Toolkits], Access::Read),
+            ),
+            (
+                Method::GET,
+                "/files/list",
+                Of(&[ToolExecution], Access::Read),
+            ),
+            (
+                Method::DELETE,
+                "/connected_accounts/ca_x",
+                Of(&[ConnectedAccounts], Access::Write),
+            ),
             (Method::GET, "/auth/session/info", Anything),
             (Method::GET, "/org/project/config", Anything),
             (Method::PATCH, "/org/project/config", All),
@@ -121,8 +182,14 @@ mod tests {
             assert_eq!(of(method, path), need, "{path}");
         }
         let running: &[Area] = &[ToolExecution, Sessions, SessionToolExecution];
-        assert_eq!(of(Method::POST, "/tool_router/session/trs_x/execute"), Of(running, Access::Write));
-        assert_eq!(of(Method::POST, "/tool_router/session/trs_x/link"), Of(&[Sessions], Access::Write));
+        assert_eq!(
+            of(Method::POST, "/tool_router/session/trs_x/execute"),
+            Of(running, Access::Write)
+        );
+        assert_eq!(
+            of(Method::POST, "/tool_router/session/trs_x/link"),
+            Of(&[Sessions], Access::Write)
+        );
     }
 
     #[test]
@@ -137,7 +204,8 @@ mod tests {
             "/org/usage",
         ];
         for (path, _) in table() {
-            let of_project = !others.iter().any(|other| path.starts_with(other)) && path != "/api_key_revocation";
+            let of_project = !others.iter().any(|other| path.starts_with(other))
+                && path != "/api_key_revocation";
             assert_eq!(of(Method::GET, path) != All, of_project, "{path}");
         }
     }

@@ -11,7 +11,9 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Enables color if standard output is a terminal and `plain` is not set.
     pub(crate) fn new(plain: bool) -> Self {
-        Self { colour: !plain && std::io::stdout().is_terminal() }
+        Self {
+            colour: !plain && std::io::stdout().is_terminal(),
+        }
     }
 
     /// Prints one line.
@@ -51,6 +53,10 @@ impl Terminal {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }

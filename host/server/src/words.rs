@@ -21,7 +21,10 @@ pub(crate) struct Words {
 impl Words {
     /// Takes the word in lower case.
     pub(crate) fn new(word: &str) -> Self {
-        Self { lower: word.to_owned(), upper: word.to_ascii_uppercase() }
+        Self {
+            lower: word.to_owned(),
+            upper: word.to_ascii_uppercase(),
+        }
     }
 
     /// Returns an identifier with this installation's word.
@@ -41,18 +44,25 @@ impl Words {
         match described {
             Value::String(text) => self.rendered(text).into(),
             Value::Array(items) => items.into_iter().map(|item| self.render(item)).collect(),
-            Value::Object(members) => {
-                members.into_iter().map(|(name, value)| (self.rendered(name), self.render(value))).collect()
-            }
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| (self.rendered(name), self.render(value)))
+                .collect(),
             other => other,
         }
     }
 
     fn rendered(&self, text: String) -> String {
-        let one = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        let one = text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
         // The name of an auth scheme is the same everywhere.
         let other = text.ends_with("SERVICE_ACCOUNT");
-        if one && !other { self.say(&text).into_owned() } else { text }
+        if one && !other {
+            self.say(&text).into_owned()
+        } else {
+            text
+        }
     }
 }
 
@@ -97,13 +107,24 @@ mod tests {
 
     #[test]
     fn identifiers_carry_operator_word_in_their_casing() {
-        let (default, other, inside) = (Words::new(DEFAULT), Words::new("acme"), Words::new("myservice"));
+        let (default, other, inside) = (
+            Words::new(DEFAULT),
+            Words::new("acme"),
+            Words::new("myservice"),
+        );
         for identifier in IDENTIFIERS {
             assert_eq!(default.say(identifier), identifier);
             let said = other.say(identifier);
             assert!(!said.to_lowercase().contains(DEFAULT), "{said}");
-            assert_eq!(said.replace("acme", DEFAULT).replace("ACME", "SERVICE"), identifier);
-            assert_eq!(inside.say(identifier).to_lowercase().matches("my").count(), 1, "{identifier}");
+            assert_eq!(
+                said.replace("acme", DEFAULT).replace("ACME", "SERVICE"),
+                identifier
+            );
+            assert_eq!(
+                inside.say(identifier).to_lowercase().matches("my").count(),
+                1,
+                "{identifier}"
+            );
         }
     }
 }

@@ -40,22 +40,37 @@ impl Write {
     /// Checks form and limits, and reads the declared fields of the body. Returns no values for a
     /// step without a body.
     fn values(&self) -> Result<Values, CommitError> {
-        let refuse = |why: String| CommitError::Invalid(format!("{} {}: {why}", self.at.name, self.id));
-        let Some(body) = self.step.body() else { return Ok(Values::default()) };
+        let refuse =
+            |why: String| CommitError::Invalid(format!("{} {}: {why}", self.at.name, self.id));
+        let Some(body) = self.step.body() else {
+            return Ok(Values::default());
+        };
         if self.id.is_empty() || self.id.len() > ID_LIMIT || self.project.len() > ID_LIMIT {
-            return Err(refuse(format!("an id has 1 to {ID_LIMIT} bytes, a project at most as many")));
+            return Err(refuse(format!(
+                "an id has 1 to {ID_LIMIT} bytes, a project at most as many"
+            )));
         }
         if body.len() > BODY_LIMIT {
             return Err(refuse(format!("a body has at most {BODY_LIMIT} bytes")));
         }
-        let values = Values::of(self.at, body).map_err(|error| refuse(format!("the body is no object: {error}")))?;
+        let values = Values::of(self.at, body)
+            .map_err(|error| refuse(format!("the body is no object: {error}")))?;
         for (place, field) in self.at.fields.iter().enumerate() {
             let found = values.at(place);
             if found.len() > LIST_LIMIT {
-                return Err(refuse(format!("{} has more than {LIST_LIMIT} elements", field.name)));
+                return Err(refuse(format!(
+                    "{} has more than {LIST_LIMIT} elements",
+                    field.name
+                )));
             }
-            if found.iter().any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT)) {
-                return Err(refuse(format!("{} has more than {TEXT_LIMIT} bytes", field.name)));
+            if found
+                .iter()
+                .any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT))
+            {
+                return Err(refuse(format!(
+                    "{} has more than {TEXT_LIMIT} bytes",
+                    field.name
+                )));
             }
         }
         Ok(values)
@@ -115,7 +130,9 @@ impl Step {
     /// Returns the body of the step, if it has one.
     pub fn body(&self) -> Option<&Bytes> {
         match self {
-            Step::Insert { body, .. } | Step::Restore { body, .. } | Step::Update { body, .. } => Some(body),
+            Step::Insert { body, .. } | Step::Restore { body, .. } | Step::Update { body, .. } => {
+                Some(body)
+            }
             Step::Remove { .. } | Step::Purge { .. } | Step::Check { .. } => None,
         }
     }
@@ -137,7 +154,12 @@ pub struct Batch {
 impl Batch {
     /// Creates an empty batch with the time `now`.
     pub fn at(now: Time) -> Batch {
-        Batch { now, writes: Vec::new(), announced: false, fault: None }
+        Batch {
+            now,
+            writes: Vec::new(),
+            announced: false,
+            fault: None,
+        }
     }
 
     /// Notifies other processes on the same database as soon as the batch is committed, so that
@@ -145,7 +167,10 @@ impl Batch {
     /// something. It is therefore not for changes that happen with every request.
     #[must_use]
     pub fn announce(self) -> Batch {
-        Batch { announced: true, ..self }
+        Batch {
+            announced: true,
+            ..self
+        }
     }
 
     /// Returns true if the batch has no steps.
@@ -157,10 +182,16 @@ impl Batch {
     /// The order makes sure that the reported failure does not depend on the backend. Fails if the
     /// batch can never be applied.
     pub(crate) fn checked(self) -> Result<Vec<(Write, Values)>, CommitError> {
-        let pairs = self.writes.into_iter().map(|write| write.values().map(|values| (write, values)));
+        let pairs = self
+            .writes
+            .into_iter()
+            .map(|write| write.values().map(|values| (write, values)));
         let mut writes = pairs.collect::<Result<Vec<_>, _>>()?;
         writes.sort_by(|(a, _), (b, _)| a.target().cmp(&b.target()));
-        if let Some(pair) = writes.windows(2).find(|pair| pair[0].0.target() == pair[1].0.target()) {
+        if let Some(pair) = writes
+            .windows(2)
+            .find(|pair| pair[0].0.target() == pair[1].0.target())
+        {
             let (at, id) = pair[0].0.target();
             return Err(CommitError::Invalid(format!("it names {at} {id} twice")));
         }
@@ -175,7 +206,13 @@ impl Batch {
 
     /// Creates a record with its own creation time, such as a late log line or a record from
     /// another store.
-    pub fn insert_created<T: Document>(mut self, created_at: Time, project: &str, id: &str, body: &T) -> Batch {
+    pub fn insert_created<T: Document>(
+        mut self,
+        created_at: Time,
+        project: &str,
+        id: &str,
+        body: &T,
+    ) -> Batch {
         let body = self.encode::<T>(id, body);
         self.push::<T>(project, id, Step::Insert { created_at, body })
     }
@@ -184,50 +221,108 @@ impl Batch {
     /// the one that was read.
     pub fn update<T: Document>(mut self, record: &Record<T>) -> Batch {
         let body = self.encode(&record.id, &record.body);
-        self.push::<T>(&record.project, &record.id, Step::Update { revision: record.revision, body })
+        self.push::<T>(
+            &record.project,
+            &record.id,
+            Step::Update {
+                revision: record.revision,
+                body,
+            },
+        )
     }
 
     /// Hides a record, if the stored revision is the one that was read.
     pub fn remove<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(&record.project, &record.id, Step::Remove { revision: record.revision })
+        self.push::<T>(
+            &record.project,
+            &record.id,
+            Step::Remove {
+                revision: record.revision,
+            },
+        )
     }
 
     /// Erases a record for good, hidden or not, if the stored revision is the one that was read.
     pub fn purge<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(&record.project, &record.id, Step::Purge { revision: record.revision })
+        self.push::<T>(
+            &record.project,
+            &record.id,
+            Step::Purge {
+                revision: record.revision,
+            },
+        )
     }
 
     /// Erases a record whose body was not decoded, hidden or not, if the stored revision is that of
     /// `row`.
     pub fn purge_row(mut self, at: &'static Collection, row: &Row) -> Batch {
-        let step = Step::Purge { revision: row.revision };
-        self.writes.push(Write { at, project: row.project.clone(), id: row.id.clone(), step });
+        let step = Step::Purge {
+            revision: row.revision,
+        };
+        self.writes.push(Write {
+            at,
+            project: row.project.clone(),
+            id: row.id.clone(),
+            step,
+        });
         self
     }
 
     /// Creates a record as it was read from another store, with its revision and its times.
     pub fn restore(mut self, at: &'static Collection, row: Row) -> Batch {
-        let Row { id, project, revision, created_at, updated_at, deleted_at, body } = row;
-        let step = Step::Restore { revision, created_at, updated_at, deleted_at, body };
-        self.writes.push(Write { at, project, id, step });
+        let Row {
+            id,
+            project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        } = row;
+        let step = Step::Restore {
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        };
+        self.writes.push(Write {
+            at,
+            project,
+            id,
+            step,
+        });
         self
     }
 
     /// Demands that a record that the batch does not change still has the revision that was read.
     pub fn check<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(&record.project, &record.id, Step::Check { revision: record.revision })
+        self.push::<T>(
+            &record.project,
+            &record.id,
+            Step::Check {
+                revision: record.revision,
+            },
+        )
     }
 
     fn push<T: Document>(mut self, project: &str, id: &str, step: Step) -> Batch {
-        self.writes.push(Write { at: T::COLLECTION, project: project.to_owned(), id: id.to_owned(), step });
+        self.writes.push(Write {
+            at: T::COLLECTION,
+            project: project.to_owned(),
+            id: id.to_owned(),
+            step,
+        });
         self
     }
 
     fn encode<T: Document>(&mut self, id: &str, body: &T) -> Bytes {
-        serde_json::to_vec(body).map(Bytes::from).unwrap_or_else(|error| {
-            let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
-            self.fault.get_or_insert_with(fault);
-            Bytes::new()
-        })
+        serde_json::to_vec(body)
+            .map(Bytes::from)
+            .unwrap_or_else(|error| {
+                let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
+                self.fault.get_or_insert_with(fault);
+                Bytes::new()
+            })
     }
 }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::HashSet;
 
 /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Time(pub i64);
 
@@ -40,12 +42,20 @@ pub struct Field {
 impl Field {
     /// Declares a field that lists can filter and sort by.
     pub const fn new(name: &'static str, kind: Kind) -> Field {
-        Field { name, kind, unique: false }
+        Field {
+            name,
+            kind,
+            unique: false,
+        }
     }
 
     /// Declares a field whose value at most one live record of a project may hold at a time.
     pub const fn unique(name: &'static str, kind: Kind) -> Field {
-        Field { name, kind, unique: true }
+        Field {
+            name,
+            kind,
+            unique: true,
+        }
     }
 }
 
@@ -62,12 +72,23 @@ pub struct Collection {
 impl Collection {
     /// Finds a declared field by name, with its position in the declaration.
     pub fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
-        self.fields.iter().enumerate().find(|(_, field)| field.name == name)
+        self.fields
+            .iter()
+            .enumerate()
+            .find(|(_, field)| field.name == name)
     }
 }
 
 /// Names of the envelope's columns, which declared fields must not use.
-const RESERVED: [&str; 7] = ["id", "project", "revision", "created_at", "updated_at", "deleted_at", "body"];
+const RESERVED: [&str; 7] = [
+    "id",
+    "project",
+    "revision",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+    "body",
+];
 
 /// Checks the declarations themselves.
 pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
@@ -78,10 +99,20 @@ pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
         }
         let mut fields: HashSet<_> = RESERVED.into();
         if let Some(field) = at.fields.iter().find(|field| !fields.insert(field.name)) {
-            return Err(format!("the field {} of {} is declared twice or is one of every record", field.name, at.name));
+            return Err(format!(
+                "the field {} of {} is declared twice or is one of every record",
+                field.name, at.name
+            ));
         }
-        if let Some(field) = at.fields.iter().find(|field| field.unique && field.kind == Kind::List) {
-            return Err(format!("the field {} of {} is a list, which cannot be unique", field.name, at.name));
+        if let Some(field) = at
+            .fields
+            .iter()
+            .find(|field| field.unique && field.kind == Kind::List)
+        {
+            return Err(format!(
+                "the field {} of {} is a list, which cannot be unique",
+                field.name, at.name
+            ));
         }
     }
     Ok(())
@@ -121,8 +152,24 @@ pub type Row = Record<bytes::Bytes>;
 impl<T> Record<T> {
     /// Replaces the body and keeps the envelope.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Record<U> {
-        let Record { id, project, revision, created_at, updated_at, deleted_at, body } = self;
-        Record { id, project, revision, created_at, updated_at, deleted_at, body: change(body) }
+        let Record {
+            id,
+            project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        } = self;
+        Record {
+            id,
+            project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body: change(body),
+        }
     }
 
     /// Returns true if the record has not been removed.

@@ -64,7 +64,9 @@ pub enum Error {
         reason: String,
     },
     /// A query names a field that its collection does not declare, or orders by a list.
-    #[error("{collection} cannot be queried by {field}: it is not a declared field of a fitting kind")]
+    #[error(
+        "{collection} cannot be queried by {field}: it is not a declared field of a fitting kind"
+    )]
     Undeclared {
         /// The collection.
         collection: &'static str,
@@ -72,7 +74,9 @@ pub enum Error {
         field: String,
     },
     /// A blob's key is malformed.
-    #[error("`{0}` is not a blob key: use 1 to 200 letters, digits, `_`, `-`, `.`, no dot in front")]
+    #[error(
+        "`{0}` is not a blob key: use 1 to 200 letters, digits, `_`, `-`, `.`, no dot in front"
+    )]
     Key(String),
     /// The disk is full; nothing was written.
     #[error("the disk is full")]
@@ -84,7 +88,10 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn unreadable(at: &Collection, id: &str, error: &dyn std::fmt::Display) -> Error {
-        Error::Damaged { what: format!("record {id} of {}", at.name), reason: error.to_string() }
+        Error::Damaged {
+            what: format!("record {id} of {}", at.name),
+            reason: error.to_string(),
+        }
     }
 }
 

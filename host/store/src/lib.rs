@@ -48,7 +48,12 @@ pub trait Backend: Send + Sync {
     async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error>;
     /// Returns at most `limit` records whose id comes after `after`, in byte order of the ids,
     /// removed ones included.
-    async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error>;
+    async fn scan(
+        &self,
+        at: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error>;
     /// Applies a batch in full or not at all. When it returns, the batch is on the disk.
     async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
     /// Waits until another process may have changed something: a process announced a change
@@ -134,7 +139,11 @@ impl<I> Listed<I> {
     /// Converts every item.
     pub fn try_map<U, E>(self, change: impl FnMut(I) -> Result<U, E>) -> Result<Listed<U>, E> {
         let Listed { items, total, next } = self;
-        Ok(Listed { items: items.into_iter().map(change).collect::<Result<_, _>>()?, total, next })
+        Ok(Listed {
+            items: items.into_iter().map(change).collect::<Result<_, _>>()?,
+            total,
+            next,
+        })
     }
 }
 
@@ -177,7 +186,10 @@ impl Store {
         collections: &[&'static Collection],
         blobs: Arc<dyn Blobs>,
     ) -> Result<Store, OpenError> {
-        Ok(Store::new(Arc::new(sled::Sled::open(at, collections)?), blobs))
+        Ok(Store::new(
+            Arc::new(sled::Sled::open(at, collections)?),
+            blobs,
+        ))
     }
 
     /// Opens a store in a PostgreSQL database, adding the tables, columns and indexes that are
@@ -190,18 +202,33 @@ impl Store {
         blobs: Arc<dyn Blobs>,
         collections: &[&'static Collection],
     ) -> Result<Store, OpenError> {
-        Ok(Store::new(Arc::new(postgres::Postgres::open(url, collections).await?), blobs))
+        Ok(Store::new(
+            Arc::new(postgres::Postgres::open(url, collections).await?),
+            blobs,
+        ))
     }
 
     /// Creates the typed interface to a backend and its blobs.
     pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
-        Store { backend, blobs, commits: Arc::default(), turns: Arc::default() }
+        Store {
+            backend,
+            blobs,
+            commits: Arc::default(),
+            turns: Arc::default(),
+        }
     }
 
     /// Reads a live record of a project. A record of another project is treated as one that does
     /// not exist.
-    pub async fn get<T: Document>(&self, project: &str, id: &str) -> Result<Option<Record<T>>, Error> {
-        Ok(self.lookup(id).await?.filter(|record| record.project == project))
+    pub async fn get<T: Document>(
+        &self,
+        project: &str,
+        id: &str,
+    ) -> Result<Option<Record<T>>, Error> {
+        Ok(self
+            .lookup(id)
+            .await?
+            .filter(|record| record.project == project))
     }
 
     /// Reads a live record by id alone. For ids that are the hash of a secret or that name a
@@ -214,7 +241,10 @@ impl Store {
     /// Returns one page of the records that meet a query, and their total.
     pub async fn find<T: Document>(&self, query: &Query) -> Result<Found<T>, Error> {
         let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
-        Ok(Found { records: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total })
+        Ok(Found {
+            records: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
+            total,
+        })
     }
 
     /// Returns one page of a list and the cursor after which the next page starts.
@@ -222,14 +252,21 @@ impl Store {
     /// Records that are added or removed between two pages shift nothing: the next page starts
     /// after the last record of this one.
     pub async fn list<T: Document>(&self, query: &Query) -> Result<Listed<Record<T>>, Error> {
-        let wanted = Query { limit: query.limit.saturating_add(1), ..query.clone() };
+        let wanted = Query {
+            limit: query.limit.saturating_add(1),
+            ..query.clone()
+        };
         let Page { mut rows, total } = self.backend.find(T::COLLECTION, &wanted).await?;
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
         let follows = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().filter(|_| follows);
         let next = last.map(|row| query.mark(T::COLLECTION, row)).transpose()?;
-        Ok(Listed { items: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total, next })
+        Ok(Listed {
+            items: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
+            total,
+            next,
+        })
     }
 
     /// Returns rows of any collection that meet a query. Their bodies are not decoded.
@@ -252,12 +289,19 @@ impl Store {
     /// Waits for the commits under way and holds back later ones of this process. Reads made while
     /// the guard is held see one state.
     pub async fn pause(&self) -> Pause {
-        Pause { _commits: self.commits.clone().write_owned().await }
+        Pause {
+            _commits: self.commits.clone().write_owned().await,
+        }
     }
 
     /// Reads records of any collection in order of id, starting after an id, removed ones included.
     /// Used to export a store.
-    pub async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+    pub async fn scan(
+        &self,
+        at: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error> {
         self.backend.scan(at, after, limit).await
     }
 
@@ -278,7 +322,9 @@ impl Store {
     where
         F: Future<Output = Result<(Batch, R), E>>,
     {
-        let mut attempts = self.turns.attempts(at, id, Duration::from_secs(CHANGE_PATIENCE_S));
+        let mut attempts = self
+            .turns
+            .attempts(at, id, Duration::from_secs(CHANGE_PATIENCE_S));
         loop {
             attempts.turn().await.map_err(EditError::Commit)?;
             let (batch, answer) = attempt().await.map_err(EditError::Change)?;
@@ -302,10 +348,13 @@ impl Store {
         now: Time,
         mut change: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<Option<R>, EditError<E>> {
-        let mut attempts = self.turns.attempts(T::COLLECTION, id, Duration::from_secs(CHANGE_PATIENCE_S));
+        let mut attempts =
+            self.turns
+                .attempts(T::COLLECTION, id, Duration::from_secs(CHANGE_PATIENCE_S));
         loop {
             attempts.turn().await.map_err(EditError::Commit)?;
-            let Some(mut record) = self.get::<T>(project, id).await.map_err(EditError::Read)? else {
+            let Some(mut record) = self.get::<T>(project, id).await.map_err(EditError::Read)?
+            else {
                 return Ok(None);
             };
             let answer = change(&mut record.body).map_err(EditError::Change)?;
@@ -346,11 +395,19 @@ impl Store {
     /// Reads every record, index entry and blob, and reports what is broken. Writes wait until the
     /// check is done.
     pub async fn verify(&self) -> Report {
-        let mut report = self.backend.verify().await.unwrap_or_else(|error| broken(&error));
+        let mut report = self
+            .backend
+            .verify()
+            .await
+            .unwrap_or_else(|error| broken(&error));
         match self.blobs.verify().await {
             Ok((count, damaged)) => {
                 report.blobs = count;
-                report.damage.extend(damaged.into_iter().map(|key| format!("blob {key} is damaged")));
+                report.damage.extend(
+                    damaged
+                        .into_iter()
+                        .map(|key| format!("blob {key} is damaged")),
+                );
             }
             Err(error) => report.damage.push(error.to_string()),
         }
@@ -366,5 +423,8 @@ fn decode<T: Document>(row: Row) -> Result<Record<T>, Error> {
 }
 
 fn broken(error: &dyn Display) -> Report {
-    Report { damage: vec![error.to_string()], ..Report::default() }
+    Report {
+        damage: vec![error.to_string()],
+        ..Report::default()
+    }
 }

@@ -76,13 +76,21 @@ impl Window {
     /// Returns the window at the beginning of a list, with at most `limit` records.
     #[must_use]
     pub fn first(limit: u64) -> Window {
-        Window { after: None, offset: 0, limit }
+        Window {
+            after: None,
+            offset: 0,
+            limit,
+        }
     }
 
     /// Returns the window of the same size after a mark.
     #[must_use]
     pub fn behind(self, mark: Mark) -> Window {
-        Window { after: Some(mark), offset: 0, limit: self.limit }
+        Window {
+            after: Some(mark),
+            offset: 0,
+            limit: self.limit,
+        }
     }
 }
 
@@ -117,7 +125,10 @@ pub struct Page {
 impl Query {
     /// Asks for every record of a project, oldest first.
     pub fn of(project: &str) -> Query {
-        Query { project: Some(project.to_owned()), ..Query::everywhere() }
+        Query {
+            project: Some(project.to_owned()),
+            ..Query::everywhere()
+        }
     }
 
     /// Asks for every record of all projects, oldest first.
@@ -139,8 +150,15 @@ impl Query {
     }
 
     /// Demands that a field equals one of several values.
-    pub fn any_of<S: Into<Scalar>>(self, field: &str, values: impl IntoIterator<Item = S>) -> Query {
-        self.test(field, Test::AnyOf(values.into_iter().map(Into::into).collect()))
+    pub fn any_of<S: Into<Scalar>>(
+        self,
+        field: &str,
+        values: impl IntoIterator<Item = S>,
+    ) -> Query {
+        self.test(
+            field,
+            Test::AnyOf(values.into_iter().map(Into::into).collect()),
+        )
     }
 
     /// Demands that a text contains a part.
@@ -165,7 +183,10 @@ impl Query {
 
     /// Adds a condition.
     pub fn test(mut self, field: &str, test: Test) -> Query {
-        self.conditions.push(Cond { field: field.to_owned(), test });
+        self.conditions.push(Cond {
+            field: field.to_owned(),
+            test,
+        });
         self
     }
 
@@ -209,31 +230,50 @@ impl Query {
     /// meaning.
     ///
     /// Fails when the query names a field the collection does not declare, or orders by a list.
-    pub fn run(&self, at: &'static Collection, rows: impl IntoIterator<Item = Row>) -> Result<Page, Error> {
+    pub fn run(
+        &self,
+        at: &'static Collection,
+        rows: impl IntoIterator<Item = Row>,
+    ) -> Result<Page, Error> {
         self.check(at)?;
         let mut kept = Vec::new();
         for row in rows {
-            let values = Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
+            let values = Values::of(at, &row.body)
+                .map_err(|error| Error::unreadable(at, &row.id, &error))?;
             if self.holds(at, &row, &values) {
                 kept.push((self.sort_key(at, &values), row));
             }
         }
-        kept.sort_by(|(a_key, a), (b_key, b)| self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id)));
+        kept.sort_by(|(a_key, a), (b_key, b)| {
+            self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id))
+        });
         let total = kept.len() as u64;
         let behind = |(key, row): &(Option<Scalar>, Row)| {
             let follows = |mark: &Mark| {
-                self.compare((key, row.created_at, &row.id), (&mark.value, mark.created_at, &mark.id)).is_gt()
+                self.compare(
+                    (key, row.created_at, &row.id),
+                    (&mark.value, mark.created_at, &mark.id),
+                )
+                .is_gt()
             };
             self.after.as_ref().is_none_or(follows)
         };
         let rows = kept.into_iter().filter(behind).map(|(_, row)| row);
-        Ok(Page { rows: self.cut(rows).collect(), total })
+        Ok(Page {
+            rows: self.cut(rows).collect(),
+            total,
+        })
     }
 
     /// Returns the position of a record in the order of this list.
     pub fn mark(&self, at: &'static Collection, row: &Row) -> Result<Mark, Error> {
-        let values = Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
-        Ok(Mark { value: self.sort_key(at, &values), created_at: row.created_at, id: row.id.clone() })
+        let values =
+            Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
+        Ok(Mark {
+            value: self.sort_key(at, &values),
+            created_at: row.created_at,
+            id: row.id.clone(),
+        })
     }
 
     /// Refuses a query that names an undeclared field, or that continues after a value of another
@@ -247,19 +287,27 @@ impl Query {
                 None => ENVELOPE.contains(&name.as_str()) && !ordered,
             };
             if !known {
-                return Err(Error::Undeclared { collection: at.name, field: name.clone() });
+                return Err(Error::Undeclared {
+                    collection: at.name,
+                    field: name.clone(),
+                });
             }
         }
         if let Some(value) = self.after.as_ref().and_then(|mark| mark.value.as_ref()) {
             let ordered = self.order.field.as_deref();
-            let kind = ordered.and_then(|name| at.field(name)).map(|(_, field)| field.kind);
+            let kind = ordered
+                .and_then(|name| at.field(name))
+                .map(|(_, field)| field.kind);
             let fits = match value {
                 Scalar::Int(_) => matches!(kind, Some(Kind::Int | Kind::Time)),
                 Scalar::Text(_) => kind == Some(Kind::Text),
             };
             if !fits {
                 let field = ordered.unwrap_or("created_at").to_owned();
-                return Err(Error::Undeclared { collection: at.name, field });
+                return Err(Error::Undeclared {
+                    collection: at.name,
+                    field,
+                });
             }
         }
         Ok(())
@@ -268,17 +316,25 @@ impl Query {
     /// Returns true if a record meets the conditions, on any page.
     pub(crate) fn holds<T>(&self, at: &Collection, record: &Record<T>, values: &Values) -> bool {
         (self.deleted || record.is_live())
-            && self.project.as_ref().is_none_or(|project| *project == record.project)
-            && self.conditions.iter().all(|cond| match at.field(&cond.field) {
-                Some((place, _)) => cond.test.holds(values.at(place)),
-                None => cond.test.holds(&[envelope(record, &cond.field)]),
-            })
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| *project == record.project)
+            && self
+                .conditions
+                .iter()
+                .all(|cond| match at.field(&cond.field) {
+                    Some((place, _)) => cond.test.holds(values.at(place)),
+                    None => cond.test.holds(&[envelope(record, &cond.field)]),
+                })
     }
 
     /// Skips the offset and stops at the limit.
     pub(crate) fn cut<I>(&self, items: impl Iterator<Item = I>) -> impl Iterator<Item = I> {
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
-        items.skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX))
+        items
+            .skip(offset)
+            .take(usize::try_from(self.limit).unwrap_or(usize::MAX))
     }
 
     /// Returns the value that a record is ordered by, before its creation time.
@@ -289,9 +345,17 @@ impl Query {
 
     /// Compares two positions of the list. Each is a value of the ordering field, a creation time
     /// and an id.
-    fn compare(&self, a: (&Option<Scalar>, Time, &str), b: (&Option<Scalar>, Time, &str)) -> Ordering {
+    fn compare(
+        &self,
+        a: (&Option<Scalar>, Time, &str),
+        b: (&Option<Scalar>, Time, &str),
+    ) -> Ordering {
         let ascending = a.cmp(&b);
-        if self.order.descending { ascending.reverse() } else { ascending }
+        if self.order.descending {
+            ascending.reverse()
+        } else {
+            ascending
+        }
     }
 }
 
@@ -301,11 +365,15 @@ impl Test {
         match self {
             Test::Is(wanted) => values.contains(wanted),
             Test::AnyOf(wanted) => values.iter().any(|value| wanted.contains(value)),
-            Test::Contains(part) => {
-                values.iter().any(|value| matches!(value, Scalar::Text(text) if text.contains(part.as_str())))
-            }
-            Test::AtLeast(least) => values.iter().any(|value| matches!(value, Scalar::Int(n) if n >= least)),
-            Test::Below(bound) => values.iter().any(|value| matches!(value, Scalar::Int(n) if n < bound)),
+            Test::Contains(part) => values
+                .iter()
+                .any(|value| matches!(value, Scalar::Text(text) if text.contains(part.as_str()))),
+            Test::AtLeast(least) => values
+                .iter()
+                .any(|value| matches!(value, Scalar::Int(n) if n >= least)),
+            Test::Below(bound) => values
+                .iter()
+                .any(|value| matches!(value, Scalar::Int(n) if n < bound)),
             Test::Not(test) => !test.holds(values),
         }
     }
@@ -315,7 +383,11 @@ impl Test {
 pub(crate) const ENVELOPE: [&str; 4] = ["id", "project", "created_at", "updated_at"];
 
 fn envelope<T>(record: &Record<T>, name: &str) -> Scalar {
-    let Time(at) = if name == "created_at" { record.created_at } else { record.updated_at };
+    let Time(at) = if name == "created_at" {
+        record.created_at
+    } else {
+        record.updated_at
+    };
     match name {
         "id" => Scalar::Text(record.id.clone()),
         "project" => Scalar::Text(record.project.clone()),
@@ -328,13 +400,26 @@ mod tests {
     use super::*;
     use crate::Field;
 
-    static THINGS: Collection =
-        Collection { name: "things", fields: &[Field::new("rank", Kind::Int), Field::new("tags", Kind::List)] };
+    static THINGS: Collection = Collection {
+        name: "things",
+        fields: &[
+            Field::new("rank", Kind::Int),
+            Field::new("tags", Kind::List),
+        ],
+    };
 
     fn row(id: &str, at: i64, body: &str) -> Row {
         let body = bytes::Bytes::copy_from_slice(body.as_bytes());
         let (created_at, updated_at) = (Time(at), Time(at));
-        Record { id: id.into(), project: "p".into(), revision: 1, created_at, updated_at, deleted_at: None, body }
+        Record {
+            id: id.into(),
+            project: "p".into(),
+            revision: 1,
+            created_at,
+            updated_at,
+            deleted_at: None,
+            body,
+        }
     }
 
     fn ids(query: &Query) -> Vec<String> {
@@ -342,9 +427,18 @@ mod tests {
             row("a", 2, r#"{"rank":1,"tags":["x","y"]}"#),
             row("b", 1, r#"{"rank":1}"#),
             row("c", 1, r#"{"tags":["y"]}"#),
-            Record { deleted_at: Some(Time(9)), ..row("d", 1, "{}") },
+            Record {
+                deleted_at: Some(Time(9)),
+                ..row("d", 1, "{}")
+            },
         ];
-        query.run(&THINGS, rows).unwrap().rows.into_iter().map(|row| row.id).collect()
+        query
+            .run(&THINGS, rows)
+            .unwrap()
+            .rows
+            .into_iter()
+            .map(|row| row.id)
+            .collect()
     }
 
     #[test]
@@ -358,7 +452,10 @@ mod tests {
     fn one_list_element_satisfies_a_test() {
         assert_eq!(ids(&Query::of("p").is("tags", "y")), ["c", "a"]);
         assert_eq!(ids(&Query::of("p").is_not("tags", "x")), ["b", "c"]);
-        assert_eq!(ids(&Query::of("p").any_of::<&str>("tags", [])), Vec::<String>::new());
+        assert_eq!(
+            ids(&Query::of("p").any_of::<&str>("tags", [])),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

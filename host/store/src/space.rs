@@ -25,12 +25,17 @@ pub(crate) struct Space {
 
 impl Space {
     pub(crate) fn of(folder: &Path) -> Space {
-        Space { folder: folder.to_owned(), refused: AtomicBool::new(false) }
+        Space {
+            folder: folder.to_owned(),
+            refused: AtomicBool::new(false),
+        }
     }
 
     /// Returns true if `bytes` may be written.
     pub(crate) fn has_room(&self, bytes: u64, frees_only: bool) -> bool {
-        let room = self.available().is_none_or(|free| free >= needed(bytes, frees_only));
+        let room = self
+            .available()
+            .is_none_or(|free| free >= needed(bytes, frees_only));
         if room == self.refused.load(Ordering::Relaxed) {
             self.refused.store(!room, Ordering::Relaxed);
             tracing::warn!(room, folder = %self.folder.display(), "the disk has changed between full and not full");
@@ -40,7 +45,8 @@ impl Space {
 
     /// Returns true if a write was refused and would be refused again.
     pub(crate) fn is_short(&self) -> bool {
-        self.refused.load(Ordering::Relaxed) && self.available().is_some_and(|free| free < needed(0, false))
+        self.refused.load(Ordering::Relaxed)
+            && self.available().is_some_and(|free| free < needed(0, false))
     }
 
     /// Returns the free bytes, or none where the system does not report them. Then a write itself
@@ -52,7 +58,11 @@ impl Space {
 }
 
 fn needed(bytes: u64, frees_only: bool) -> u64 {
-    if frees_only { LAST_RESERVE } else { RESERVE.saturating_add(bytes.saturating_mul(GROWTH)) }
+    if frees_only {
+        LAST_RESERVE
+    } else {
+        RESERVE.saturating_add(bytes.saturating_mul(GROWTH))
+    }
 }
 
 #[cfg(test)]

@@ -33,9 +33,21 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// Starts to change a record, for at most `patience`.
-    pub(crate) fn attempts<'a>(&'a self, at: &'static Collection, id: &'a str, patience: Duration) -> Attempts<'a> {
+    pub(crate) fn attempts<'a>(
+        &'a self,
+        at: &'static Collection,
+        id: &'a str,
+        patience: Duration,
+    ) -> Attempts<'a> {
         let until = Instant::now() + patience;
-        Attempts { turns: self, at: at.name, id, place: self.join_existing(at.name, id), until, count: 0 }
+        Attempts {
+            turns: self,
+            at: at.name,
+            id,
+            place: self.join_existing(at.name, id),
+            until,
+            count: 0,
+        }
     }
 
     /// Joins the line for a record, if one exists.
@@ -45,7 +57,12 @@ impl Turns {
         }
         let target = (at, id.to_owned());
         let line = self.lines().get(&target)?.clone();
-        Some(Place { turns: self, target, line, turn: None })
+        Some(Place {
+            turns: self,
+            target,
+            line,
+            turn: None,
+        })
     }
 
     /// Joins the line for a record, or starts one.
@@ -55,7 +72,12 @@ impl Turns {
         let line = lines.entry(target.clone()).or_default().clone();
         self.count.store(lines.len(), Ordering::Relaxed);
         drop(lines);
-        Place { turns: self, target, line, turn: None }
+        Place {
+            turns: self,
+            target,
+            line,
+            turn: None,
+        }
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Target, Arc<AsyncMutex<()>>>> {
@@ -77,14 +99,23 @@ pub(crate) struct Attempts<'a> {
 impl Attempts<'_> {
     /// Waits for the writer's turn.
     pub(crate) async fn turn(&mut self) -> Result<(), CommitError> {
-        let Some(place) = &mut self.place else { return Ok(()) };
-        if place.reached(self.until).await { Ok(()) } else { Err(CommitError::Stale) }
+        let Some(place) = &mut self.place else {
+            return Ok(());
+        };
+        if place.reached(self.until).await {
+            Ok(())
+        } else {
+            Err(CommitError::Stale)
+        }
     }
 
     /// Pauses before the next attempt after a batch was refused because another writer committed
     /// first. Returns any other refusal as the error, and also this one after the deadline.
     pub(crate) async fn again(&mut self, refusal: CommitError) -> Result<(), CommitError> {
-        let was_slower = matches!(refusal, CommitError::Stale | CommitError::Taken { field: "id", .. });
+        let was_slower = matches!(
+            refusal,
+            CommitError::Stale | CommitError::Taken { field: "id", .. }
+        );
         if !was_slower || Instant::now() >= self.until {
             return Err(refusal);
         }
@@ -111,7 +142,9 @@ impl Place<'_> {
     /// Waits until it is this writer's turn. Returns false if the deadline passes first.
     async fn reached(&mut self, until: Instant) -> bool {
         if self.turn.is_none() {
-            self.turn = tokio::time::timeout_at(until, self.line.clone().lock_owned()).await.ok();
+            self.turn = tokio::time::timeout_at(until, self.line.clone().lock_owned())
+                .await
+                .ok();
         }
         self.turn.is_some()
     }
@@ -132,7 +165,9 @@ impl Drop for Place<'_> {
 /// Returns a random part of a pause that grows with the attempts, so that processes do not collide
 /// again.
 fn pause(attempts: u32) -> Duration {
-    let longest = FIRST_PAUSE_MS.saturating_mul(1 << attempts.min(16)).min(LONGEST_PAUSE_MS);
+    let longest = FIRST_PAUSE_MS
+        .saturating_mul(1 << attempts.min(16))
+        .min(LONGEST_PAUSE_MS);
     let mut random = [0; 2];
     // Without random bytes, the whole pause is used.
     let part = getrandom::fill(&mut random).map_or(u16::MAX, |()| u16::from_le_bytes(random));
@@ -151,12 +186,21 @@ mod tests {
         let mut first = turns.join("things", "a");
         assert!(first.reached(until).await);
         let mut second = turns.join_existing("things", "a").unwrap();
-        assert!(turns.join_existing("things", "b").is_none(), "other records have lines of their own");
-        assert!(!second.reached(Instant::now()).await, "the first has its turn");
+        assert!(
+            turns.join_existing("things", "b").is_none(),
+            "other records have lines of their own"
+        );
+        assert!(
+            !second.reached(Instant::now()).await,
+            "the first has its turn"
+        );
         drop(first);
         assert!(second.reached(until).await);
         drop(second);
-        assert_eq!((turns.lines().len(), turns.count.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!(
+            (turns.lines().len(), turns.count.load(Ordering::Relaxed)),
+            (0, 0)
+        );
     }
 
     #[test]

@@ -109,7 +109,9 @@ fn scalars(kind: Kind, value: Value) -> Vec<Scalar> {
         }
         (Kind::Text, Value::String(text)) => vec![Scalar::Text(text)],
         (Kind::Text, Value::Bool(flag)) => vec![flag.into()],
-        (Kind::Int | Kind::Time, Value::Number(number)) => number.as_i64().map(Scalar::Int).into_iter().collect(),
+        (Kind::Int | Kind::Time, Value::Number(number)) => {
+            number.as_i64().map(Scalar::Int).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,9 +1,15 @@
 //! The guarantees of every blob store, asserted once and run on each of them.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets an error it does not expect has failed"
+)]
 
 #[path = "../../../tests/harness/bucket.rs"]
-#[expect(unreachable_pub, reason = "the end-to-end tests' library has the same file")]
+#[expect(
+    unreachable_pub,
+    reason = "the end-to-end tests' library has the same file"
+)]
 mod bucket;
 
 use bucket::{ACCESS_KEY, BUCKET, BucketService, SECRET_KEY};
@@ -65,7 +71,10 @@ impl Place for InBucket {
 
 async fn a_blob_reads_as_it_was_put(place: impl Place) {
     let blobs = place.open();
-    for (key, bytes) in [("a", Bytes::new()), ("A-b_c.9", Bytes::from(vec![7; 3_000_000]))] {
+    for (key, bytes) in [
+        ("a", Bytes::new()),
+        ("A-b_c.9", Bytes::from(vec![7; 3_000_000])),
+    ] {
         assert_eq!(blobs.get(key).await.unwrap(), None);
         blobs.put(key, Bytes::from_static(b"first")).await.unwrap();
         blobs.put(key, bytes.clone()).await.unwrap();
@@ -86,10 +95,26 @@ async fn removing_a_blob_twice_is_no_error(place: impl Place) {
 
 async fn what_is_no_key_is_refused(place: impl Place) {
     let blobs = place.open();
-    for key in ["", ".", "..", ".a", "a/b", "a\\b", "a\0", "\u{e9}", &"k".repeat(201)] {
-        assert!(matches!(blobs.put(key, Bytes::new()).await, Err(Error::Key(_))), "{key}");
+    for key in [
+        "",
+        ".",
+        "..",
+        ".a",
+        "a/b",
+        "a\\b",
+        "a\0",
+        "\u{e9}",
+        &"k".repeat(201),
+    ] {
+        assert!(
+            matches!(blobs.put(key, Bytes::new()).await, Err(Error::Key(_))),
+            "{key}"
+        );
         assert!(matches!(blobs.get(key).await, Err(Error::Key(_))), "{key}");
-        assert!(matches!(blobs.remove(key).await, Err(Error::Key(_))), "{key}");
+        assert!(
+            matches!(blobs.remove(key).await, Err(Error::Key(_))),
+            "{key}"
+        );
     }
 }
 
@@ -103,9 +128,15 @@ async fn damaged_blob_fails_get_and_verify(place: impl Place) {
     std::fs::write(place.file("changed"), bytes).unwrap();
     std::fs::write(place.file("emptied"), "").unwrap();
     for key in ["changed", "emptied"] {
-        assert!(matches!(blobs.get(key).await, Err(Error::Damaged { .. })), "{key}");
+        assert!(
+            matches!(blobs.get(key).await, Err(Error::Damaged { .. })),
+            "{key}"
+        );
     }
-    assert_eq!(blobs.verify().await.unwrap(), (3, vec!["changed".to_owned(), "emptied".to_owned()]));
+    assert_eq!(
+        blobs.verify().await.unwrap(),
+        (3, vec!["changed".to_owned(), "emptied".to_owned()])
+    );
 }
 
 macro_rules! promises {
@@ -134,10 +165,17 @@ promises!(
 #[tokio::test]
 async fn object_without_checksum_is_not_trusted() {
     let place = InBucket::new();
-    place.open().put("a", Bytes::from_static(b"just this")).await.unwrap();
+    place
+        .open()
+        .put("a", Bytes::from_static(b"just this"))
+        .await
+        .unwrap();
     assert_eq!(std::fs::read(place.file("a")).unwrap(), b"just this");
     std::fs::write(place.file("b"), "from elsewhere").unwrap();
-    assert!(matches!(place.open().get("b").await, Err(Error::Damaged { .. })));
+    assert!(matches!(
+        place.open().get("b").await,
+        Err(Error::Damaged { .. })
+    ));
 }
 
 #[tokio::test]
@@ -149,11 +187,18 @@ async fn bucket_errors_name_cause_but_no_secret() {
         Bucket::new(settings).unwrap().probe().await
     };
     probe(|_| {}).await.unwrap();
-    let wrong = probe(|settings| settings.secret_access_key = "another-secret".into()).await.unwrap_err();
+    let wrong = probe(|settings| settings.secret_access_key = "another-secret".into())
+        .await
+        .unwrap_err();
     assert!(matches!(&wrong, BucketError::Refused { .. }), "{wrong:?}");
     assert!(!format!("{wrong} {wrong:?}").contains("another-secret"));
-    let missing = probe(|settings| settings.bucket = "elsewhere".into()).await.unwrap_err();
-    assert!(matches!(missing, BucketError::Missing { .. }), "{missing:?}");
+    let missing = probe(|settings| settings.bucket = "elsewhere".into())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(missing, BucketError::Missing { .. }),
+        "{missing:?}"
+    );
     service.leave();
     let away = probe(|_| {}).await.unwrap_err();
     assert!(matches!(away, BucketError::Away { .. }), "{away:?}");
@@ -166,8 +211,14 @@ async fn bucket_recovers_after_an_outage() {
     blobs.put("a", Bytes::from_static(b"x")).await.unwrap();
     place.0.leave();
     assert!(matches!(blobs.get("a").await, Err(Error::Unavailable(_))));
-    assert!(matches!(blobs.put("b", Bytes::new()).await, Err(Error::Unavailable(_))));
+    assert!(matches!(
+        blobs.put("b", Bytes::new()).await,
+        Err(Error::Unavailable(_))
+    ));
     assert!(matches!(blobs.keys().await, Err(Error::Unavailable(_))));
     place.0.come_back();
-    assert_eq!(blobs.get("a").await.unwrap(), Some(Bytes::from_static(b"x")));
+    assert_eq!(
+        blobs.get("a").await.unwrap(),
+        Some(Bytes::from_static(b"x"))
+    );
 }

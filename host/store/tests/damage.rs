@@ -4,7 +4,10 @@
 //! Each case copies a closed store, breaks one thing at random and opens it. The seed is printed;
 //! `DAMAGE_SEED=n` at compile time repeats a run.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets an error it does not expect has failed"
+)]
 
 use host_store::{Batch, Collection, Document, Field, Kind, OpenError, Query, Record, Store, Time};
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-static NOTES: Collection = Collection { name: "notes", fields: &[Field::new("rank", Kind::Int)] };
+static NOTES: Collection = Collection {
+    name: "notes",
+    fields: &[Field::new("rank", Kind::Int)],
+};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Note {
@@ -44,17 +50,32 @@ impl Stores {
         copy(&whole, &folder.path().join("earlier"));
         fill(&whole, RECORDS / 2..RECORDS).await;
         let store = open(&whole).unwrap();
-        let changed = store.find::<Note>(&Query::of("p").below("rank", 900)).await.unwrap().records;
-        let batch = changed.iter().fold(Batch::at(Time(9)), |batch, record| match record.body.rank % 3 {
-            0 => batch.remove(record),
-            1 => batch.purge(record),
-            _ => batch.update(&Record { body: Note { rank: 5_000, ..record.body.clone() }, ..record.clone() }),
+        let changed = store
+            .find::<Note>(&Query::of("p").below("rank", 900))
+            .await
+            .unwrap()
+            .records;
+        let batch = changed.iter().fold(Batch::at(Time(9)), |batch, record| {
+            match record.body.rank % 3 {
+                0 => batch.remove(record),
+                1 => batch.purge(record),
+                _ => batch.update(&Record {
+                    body: Note {
+                        rank: 5_000,
+                        ..record.body.clone()
+                    },
+                    ..record.clone()
+                }),
+            }
         });
         store.commit(batch).await.unwrap();
         let acknowledged = read(&store).await;
         store.close().await;
         fill(&folder.path().join("other"), 0..RECORDS / 2).await;
-        Stores { folder, acknowledged }
+        Stores {
+            folder,
+            acknowledged,
+        }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -67,7 +88,11 @@ async fn fill(at: &Path, ranks: std::ops::Range<i64>) {
     let ranks = ranks.collect::<Vec<_>>();
     for ranks in ranks.chunks(250) {
         let batch = ranks.iter().fold(Batch::at(Time(ranks[0])), |batch, rank| {
-            let text = "n".repeat(if rank % 500 == 0 { 20_000 } else { 40 + *rank as usize % 700 });
+            let text = "n".repeat(if rank % 500 == 0 {
+                20_000
+            } else {
+                40 + *rank as usize % 700
+            });
             batch.insert("p", &format!("n{rank}"), &Note { rank: *rank, text })
         });
         store.commit(batch).await.unwrap();
@@ -80,16 +105,30 @@ fn open(at: &Path) -> Result<Store, OpenError> {
 }
 
 async fn read(store: &Store) -> BTreeMap<String, Record<Note>> {
-    let found = store.find::<Note>(&Query::everywhere().with_deleted()).await.unwrap();
+    let found = store
+        .find::<Note>(&Query::everywhere().with_deleted())
+        .await
+        .unwrap();
     assert_eq!(found.total, found.records.len() as u64);
-    found.records.into_iter().map(|record| (record.id.clone(), record)).collect()
+    found
+        .records
+        .into_iter()
+        .map(|record| (record.id.clone(), record))
+        .collect()
 }
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { copy(&from, &to) } else { assert!(fs::copy(from, to).is_ok()) }
+        let (from, to) = (
+            entry.as_ref().unwrap().path(),
+            to.join(entry.unwrap().file_name()),
+        );
+        if from.is_dir() {
+            copy(&from, &to)
+        } else {
+            assert!(fs::copy(from, to).is_ok())
+        }
     }
 }
 
@@ -98,7 +137,10 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound.max(1)
     }
 
@@ -110,10 +152,16 @@ impl Chance {
 /// Returns the files that a start depends on. The database file is three times as likely as each
 /// other one.
 fn files(store: &Path) -> Vec<PathBuf> {
-    let sled = fs::read_dir(store.join("sled")).unwrap().map(|entry| entry.unwrap().path());
+    let sled = fs::read_dir(store.join("sled"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut files = sled.filter(|path| path.is_file()).collect::<Vec<_>>();
     files.sort();
-    files.extend([store.join("HEAD"), store.join("sled/db"), store.join("sled/db")]);
+    files.extend([
+        store.join("HEAD"),
+        store.join("sled/db"),
+        store.join("sled/db"),
+    ]);
     files
 }
 
@@ -124,7 +172,11 @@ fn damage(stores: &Stores, at: &Path, chance: &mut Chance) -> String {
     let name = inside.display();
     let length = fs::metadata(&path).unwrap().len();
     let place = chance.below(length);
-    let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
     match chance.below(100) {
         0..25 => {
             file.set_len(place).unwrap();
@@ -139,7 +191,8 @@ fn damage(stores: &Stores, at: &Path, chance: &mut Chance) -> String {
         }
         60..75 => {
             let place = place / 4096 * 4096;
-            file.write_all_at(&vec![0; 4096.min(length - place) as usize], place).unwrap();
+            file.write_all_at(&vec![0; 4096.min(length - place) as usize], place)
+                .unwrap();
             format!("4 KiB of {name} zeroed at {place}")
         }
         75..85 => {
@@ -147,8 +200,10 @@ fn damage(stores: &Stores, at: &Path, chance: &mut Chance) -> String {
             format!("{name} deleted")
         }
         85..90 => {
-            let (kind, text) =
-                chance.of(&[("snap.FFFFFFFFFFFFFFFF", ""), ("snap.FFFFFFFFFFFFFFFF.generating", "half")]);
+            let (kind, text) = chance.of(&[
+                ("snap.FFFFFFFFFFFFFFFF", ""),
+                ("snap.FFFFFFFFFFFFFFFF.generating", "half"),
+            ]);
             fs::write(at.join("sled").join(kind), text).unwrap();
             fs::write(at.join("HEAD.new"), "half").unwrap();
             format!("a stray {kind}")
@@ -169,7 +224,10 @@ fn swap(stores: &Stores, at: &Path, inside: &Path, chance: &mut Chance) -> Strin
         fs::copy(&from, &target).unwrap();
     } else {
         // Snapshots have other names in each store, so the other snapshot is put beside it.
-        for path in files(&stores.at(source)).into_iter().filter(|path| path.to_string_lossy().contains("snap.")) {
+        for path in files(&stores.at(source))
+            .into_iter()
+            .filter(|path| path.to_string_lossy().contains("snap."))
+        {
             fs::copy(&path, at.join("sled").join(path.file_name().unwrap())).unwrap();
         }
     }
@@ -178,7 +236,10 @@ fn swap(stores: &Stores, at: &Path, inside: &Path, chance: &mut Chance) -> Strin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_store_opens_complete_or_names_damage() {
-    let seed = option_env!("DAMAGE_SEED").map_or_else(|| RandomState::new().hash_one(0), |seed| seed.parse().unwrap());
+    let seed = option_env!("DAMAGE_SEED").map_or_else(
+        || RandomState::new().hash_one(0),
+        |seed| seed.parse().unwrap(),
+    );
     println!("DAMAGE_SEED={seed}");
     let stores = Stores::make().await;
     let mut chance = Chance(seed);
@@ -189,15 +250,32 @@ async fn damaged_store_opens_complete_or_names_damage() {
         let what = damage(&stores, &at, &mut chance);
         match open(&at) {
             Ok(store) => {
-                assert!(read(&store).await == stores.acknowledged, "case {case}, {what}: it opened with less");
-                assert_eq!(store.verify().await.damage, Vec::<String>::new(), "case {case}, {what}");
+                assert!(
+                    read(&store).await == stores.acknowledged,
+                    "case {case}, {what}: it opened with less"
+                );
+                assert_eq!(
+                    store.verify().await.damage,
+                    Vec::<String>::new(),
+                    "case {case}, {what}"
+                );
                 store.close().await;
                 whole += 1;
             }
-            Err(OpenError::Damaged { file, reason, repair }) => {
-                assert!(file.starts_with(&at) && !reason.is_empty() && repair.contains("backup"), "{what}");
+            Err(OpenError::Damaged {
+                file,
+                reason,
+                repair,
+            }) => {
+                assert!(
+                    file.starts_with(&at) && !reason.is_empty() && repair.contains("backup"),
+                    "{what}"
+                );
                 *refused.entry(reason).or_default() += 1;
-                assert!(open(&at).is_err(), "case {case}, {what}: refused once, then opened");
+                assert!(
+                    open(&at).is_err(),
+                    "case {case}, {what}: refused once, then opened"
+                );
             }
             Err(other) => panic!("case {case}, {what}: {other}"),
         }
@@ -230,9 +308,18 @@ async fn damaged_blob_is_found_by_verify() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for key in ["flipped", "cut", "empty", "whole"] {
-        store.blobs().put(key, vec![7; 10_000].into()).await.unwrap();
+        store
+            .blobs()
+            .put(key, vec![7; 10_000].into())
+            .await
+            .unwrap();
     }
-    let file = |key: &str| fs::File::options().write(true).open(folder.path().join("blobs").join(key)).unwrap();
+    let file = |key: &str| {
+        fs::File::options()
+            .write(true)
+            .open(folder.path().join("blobs").join(key))
+            .unwrap()
+    };
     file("flipped").write_all_at(&[6], 5_000).unwrap();
     file("cut").set_len(9_000).unwrap();
     file("empty").set_len(0).unwrap();

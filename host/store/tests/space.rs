@@ -4,7 +4,10 @@
 use host_store::{Batch, Collection, Document, Field, Kind, Store, Time};
 use serde::{Deserialize, Serialize};
 
-static NOTES: Collection = Collection { name: "notes", fields: &[Field::unique("name", Kind::Text)] };
+static NOTES: Collection = Collection {
+    name: "notes",
+    fields: &[Field::unique("name", Kind::Text)],
+};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
@@ -22,19 +25,33 @@ async fn removed_large_records_release_their_space() {
     const LARGE: usize = 130_000;
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), &[&NOTES]).unwrap();
-    let note = |id: &str, length: usize| Note { name: id.to_owned(), text: "x".repeat(length) };
+    let note = |id: &str, length: usize| Note {
+        name: id.to_owned(),
+        text: "x".repeat(length),
+    };
     for round in 0..ROUNDS {
         let at = Time(round as i64);
         for place in 0..3 {
             let id = format!("{round:06}-{place}");
-            store.commit(Batch::at(at).insert("p", &id, &note(&id, 300))).await.unwrap();
+            store
+                .commit(Batch::at(at).insert("p", &id, &note(&id, 300)))
+                .await
+                .unwrap();
         }
         let id = format!("{round:06}-large");
-        store.commit(Batch::at(at).insert("p", &id, &note(&id, LARGE))).await.unwrap();
+        store
+            .commit(Batch::at(at).insert("p", &id, &note(&id, LARGE)))
+            .await
+            .unwrap();
         let large = store.lookup::<Note>(&id).await.unwrap().unwrap();
         store.commit(Batch::at(at).purge(&large)).await.unwrap();
     }
-    let held = std::fs::metadata(folder.path().join("sled/db")).unwrap().len();
+    let held = std::fs::metadata(folder.path().join("sled/db"))
+        .unwrap()
+        .len();
     let gone = (ROUNDS * LARGE) as u64;
-    assert!(held < gone / 5, "of {gone} bytes that went the file holds {held}");
+    assert!(
+        held < gone / 5,
+        "of {gone} bytes that went the file holds {held}"
+    );
 }

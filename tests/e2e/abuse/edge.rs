@@ -20,7 +20,14 @@ use crate::{
 const INFO: &str = "/auth/session/info";
 
 /// Opens a connection and sends a request with `sent` of its `length` body bytes.
-async fn partial(host: &Host, last: u8, target: &str, headers: &str, sent: usize, length: usize) -> TcpStream {
+async fn partial(
+    host: &Host,
+    last: u8,
+    target: &str,
+    headers: &str,
+    sent: usize,
+    length: usize,
+) -> TcpStream {
     let mut socket = from(host, last).await;
     let start = r#"{"toolkit":{"slug":"nothing"},"a":""#;
     let request = format!(
@@ -33,7 +40,15 @@ async fn partial(host: &Host, last: u8, target: &str, headers: &str, sent: usize
 }
 
 async fn unfinished(host: &Host, last: u8, path: &str, headers: &str) -> TcpStream {
-    partial(host, last, &format!("POST /api/v3{path}"), headers, 50, 1_000).await
+    partial(
+        host,
+        last,
+        &format!("POST /api/v3{path}"),
+        headers,
+        50,
+        1_000,
+    )
+    .await
 }
 
 fn with_key(project: &Client) -> String {
@@ -53,24 +68,46 @@ async fn slow_bodies_hold_no_place() {
     let (slow, other) = (host.new_project().await, host.new_project().await);
     let (strangers, callers) = (FuturesUnordered::new(), FuturesUnordered::new());
     for number in 0..24 {
-        strangers.push(Box::pin(to_the_end(unfinished(&host, 2, "/api_key_revocation", "").await)));
+        strangers.push(Box::pin(to_the_end(
+            unfinished(&host, 2, "/api_key_revocation", "").await,
+        )));
         if number < 14 {
-            let once = if number % 2 == 0 { String::new() } else { format!("idempotency-key: {number}\r\n") };
+            let once = if number % 2 == 0 {
+                String::new()
+            } else {
+                format!("idempotency-key: {number}\r\n")
+            };
             let headers = with_key(&slow) + &once;
-            callers.push(Box::pin(to_the_end(unfinished(&host, 3, "/auth_configs", &headers).await)));
+            callers.push(Box::pin(to_the_end(
+                unfinished(&host, 3, "/auth_configs", &headers).await,
+            )));
         }
     }
-    for (mut bodies, slug) in [(strangers, "Server_AddressBusy"), (callers, "Server_ProjectBusy")] {
+    for (mut bodies, slug) in [
+        (strangers, "Server_AddressBusy"),
+        (callers, "Server_ProjectBusy"),
+    ] {
         // Four more bodies than allowed: the excess ones wait.
         for _ in 0..4 {
             let refused = bodies.next().await.unwrap();
-            assert!(refused.starts_with("HTTP/1.1 429") && refused.contains(slug), "{refused}");
+            assert!(
+                refused.starts_with("HTTP/1.1 429") && refused.contains(slug),
+                "{refused}"
+            );
             assert!(refused.contains("retry-after: 1"), "{refused}");
         }
         other.get(INFO).await.expect(200);
         slow.get(INFO).await.expect(200);
         // A body that arrives with its head does not count as arriving.
-        let whole = partial(&host, 3, "POST /api/v3/auth_configs", &with_key(&slow), 50, 50).await;
+        let whole = partial(
+            &host,
+            3,
+            "POST /api/v3/auth_configs",
+            &with_key(&slow),
+            50,
+            50,
+        )
+        .await;
         let answered = to_the_end(whole).await;
         assert!(answered.starts_with("HTTP/1.1 400"), "{answered}");
         drop(bodies);
@@ -84,14 +121,27 @@ async fn slow_bodies_hold_no_place() {
 
 #[tokio::test]
 async fn health_needs_no_place() {
-    let host = Setup::new().with("limits.in_flight", "1").with("limits.in_flight_wait_ms", "1").start().await;
+    let host = Setup::new()
+        .with("limits.in_flight", "1")
+        .with("limits.in_flight_wait_ms", "1")
+        .start()
+        .await;
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.as_project());
     let held = sleeping(&project, &sleeps);
     let asked = async {
-        wait_until("every place is taken", async || project.get(INFO).await.status == 503).await;
+        wait_until("every place is taken", async || {
+            project.get(INFO).await.status == 503
+        })
+        .await;
         assert_refused("of all", &project.get(INFO).await, 503, "Server_Busy");
-        assert_eq!(host.anonymous().try_get_root("/health/live").await, Some(200));
-        assert_eq!(host.anonymous().try_get_root("/health/ready").await, Some(200));
+        assert_eq!(
+            host.anonymous().try_get_root("/health/live").await,
+            Some(200)
+        );
+        assert_eq!(
+            host.anonymous().try_get_root("/health/ready").await,
+            Some(200)
+        );
     };
     tokio::select! {
         ended = held => panic!("it sleeps: {ended:#?}"),
@@ -103,24 +153,46 @@ async fn health_needs_no_place() {
 async fn link_token_is_judged_before_its_body() {
     let host = patient().start().await;
     let page = to_the_end(partial(&host, 1, "POST /link/nothing", "", 50, 1_000).await).await;
-    assert!(page.starts_with("HTTP/1.1 400") && page.contains("This link does not work"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 400") && page.contains("This link does not work"),
+        "{page}"
+    );
 }
 
 #[tokio::test]
 async fn trickling_body_is_cut() {
-    let host = Setup::new().with("limits.body_s", "300").with("limits.deadline_s", "300").start().await;
+    let host = Setup::new()
+        .with("limits.body_s", "300")
+        .with("limits.deadline_s", "300")
+        .start()
+        .await;
     let project = host.as_project();
     let cut = to_the_end(unfinished(&host, 1, "/auth_configs", &with_key(&project)).await).await;
-    assert!(cut.starts_with("HTTP/1.1 408") && cut.contains("HTTP_RequestTimeout"), "{cut}");
+    assert!(
+        cut.starts_with("HTTP/1.1 408") && cut.contains("HTTP_RequestTimeout"),
+        "{cut}"
+    );
     assert!(cut.contains("less than 1 KiB/s"), "{cut}");
 }
 
 #[tokio::test]
 async fn arriving_bodies_share_their_memory() {
     let host = patient().with("limits.bodies_mib", "1").start().await;
-    let projects = [host.new_project().await, host.new_project().await, host.new_project().await];
+    let projects = [
+        host.new_project().await,
+        host.new_project().await,
+        host.new_project().await,
+    ];
     let send = async |project: &Client, sent: usize, length: usize| {
-        partial(&host, 1, "POST /api/v3/auth_configs", &with_key(project), sent << 10, length << 10).await
+        partial(
+            &host,
+            1,
+            "POST /api/v3/auth_configs",
+            &with_key(project),
+            sent << 10,
+            length << 10,
+        )
+        .await
     };
     let refused = async |project: &Client, length: usize, expected: &str| {
         let answer = to_the_end(send(project, length, length).await).await;
@@ -128,11 +200,20 @@ async fn arriving_bodies_share_their_memory() {
         answer.contains(expected)
     };
     let first = send(&projects[0], 300, 1_000).await;
-    wait_until("a project has its part", async || refused(&projects[0], 100, "Server_ProjectBusy").await).await;
+    wait_until("a project has its part", async || {
+        refused(&projects[0], 100, "Server_ProjectBusy").await
+    })
+    .await;
     let second = send(&projects[1], 400, 1_000).await;
-    wait_until("all is used", async || refused(&projects[2], 500, "Server_Busy").await).await;
+    wait_until("all is used", async || {
+        refused(&projects[2], 500, "Server_Busy").await
+    })
+    .await;
     drop((first, second));
-    wait_until("all is free", async || !refused(&projects[2], 500, "Server_Busy").await).await;
+    wait_until("all is free", async || {
+        !refused(&projects[2], 500, "Server_Busy").await
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -141,7 +222,10 @@ async fn body_of_tiny_chunks_takes_little_memory() {
     let project = host.as_project();
     let peak = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
         peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
     let head = format!(
@@ -150,12 +234,18 @@ async fn body_of_tiny_chunks_takes_little_memory() {
         with_key(&project)
     );
     let send = async |chunks: usize| {
-        project.raw(&[head.as_bytes(), &b"1\r\n \r\n".repeat(chunks), b"0\r\n\r\n"].concat()).await
+        project
+            .raw(&[head.as_bytes(), &b"1\r\n \r\n".repeat(chunks), b"0\r\n\r\n"].concat())
+            .await
     };
     assert!(send(1_000).await.starts_with("HTTP/1.1 400"));
     let before = peak();
     assert!(send(512 << 10).await.starts_with("HTTP/1.1 400"));
-    assert!(peak() < before + (10 << 10), "{before} KiB before, {} KiB at most", peak());
+    assert!(
+        peak() < before + (10 << 10),
+        "{before} KiB before, {} KiB at most",
+        peak()
+    );
 }
 
 async fn with_idempotency_key(host: &Host, project: &Client) -> String {
@@ -165,7 +255,10 @@ async fn with_idempotency_key(host: &Host, project: &Client) -> String {
 
 /// Returns settings under which bodies may arrive slowly.
 fn patient() -> Setup {
-    Setup::new().with("limits.min_rate_kib", "0").with("limits.body_s", "300").with("limits.deadline_s", "300")
+    Setup::new()
+        .with("limits.min_rate_kib", "0")
+        .with("limits.body_s", "300")
+        .with("limits.deadline_s", "300")
 }
 
 #[tokio::test]
@@ -176,17 +269,30 @@ async fn refused_rate_comes_before_the_body() {
         project.get(INFO).await.expect(200);
     }
     let refused = with_idempotency_key(&host, &project).await;
-    assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("HTTP_TooManyRequests"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 429") && refused.contains("HTTP_TooManyRequests"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn busy_project_is_refused_before_the_body() {
-    let host = patient().with("limits.in_flight_per_project", "1").with("limits.in_flight_wait_ms", "1").start().await;
+    let host = patient()
+        .with("limits.in_flight_per_project", "1")
+        .with("limits.in_flight_wait_ms", "1")
+        .start()
+        .await;
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.new_project().await);
     let asked = async {
-        wait_until("the project's place is taken", async || project.get(INFO).await.status == 429).await;
+        wait_until("the project's place is taken", async || {
+            project.get(INFO).await.status == 429
+        })
+        .await;
         let refused = with_idempotency_key(&host, &project).await;
-        assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("Server_ProjectBusy"), "{refused}");
+        assert!(
+            refused.starts_with("HTTP/1.1 429") && refused.contains("Server_ProjectBusy"),
+            "{refused}"
+        );
     };
     tokio::select! {
         ended = sleeping(&project, &sleeps) => panic!("it sleeps: {ended:#?}"),
@@ -202,20 +308,43 @@ async fn deadline_ends_work_with_idempotency_key() {
         .start()
         .await;
     let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
-    let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+    let request =
+        json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
     let flow = json!({ "token_url": format!("https://api.example.com/hang/{tag}") });
     let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": flow });
-    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
     let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
     let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
-    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
-    let connection = json!({ "user_id": "default", "state": { "authScheme": "S2S_OAUTH2", "val": {} } });
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
+    let connection =
+        json!({ "user_id": "default", "state": { "authScheme": "S2S_OAUTH2", "val": {} } });
     let body = json!({ "auth_config": { "id": made.expect(201)["auth_config"]["id"] }, "connection": connection });
     let send = async || {
         let body = harness::client::Body::Json(body.clone());
-        project.send(Method::POST, "/connected_accounts", body, &[("idempotency-key", "k")]).await
+        project
+            .send(
+                Method::POST,
+                "/connected_accounts",
+                body,
+                &[("idempotency-key", "k")],
+            )
+            .await
     };
-    assert_refused("An operation", &send().await, 503, "Server_DeadlineExceeded");
+    assert_refused(
+        "An operation",
+        &send().await,
+        503,
+        "Server_DeadlineExceeded",
+    );
     assert_eq!(Host::application().seen(&tag).len(), 1);
     // The concurrency slot is free, because no work continues in the background.
     project.get(INFO).await.expect(200);
@@ -242,20 +371,30 @@ async fn one_project_leaves_transfers_to_others() {
         .start()
         .await;
     let slug = copier(&host).await;
-    let (one, other, third) = (host.new_project().await, host.new_project().await, host.new_project().await);
-    let (held, next) = (upload(&one, &slug, &[1; 900]).await, upload(&one, &slug, &[2; 900]).await);
+    let (one, other, third) = (
+        host.new_project().await,
+        host.new_project().await,
+        host.new_project().await,
+    );
+    let (held, next) = (
+        upload(&one, &slug, &[1; 900]).await,
+        upload(&one, &slug, &[2; 900]).await,
+    );
     let [others, more, thirds] = [(&other, 3), (&other, 4), (&third, 5)];
     let others = upload(others.0, &slug, &[others.1; 900]).await;
     let more = upload(more.0, &slug, &[more.1; 900]).await;
     let thirds = upload(thirds.0, &slug, &[thirds.1; 900]).await;
-    let begin = async |link: &str| partial(&host, 1, &target(&host, "PUT", link), "", 50, 900).await;
+    let begin =
+        async |link: &str| partial(&host, 1, &target(&host, "PUT", link), "", 50, 900).await;
     // The second upload of a project waits for the first; other projects do not wait.
     let uploads = FuturesUnordered::new();
     for link in [&held, &next] {
         uploads.push(Box::pin(to_the_end(begin(link).await)));
     }
     for _ in 0..2 {
-        let put = other.exchange(Method::PUT, &others, &[], vec![3; 900]).await;
+        let put = other
+            .exchange(Method::PUT, &others, &[], vec![3; 900])
+            .await;
         assert_eq!(put.status, 200, "{put:?}");
     }
     // Both slots are taken, so a third project waits.
@@ -269,15 +408,33 @@ async fn one_project_leaves_transfers_to_others() {
 
 #[tokio::test]
 async fn unread_answer_ends_its_connection() {
-    let host = Setup::new().with("files.transfers", "1").with("files.transfers_per_project", "1").start().await;
-    let (slug, project, bytes) = (copier(&host).await, host.new_project().await, vec![7; 16 << 20]);
-    let put = project.exchange(Method::PUT, &upload(&project, &slug, &bytes).await, &[], bytes.clone()).await;
+    let host = Setup::new()
+        .with("files.transfers", "1")
+        .with("files.transfers_per_project", "1")
+        .start()
+        .await;
+    let (slug, project, bytes) = (
+        copier(&host).await,
+        host.new_project().await,
+        vec![7; 16 << 20],
+    );
+    let put = project
+        .exchange(
+            Method::PUT,
+            &upload(&project, &slug, &bytes).await,
+            &[],
+            bytes.clone(),
+        )
+        .await;
     assert_eq!(put.status, 200, "{put:?}");
     let again = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     let link = again["existing_url"].as_str().unwrap();
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
-    let mut unread = socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap();
+    let mut unread = socket
+        .connect(host.url.trim_start_matches("http://").parse().unwrap())
+        .await
+        .unwrap();
     let request = format!("{} HTTP/1.1\r\nhost: x\r\n\r\n", target(&host, "GET", link));
     unread.write_all(request.as_bytes()).await.unwrap();
     unread.read_exact(&mut [0; 12]).await.unwrap();
@@ -286,31 +443,62 @@ async fn unread_answer_ends_its_connection() {
     assert_eq!((got.status, got.bytes.len()), (200, bytes.len()));
     let mut rest = Vec::new();
     unread.read_to_end(&mut rest).await.ok();
-    assert!(rest.len() < bytes.len(), "{} bytes came all the same", rest.len());
+    assert!(
+        rest.len() < bytes.len(),
+        "{} bytes came all the same",
+        rest.len()
+    );
 }
 
 #[tokio::test]
 async fn guesses_do_not_lock_out_a_valid_key() {
     let host = Setup::new().with("limits.failed_auth", "5").start().await;
     let (project, slug) = (host.new_project().await, given::slug());
-    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_key(&slug, given::bearer()),
+    )
+    .await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
     let made = project.post("/auth_configs", &config).await.expect(201);
-    let (_, right) = link(&project, made["auth_config"]["id"].as_str().unwrap(), json!({})).await;
+    let (_, right) = link(
+        &project,
+        made["auth_config"]["id"].as_str().unwrap(),
+        json!({}),
+    )
+    .await;
     let fresh = host.new_project().await;
     let anonymous = host.anonymous();
     let guess = async |kind: &str, number: usize| match kind {
-        "key" => host.with_key(&format!("ak_{number:032}")).get(INFO).await.status,
-        "link" => given::open(&anonymous, &format!("{}/link/{number:043}", host.url)).await.status,
-        _ => anonymous.get(&format!("/toolkits/auth/callback?code=c&state={number:043}")).await.status,
+        "key" => {
+            host.with_key(&format!("ak_{number:032}"))
+                .get(INFO)
+                .await
+                .status
+        }
+        "link" => {
+            given::open(&anonymous, &format!("{}/link/{number:043}", host.url))
+                .await
+                .status
+        }
+        _ => {
+            anonymous
+                .get(&format!(
+                    "/toolkits/auth/callback?code=c&state={number:043}"
+                ))
+                .await
+                .status
+        }
     };
     for (kind, wrong) in [("key", 401), ("link", 400), ("callback", 400)] {
         let mut answers = Vec::new();
         for number in 0..12 {
             answers.push(guess(kind, number).await);
         }
-        let expected: Vec<u16> = (0..12).map(|number| if number < 5 { wrong } else { 429 }).collect();
+        let expected: Vec<u16> = (0..12)
+            .map(|number| if number < 5 { wrong } else { 429 })
+            .collect();
         assert_eq!(answers, expected, "{kind}: each kind is counted for itself");
     }
     fresh.get(INFO).await.expect(200);
@@ -334,42 +522,85 @@ async fn trusted_proxies_name_the_client() {
         .start()
         .await;
     let project = host.as_project();
-    let id = project.get(INFO).await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.get(INFO).await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let body = json!({ "name": "office", "allowed_ips": ["203.0.113.7"] });
-    let made = host.as_org().post(&format!("/org/owner/project/{id}/api_keys"), &body).await.expect(201);
+    let made = host
+        .as_org()
+        .post(&format!("/org/owner/project/{id}/api_keys"), &body)
+        .await
+        .expect(201);
     let office = host.with_key(made["key"].as_str().unwrap());
     let none = harness::client::Body::None;
     let through = async |client: &Client, name: &str, value: &str| {
-        client.send(Method::GET, INFO, none.clone(), &[(name, value)]).await.status
+        client
+            .send(Method::GET, INFO, none.clone(), &[(name, value)])
+            .await
+            .status
     };
     for (name, value, status) in [
         ("x-forwarded-for", "203.0.113.7", 200),
         ("x-forwarded-for", "203.0.113.7, 10.1.2.3", 200),
         ("forwarded", "for=203.0.113.7;proto=https", 200),
-        ("forwarded", "for=1.1.1.1, for=\"203.0.113.7:99\", for=10.1.2.3", 200),
+        (
+            "forwarded",
+            "for=1.1.1.1, for=\"203.0.113.7:99\", for=10.1.2.3",
+            200,
+        ),
         ("x-forwarded-for", "203.0.113.7, 198.51.100.1", 403),
         ("forwarded", "for=203.0.113.7, for=unknown", 403),
         ("x-real-ip", "203.0.113.7", 403),
     ] {
-        assert_eq!(through(&office, name, value).await, status, "{name}: {value}");
+        assert_eq!(
+            through(&office, name, value).await,
+            status,
+            "{name}: {value}"
+        );
     }
-    let both = [("forwarded", "for=203.0.113.7"), ("x-forwarded-for", "198.51.100.1")];
+    let both = [
+        ("forwarded", "for=203.0.113.7"),
+        ("x-forwarded-for", "198.51.100.1"),
+    ];
     let both = office.send(Method::GET, INFO, none.clone(), &both).await;
     assert_refused("both headers", &both, 400, "HTTP_ForwardedInvalid");
-    let stranger = format!("host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}", with_key(&office));
-    assert!(get_from(&host, 2, "1.1", &stranger).await.starts_with("HTTP/1.1 403"));
+    let stranger = format!(
+        "host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}",
+        with_key(&office)
+    );
+    assert!(
+        get_from(&host, 2, "1.1", &stranger)
+            .await
+            .starts_with("HTTP/1.1 403")
+    );
 
     // Guesses count per client address, and per network for IPv6.
-    for (network, other) in [("198.51.100.", "198.51.100.9"), ("2001:db8:0:1::", "2001:db8:0:2::1")] {
+    for (network, other) in [
+        ("198.51.100.", "198.51.100.9"),
+        ("2001:db8:0:1::", "2001:db8:0:2::1"),
+    ] {
         let guess = async |number: usize, address: &str| {
-            through(&host.with_key(&format!("ak_{number:032}")), "x-forwarded-for", address).await
+            through(
+                &host.with_key(&format!("ak_{number:032}")),
+                "x-forwarded-for",
+                address,
+            )
+            .await
         };
         for number in 0..3 {
-            let address =
-                if network.contains(':') { format!("{network}{}", number + 1) } else { format!("{network}1") };
+            let address = if network.contains(':') {
+                format!("{network}{}", number + 1)
+            } else {
+                format!("{network}1")
+            };
             assert_eq!(guess(number, &address).await, 401);
         }
-        let next = if network.contains(':') { format!("{network}ffff") } else { format!("{network}1") };
+        let next = if network.contains(':') {
+            format!("{network}ffff")
+        } else {
+            format!("{network}1")
+        };
         assert_eq!(guess(3, &next).await, 429, "{next}");
         assert_eq!(guess(4, other).await, 401, "{other}");
     }
@@ -377,7 +608,12 @@ async fn trusted_proxies_name_the_client() {
     for _ in 0..4 {
         held.push(from(&host, 1).await);
     }
-    assert!(get_from(&host, 1, "1.1", "host: x\r\n").await.starts_with("HTTP/1.1 401"), "a proxy has many connections");
+    assert!(
+        get_from(&host, 1, "1.1", "host: x\r\n")
+            .await
+            .starts_with("HTTP/1.1 401"),
+        "a proxy has many connections"
+    );
 }
 
 #[tokio::test]
@@ -397,14 +633,23 @@ async fn exactly_one_host_is_named() {
         ("1.0", "", "401"),
     ] {
         let answer = get_from(host, 1, version, headers).await;
-        assert_eq!(&answer[9..12], status, "HTTP/{version}, {headers:?}: {answer}");
-        assert_eq!(answer.contains("HTTP_HostInvalid"), status == "400", "{answer}");
+        assert_eq!(
+            &answer[9..12],
+            status,
+            "HTTP/{version}, {headers:?}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("HTTP_HostInvalid"),
+            status == "400",
+            "{answer}"
+        );
     }
 }
 
 #[tokio::test]
 async fn silent_name_server_holds_up_nobody_else() {
-    let Some(names) = Names::start(Host::application(), &["www.example.net", "new.example.net"]) else {
+    let Some(names) = Names::start(Host::application(), &["www.example.net", "new.example.net"])
+    else {
         eprintln!("nothing was tried: this user may use no low ports, or make no namespace");
         return;
     };
@@ -420,7 +665,9 @@ async fn silent_name_server_holds_up_nobody_else() {
     let good = |name: &str| json!({ "url": format!("https://{name}.example.net/echo/way") });
     neighbor.execute(&tool, good("www")).await.data();
     let before = host.footprint().threads;
-    let silent: Vec<_> = (0..48).map(|number| format!("silent{number}.example.com")).collect();
+    let silent: Vec<_> = (0..48)
+        .map(|number| format!("silent{number}.example.com"))
+        .collect();
     let mut calls = JoinSet::new();
     for name in &silent {
         names.say(name, Record::Silent);
@@ -431,7 +678,10 @@ async fn silent_name_server_holds_up_nobody_else() {
     wait_until("the name server is asked", async || asked() >= 16).await;
     neighbor.execute(&tool, good("new")).await.data();
     let threads = host.footprint().threads;
-    assert!(threads < before + 32, "{before} threads before, {threads} now");
+    assert!(
+        threads < before + 32,
+        "{before} threads before, {threads} now"
+    );
     while let Some(answer) = calls.join_next().await {
         let answer = answer.unwrap();
         assert_eq!(answer.failure(), "dns", "{}", answer.text);

@@ -13,17 +13,24 @@ const LOGS: &str = "/logs/tool_execution";
 
 /// Runs a tool that returns its arguments, which have `bytes` bytes of filler.
 async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
-    project.execute(tool, json!({ "filler": "x".repeat(bytes) })).await
+    project
+        .execute(tool, json!({ "filler": "x".repeat(bytes) }))
+        .await
 }
 
 /// Returns the record of a run.
 async fn record(project: &Client, ran: &Answer) -> Answer {
-    project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200)
+    project
+        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .await
+        .expect(200)
 }
 
 #[tokio::test]
 async fn records_that_wait_are_bounded_in_bytes() {
-    let setup = Setup::embedded().with("logs.wait", "false").with("logs.buffer_mib", "2");
+    let setup = Setup::embedded()
+        .with("logs.wait", "false")
+        .with("logs.buffer_mib", "2");
     let Some(disk) = SmallDisk::below(&setup, 96) else {
         eprintln!("no small disk can be made here; the room of a record is tested beside it");
         return;
@@ -48,11 +55,26 @@ async fn records_that_wait_are_bounded_in_bytes() {
         ran += 1;
         assert!(ran < 64, "each of these records takes 120 KiB of 2 MiB");
     };
-    assert_refused("Records that wait to be written", &refused, 503, "Server_Unavailable");
+    assert_refused(
+        "Records that wait to be written",
+        &refused,
+        503,
+        "Server_Unavailable",
+    );
     disk.clear();
-    harness::wait_until("runs are let in again", || async { run(&project, &tool, 1).await.status == 200 }).await;
-    let listed = project.post(LOGS, &json!({ "limit": 100 })).await.expect(200);
-    assert_eq!(listed["logs"].as_array().unwrap().len(), ran + 1, "no record is lost");
+    harness::wait_until("runs are let in again", || async {
+        run(&project, &tool, 1).await.status == 200
+    })
+    .await;
+    let listed = project
+        .post(LOGS, &json!({ "limit": 100 }))
+        .await
+        .expect(200);
+    assert_eq!(
+        listed["logs"].as_array().unwrap().len(),
+        ran + 1,
+        "no record is lost"
+    );
 }
 
 #[tokio::test]
@@ -65,18 +87,30 @@ async fn records_past_a_projects_quota_keep_no_payload() {
     }
     let past = run(&project, &tool, 60 << 10).await.expect(200);
     let assert_left_out = |record: &Answer| {
-        for kept in [&record["data"]["arguments"], &record["data"]["response"]["data"]] {
+        for kept in [
+            &record["data"]["arguments"],
+            &record["data"]["response"]["data"],
+        ] {
             assert_eq!(kept["omitted"], true, "{kept}");
             assert!(kept["bytes"].as_u64() > Some(60 << 10), "{kept}");
         }
-        assert!(record["data"]["log"][0]["message"].as_str().unwrap().contains("logs.quota_mib"), "{record:#?}");
+        assert!(
+            record["data"]["log"][0]["message"]
+                .as_str()
+                .unwrap()
+                .contains("logs.quota_mib"),
+            "{record:#?}"
+        );
         assert_eq!(record["status"], "success", "{record:#?}");
     };
     assert!(record(&project, &first).await["data"]["arguments"]["filler"].is_string());
     assert_left_out(&record(&project, &past).await);
     let neighbor = host.new_project().await;
     let own = run(&neighbor, &tool, 60 << 10).await.expect(200);
-    assert!(record(&neighbor, &own).await["data"]["arguments"]["filler"].is_string(), "a quota is of one project");
+    assert!(
+        record(&neighbor, &own).await["data"]["arguments"]["filler"].is_string(),
+        "a quota is of one project"
+    );
     let key = host.project_key.clone();
     let (setup, _) = host.terminate().await;
     let host = setup.start().await;
@@ -91,17 +125,32 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let ask = async |project: &Client, key: &str| {
         let body = json!({ "version": "latest", "arguments": { "a": "x".repeat(600 << 10) } });
-        project.send(Method::POST, &path, Body::Json(body), &[("idempotency-key", key)]).await
+        project
+            .send(
+                Method::POST,
+                &path,
+                Body::Json(body),
+                &[("idempotency-key", key)],
+            )
+            .await
     };
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     for (client, key) in [(&project, "first"), (&neighbor, "neighbor")] {
         let answer = ask(client, key).await.expect(200);
         let again = ask(client, key).await.expect(200);
-        assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &answer.text));
+        assert_eq!(
+            (again.header("idempotency-replayed"), &again.text),
+            ("true", &answer.text)
+        );
     }
     let assert_not_kept = async |project: &Client, key: &str| {
         ask(project, key).await.expect(200);
-        assert_refused("Answers kept", &ask(project, key).await, 409, "Idempotency_AnswerGone");
+        assert_refused(
+            "Answers kept",
+            &ask(project, key).await,
+            409,
+            "Idempotency_AnswerGone",
+        );
     };
     assert_not_kept(&project, "second").await;
     let key = host.project_key.clone();
@@ -119,9 +168,14 @@ async fn upload(project: &Client, slug: &str, name: u8, bytes: usize) -> (Answer
         let status = asked.status;
         return (asked, status);
     }
-    let put = project.exchange(Method::PUT, files::url(&asked), &[], bytes).await;
+    let put = project
+        .exchange(Method::PUT, files::url(&asked), &[], bytes)
+        .await;
     if put.status != 200 {
-        assert!(String::from_utf8_lossy(&put.bytes).contains("File_QuotaExceeded"), "{put:?}");
+        assert!(
+            String::from_utf8_lossy(&put.bytes).contains("File_QuotaExceeded"),
+            "{put:?}"
+        );
     }
     (asked, put.status)
 }
@@ -133,19 +187,45 @@ async fn files_past_a_projects_quota_are_refused() {
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     let (asked, status) = upload(&project, &slug, 1, 600 << 10).await;
     assert_eq!(status, 200);
-    assert_eq!(upload(&project, &slug, 1, 600 << 10).await.1, 200, "the same bytes count once");
+    assert_eq!(
+        upload(&project, &slug, 1, 600 << 10).await.1,
+        200,
+        "the same bytes count once"
+    );
     assert_eq!(upload(&project, &slug, 2, 600 << 10).await.1, 507);
-    assert_eq!(upload(&neighbor, &slug, 2, 600 << 10).await.1, 200, "a quota is of one project");
+    assert_eq!(
+        upload(&neighbor, &slug, 2, 600 << 10).await.1,
+        200,
+        "a quota is of one project"
+    );
     let file = json!({ "name": "n", "mimetype": "text/plain", "s3key": asked["key"] });
-    let copied = project.execute(&guest::tool(&slug), json!({ "file": file })).await.expect(200);
+    let copied = project
+        .execute(&guest::tool(&slug), json!({ "file": file }))
+        .await
+        .expect(200);
     assert_eq!(copied.failure(), "file_not_kept", "{copied:#?}");
-    assert!(copied["error"].as_str().unwrap().contains("at most 1 MiB together"), "{copied:#?}");
-    assert_eq!(upload(&project, &slug, 3, 424 << 10).await.1, 200, "up to the last byte");
+    assert!(
+        copied["error"]
+            .as_str()
+            .unwrap()
+            .contains("at most 1 MiB together"),
+        "{copied:#?}"
+    );
+    assert_eq!(
+        upload(&project, &slug, 3, 424 << 10).await.1,
+        200,
+        "up to the last byte"
+    );
     let key = host.project_key.clone();
     let host = host.kill().start().await;
     let project = host.with_key(&key);
     let (refused, _) = upload(&project, &slug, 4, 1).await;
-    assert_refused("Files of a project together", &refused, 507, "File_QuotaExceeded");
+    assert_refused(
+        "Files of a project together",
+        &refused,
+        507,
+        "File_QuotaExceeded",
+    );
 }
 
 #[tokio::test]
@@ -157,14 +237,20 @@ async fn files_made_at_once_all_count() {
     let tool = guest::tool(&slug);
     let ran = join_all((0..16).map(|_| project.execute(&tool, json!({ "file": file })))).await;
     let kept = ran.iter().filter(|ran| ran["successful"] == true).count();
-    assert_eq!(kept, 9, "100 KiB each, in 1 MiB with the file that they copy");
+    assert_eq!(
+        kept, 9,
+        "100 KiB each, in 1 MiB with the file that they copy"
+    );
 }
 
 #[tokio::test]
 async fn one_project_cannot_hold_the_whole_model() {
     let tag = harness::unique(8);
     let host = Setup::new()
-        .with("llm.base_url", format!("{}/hang/{tag}", Host::application().origin))
+        .with(
+            "llm.base_url",
+            format!("{}/hang/{tag}", Host::application().origin),
+        )
         .with("llm.model", "small-one")
         .with("llm.timeout_s", "2")
         .with("llm.at_once", "4")
@@ -178,7 +264,9 @@ async fn one_project_cannot_hold_the_whole_model() {
         async move { project.post(&path, &json!({ "text": "go" })).await }
     };
     let greedy_ones = join_all((0..6).map(|_| say(&greedy)));
-    let asked = harness::wait_until("three are asked", || async { Host::application().seen(&tag).len() == 3 });
+    let asked = harness::wait_until("three are asked", || async {
+        Host::application().seen(&tag).len() == 3
+    });
     let (all, neighbors) = tokio::join!(greedy_ones, async {
         asked.await;
         say(&neighbor).await
@@ -192,7 +280,12 @@ async fn one_project_cannot_hold_the_whole_model() {
     let busy: Vec<_> = all.iter().filter(|answer| answer.status != 502).collect();
     assert_eq!(busy.len(), 3);
     for answer in busy {
-        assert_refused("Sentences of a project at once", answer, 429, "Server_ProjectBusy");
+        assert_refused(
+            "Sentences of a project at once",
+            answer,
+            429,
+            "Server_ProjectBusy",
+        );
     }
     assert_eq!(say(&greedy).await.status, 502, "places are given back");
 }
@@ -206,12 +299,22 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
         };
         let host = shell(Setup::new().with("log", "debug")).start().await;
         for _ in 0..3 {
-            host.as_project().get("/auth/session/info").await.expect(200);
+            host.as_project()
+                .get("/auth/session/info")
+                .await
+                .expect(200);
         }
         host.terminate().await;
         // The last log line cannot be written either; the exit code reports the failure.
-        let refused = shell(Setup::new().with("listen", "nowhere")).try_start().await.unwrap_err();
-        assert_eq!((refused.code, refused.signal), (Some(1), None), "{refused:?}");
+        let refused = shell(Setup::new().with("listen", "nowhere"))
+            .try_start()
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (refused.code, refused.signal),
+            (Some(1), None),
+            "{refused:?}"
+        );
     }
 }
 
@@ -219,14 +322,20 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
 async fn a_data_folder_open_to_others_is_refused() {
     let (setup, _) = Setup::new().start().await.terminate().await;
     let mode = |mode| fs::set_permissions(setup.data(), fs::Permissions::from_mode(mode)).unwrap();
-    assert_eq!(fs::metadata(setup.data()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(setup.data()).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
     for open in [0o710, 0o702] {
         mode(open);
         let refused = setup.clone().try_start().await.unwrap_err();
         assert_eq!(refused.code, Some(78), "{refused:?}");
         assert!(refused.output.contains("chmod 700"), "{refused:?}");
         let doctor = setup.command(&["doctor"]);
-        assert!(doctor.code == Some(1) && doctor.stdout.contains("chmod 700"), "{doctor:?}");
+        assert!(
+            doctor.code == Some(1) && doctor.stdout.contains("chmod 700"),
+            "{doctor:?}"
+        );
     }
     mode(0o700);
     setup.start().await;
@@ -237,8 +346,20 @@ async fn short_secrets_are_masked_whole() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     for (secret, shown) in [("1234567", "REDACTED"), ("12345678", "1234...")] {
-        let made = project.post("/connected_accounts", &given::account(&config, secret, secret)).await.expect(201);
-        let read = project.get(&format!("/connected_accounts/{}", made["id"].as_str().unwrap())).await.expect(200);
+        let made = project
+            .post(
+                "/connected_accounts",
+                &given::account(&config, secret, secret),
+            )
+            .await
+            .expect(201);
+        let read = project
+            .get(&format!(
+                "/connected_accounts/{}",
+                made["id"].as_str().unwrap()
+            ))
+            .await
+            .expect(200);
         assert_eq!(read["state"]["val"]["api_key"], Value::from(shown));
     }
 }

@@ -22,13 +22,16 @@ const WRITERS: usize = 64;
 const LISTED: usize = 16;
 
 fn on_its_own_database() -> Setup {
-    Setup::embedded().on(Postgres::shared().database(None)).with_application(&fake_app::HOSTS, Host::application())
+    Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .with_application(&fake_app::HOSTS, Host::application())
 }
 
 /// Publishes a toolkit that requires an API key and returns its slug.
 async fn keyed(host: &Host) -> String {
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest).await;
+    host.publish(harness::Guest::fetch().component(), &manifest)
+        .await;
     manifest["slug"].as_str().unwrap().to_owned()
 }
 
@@ -36,12 +39,20 @@ async fn keyed(host: &Host) -> String {
 async fn auth_config(project: &Client, slug: &str) -> String {
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Creates an account with a key and returns its id.
 async fn account(project: &Client, config: &str, user: &str) -> String {
-    let made = project.post("/connected_accounts", &given::account(config, user, &harness::secret())).await;
+    let made = project
+        .post(
+            "/connected_accounts",
+            &given::account(config, user, &harness::secret()),
+        )
+        .await;
     made.expect(201)["id"].as_str().unwrap().to_owned()
 }
 
@@ -52,22 +63,43 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let client = |writer: usize| &clients[writer % clients.len()];
     let config = auth_config(project, slug).await;
     let id = account(project, &config, "default").await;
-    let (config, id) = (format!("/auth_configs/{config}"), format!("/connected_accounts/{id}"));
+    let (config, id) = (
+        format!("/auth_configs/{config}"),
+        format!("/connected_accounts/{id}"),
+    );
     let name = |writer: usize| format!("writer {writer}");
     let renamed = (0..WRITERS).map(async |writer| {
-        client(writer).patch(&config, &json!({ "type": "custom", "name": name(writer) })).await.status
+        client(writer)
+            .patch(&config, &json!({ "type": "custom", "name": name(writer) }))
+            .await
+            .status
     });
     let mut statuses = join_all(renamed).await;
-    let aliased =
-        (0..WRITERS).map(async |writer| client(writer).patch(&id, &json!({ "alias": name(writer) })).await.status);
+    let aliased = (0..WRITERS).map(async |writer| {
+        client(writer)
+            .patch(&id, &json!({ "alias": name(writer) }))
+            .await
+            .status
+    });
     statuses.extend(join_all(aliased).await);
     let shown = (0..WRITERS).map(async |writer| {
-        client(writer).patch("/org/project/config", &json!({ "display_name": name(writer) })).await.status
+        client(writer)
+            .patch(
+                "/org/project/config",
+                &json!({ "display_name": name(writer) }),
+            )
+            .await
+            .status
     });
     statuses.extend(join_all(shown).await);
-    let asked = files::ask(project, slug, b"the same", json!({})).await.expect(200);
+    let asked = files::ask(project, slug, b"the same", json!({}))
+        .await
+        .expect(200);
     let put = (0..WRITERS).map(async |writer| {
-        client(writer).exchange(Method::PUT, files::url(&asked), &[], b"the same".to_vec()).await.status
+        client(writer)
+            .exchange(Method::PUT, files::url(&asked), &[], b"the same".to_vec())
+            .await
+            .status
     });
     statuses.extend(join_all(put).await);
     statuses.retain(|status| *status != 200);
@@ -78,7 +110,10 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
 async fn all_writers_of_one_record_succeed() {
     let host = Setup::new().start().await;
     let slug = keyed(&host).await;
-    assert_eq!(refused(&[host.as_project()], &slug).await, Vec::<u16>::new());
+    assert_eq!(
+        refused(&[host.as_project()], &slug).await,
+        Vec::<u16>::new()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +124,10 @@ async fn all_writers_on_two_servers_succeed() {
     let two = one.setup().another().start().await;
     let clients = [one.as_project(), two.with_key(&one.project_key)];
     let path = format!("/toolkits/{slug}");
-    wait_until("the toolkit is seen", || async { clients[1].get(&path).await.status == 200 }).await;
+    wait_until("the toolkit is seen", || async {
+        clients[1].get(&path).await.status == 200
+    })
+    .await;
     assert_eq!(refused(&clients, &slug).await, Vec::<u16>::new());
 }
 
@@ -105,12 +143,19 @@ async fn accounts_are_made_while_their_auth_config_changes() {
     let change = json!({ "type": "custom", "name": "changed" });
     let changes = (0..16).map(|_| project.patch(&path, &change));
     let (changed, made) = tokio::join!(join_all(changes), join_all((0..16).map(create)));
-    assert!(changed.iter().all(|answer| answer.status == 200), "{changed:?}");
+    assert!(
+        changed.iter().all(|answer| answer.status == 200),
+        "{changed:?}"
+    );
     assert!(made.iter().all(|answer| answer.status == 201), "{made:?}");
     let (deleted, raced) = tokio::join!(project.delete(&path), join_all((16..32).map(create)));
     deleted.expect(200);
     let lost = |answer: &&Answer| answer.status != 201;
-    let slugs: Vec<_> = raced.iter().filter(lost).map(|answer| answer["error"]["slug"].clone()).collect();
+    let slugs: Vec<_> = raced
+        .iter()
+        .filter(lost)
+        .map(|answer| answer["error"]["slug"].clone())
+        .collect();
     assert!(
         slugs.iter().all(|slug| slug == "Auth_Config_NotFound"),
         "an account is made, or there is no config: {slugs:?}"
@@ -122,37 +167,75 @@ async fn accounts_are_made_while_their_auth_config_changes() {
 async fn account_without_its_auth_config_is_passed_over() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let (older, newer) = (auth_config(&project, slug).await, auth_config(&project, slug).await);
+    let (older, newer) = (
+        auth_config(&project, slug).await,
+        auth_config(&project, slug).await,
+    );
     let kept = harness::secret();
-    project.post("/connected_accounts", &given::account(&older, "default", &kept)).await.expect(201);
+    project
+        .post(
+            "/connected_accounts",
+            &given::account(&older, "default", &kept),
+        )
+        .await
+        .expect(201);
     for _ in 0..3 {
         account(&project, &newer, "default").await;
     }
     let tag = unique(8);
     let url = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-    project.delete(&format!("/auth_configs/{newer}")).await.expect(200);
-    project.execute(&guest::tool(slug), url.clone()).await.data();
+    project
+        .delete(&format!("/auth_configs/{newer}"))
+        .await
+        .expect(200);
+    project
+        .execute(&guest::tool(slug), url.clone())
+        .await
+        .data();
     let seen = Host::application().seen(&tag);
-    assert_eq!(seen.last().unwrap().header("authorization"), format!("Bearer {kept}"));
-    project.delete(&format!("/auth_configs/{older}")).await.expect(200);
+    assert_eq!(
+        seen.last().unwrap().header("authorization"),
+        format!("Bearer {kept}")
+    );
+    project
+        .delete(&format!("/auth_configs/{older}"))
+        .await
+        .expect(200);
     let none = project.execute(&guest::tool(slug), url).await.expect(404);
-    assert_eq!(none["error"]["slug"], "ActionExecute_ConnectedAccountNotFound");
+    assert_eq!(
+        none["error"]["slug"],
+        "ActionExecute_ConnectedAccountNotFound"
+    );
 }
 
 /// Reads a list in pages of five and deletes the items of each page except the first one. Returns
 /// the number of items read.
-async fn read_and_delete(client: &Client, path: &str, items: &str, delete: impl AsyncFn(&Value)) -> usize {
+async fn read_and_delete(
+    client: &Client,
+    path: &str,
+    items: &str,
+    delete: impl AsyncFn(&Value),
+) -> usize {
     let (mut read, mut pages, mut cursor) = (0, 0, String::new());
     loop {
-        let page = client.get(&format!("{path}limit=5{cursor}")).await.expect(200);
+        let page = client
+            .get(&format!("{path}limit=5{cursor}"))
+            .await
+            .expect(200);
         let shown = page[items].as_array().unwrap();
         (read, pages) = (read + shown.len(), pages + 1);
         assert_eq!(page["current_page"], pages);
-        assert!(page["total_pages"].as_u64().unwrap() >= pages, "{}", page.text);
+        assert!(
+            page["total_pages"].as_u64().unwrap() >= pages,
+            "{}",
+            page.text
+        );
         for item in shown.iter().skip(1) {
             delete(item).await;
         }
-        let Some(next) = page["next_cursor"].as_str() else { return read };
+        let Some(next) = page["next_cursor"].as_str() else {
+            return read;
+        };
         cursor = format!("&cursor={}", percent(next));
     }
 }
@@ -163,33 +246,53 @@ async fn lists_miss_nothing_while_records_are_deleted() {
     let slug = keyed(&host).await;
     let (org, project) = (host.as_org(), host.as_project());
     let by_id = async |client: &Client, path: &str, id: &Value| {
-        client.delete(&format!("{path}/{}", id.as_str().unwrap())).await.expect(200);
+        client
+            .delete(&format!("{path}/{}", id.as_str().unwrap()))
+            .await
+            .expect(200);
     };
     let config = auth_config(&project, &slug).await;
     for query in ["?", "?order_by=updated_at&", "?order_direction=asc&"] {
-        let before = project.get("/connected_accounts").await.expect(200)["total_items"].as_u64().unwrap() as usize;
+        let before = project.get("/connected_accounts").await.expect(200)["total_items"]
+            .as_u64()
+            .unwrap() as usize;
         for _ in before..LISTED {
             account(&project, &config, "default").await;
         }
         let delete = async |item: &Value| by_id(&project, "/connected_accounts", &item["id"]).await;
-        let read = read_and_delete(&project, &format!("/connected_accounts{query}"), "items", delete).await;
+        let read = read_and_delete(
+            &project,
+            &format!("/connected_accounts{query}"),
+            "items",
+            delete,
+        )
+        .await;
         assert_eq!(read, LISTED, "{query}");
     }
     for _ in 1..LISTED {
         auth_config(&project, &slug).await;
     }
     let delete = async |item: &Value| by_id(&project, "/auth_configs", &item["id"]).await;
-    assert_eq!(read_and_delete(&project, "/auth_configs?", "items", delete).await, LISTED);
+    assert_eq!(
+        read_and_delete(&project, "/auth_configs?", "items", delete).await,
+        LISTED
+    );
     for _ in 1..LISTED {
         host.new_project().await;
     }
     let delete = async |item: &Value| by_id(&org, "/org/owner/project", &item["id"]).await;
-    assert_eq!(read_and_delete(&org, "/org/owner/project/list?", "data", delete).await, LISTED);
+    assert_eq!(
+        read_and_delete(&org, "/org/owner/project/list?", "data", delete).await,
+        LISTED
+    );
     for _ in 0..LISTED {
         host.new_member("viewer").await;
     }
     let delete = async |item: &Value| by_id(&org, "/org/members", &item["id"]).await;
-    assert_eq!(read_and_delete(&org, "/org/members?", "items", delete).await, LISTED);
+    assert_eq!(
+        read_and_delete(&org, "/org/members?", "items", delete).await,
+        LISTED
+    );
 }
 
 #[tokio::test]
@@ -203,38 +306,77 @@ async fn cursors_that_count_pages_are_still_read() {
     // The second page of two: an older cursor without a page token, and one with the time of the
     // first page.
     for cursor in ["Mi0y", "Mi0yLTk5OTk5OTk5OTk5OTk="] {
-        let page = project.get(&format!("/connected_accounts?cursor={cursor}")).await.expect(200);
-        let ids: Vec<_> = page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
-        assert_eq!((ids, &page["current_page"], &page["total_pages"]), (vec![json!(made[2])], &json!(2), &json!(2)));
+        let page = project
+            .get(&format!("/connected_accounts?cursor={cursor}"))
+            .await
+            .expect(200);
+        let ids: Vec<_> = page["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].clone())
+            .collect();
+        assert_eq!(
+            (ids, &page["current_page"], &page["total_pages"]),
+            (vec![json!(made[2])], &json!(2), &json!(2))
+        );
         assert_eq!(page["next_cursor"], Value::Null);
     }
     let first = project.get("/connected_accounts?limit=2").await.expect(200);
-    let foreign =
-        format!("/connected_accounts?order_by=updated_at&cursor={}", percent(first["next_cursor"].as_str().unwrap()));
-    assert_eq!(project.get(&foreign).await.expect(400)["error"]["slug"], "Request_CursorInvalid");
+    let foreign = format!(
+        "/connected_accounts?order_by=updated_at&cursor={}",
+        percent(first["next_cursor"].as_str().unwrap())
+    );
+    assert_eq!(
+        project.get(&foreign).await.expect(400)["error"]["slug"],
+        "Request_CursorInvalid"
+    );
 }
 
 /// Returns the number of records of a project that may hold a secret, including deleted ones.
 fn secrets_of(database: &Database, project: &str) -> usize {
-    let tables = ["auth_configs", "connected_accounts", "credentials", "flows", "clients", "files", "api_keys"];
-    let counts = tables.map(|table| format!("(select count(*) from {table} where project = '{project}')")).join(" + ");
+    let tables = [
+        "auth_configs",
+        "connected_accounts",
+        "credentials",
+        "flows",
+        "clients",
+        "files",
+        "api_keys",
+    ];
+    let counts = tables
+        .map(|table| format!("(select count(*) from {table} where project = '{project}')"))
+        .join(" + ");
     let noted = format!("(select count(*) from project_removals where id = '{project}')");
-    database.say(&format!("select {counts} + {noted}"))[0].parse().unwrap()
+    database.say(&format!("select {counts} + {noted}"))[0]
+        .parse()
+        .unwrap()
 }
 
 /// Returns the number of refresh requests that a provider received.
 fn renewals(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
-    seen.iter().filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token")).count()
+    seen.iter()
+        .filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token"))
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_project_is_refused_and_then_erased() {
-    let host = on_its_own_database().with("connections.idle_refresh_s", "1").start().await;
+    let host = on_its_own_database()
+        .with("connections.idle_refresh_s", "1")
+        .start()
+        .await;
     let database = host.setup().database();
     let (project, neighbor) = (host.new_project().await, host.new_project().await);
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
-    let [own, other] = [Oauth::new(&host, &project).await, Oauth::new(&host, &neighbor).await];
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let [own, other] = [
+        Oauth::new(&host, &project).await,
+        Oauth::new(&host, &neighbor).await,
+    ];
     for (oauth, project) in [(&own, &project), (&other, &neighbor)] {
         oauth.issuer.set(|settings| settings.lifetime = 1);
         oauth.connect(project).await;
@@ -243,43 +385,92 @@ async fn deleted_project_is_refused_and_then_erased() {
     let config = auth_config(&project, &slug).await;
     // A previously deleted record also holds secrets.
     let gone = account(&project, &config, "gone").await;
-    project.delete(&format!("/connected_accounts/{gone}")).await.expect(200);
-    let link = project.post("/connected_accounts/link", &json!({ "auth_config_id": config, "user_id": "u" })).await;
-    let link = link.expect(201)["redirect_url"].as_str().unwrap().to_owned();
+    project
+        .delete(&format!("/connected_accounts/{gone}"))
+        .await
+        .expect(200);
+    let link = project
+        .post(
+            "/connected_accounts/link",
+            &json!({ "auth_config_id": config, "user_id": "u" }),
+        )
+        .await;
+    let link = link.expect(201)["redirect_url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let begun = own.begin(&project, "https://app.example/done").await;
-    let back = own.issuer.visit(begun["redirect_url"].as_str().unwrap()).await;
-    let (asked, bytes) = (files::ask(&project, &slug, b"bytes", json!({})).await.expect(200), b"bytes".to_vec());
-    let put = project.exchange(Method::PUT, files::url(&asked), &[], bytes.clone()).await;
+    let back = own
+        .issuer
+        .visit(begun["redirect_url"].as_str().unwrap())
+        .await;
+    let (asked, bytes) = (
+        files::ask(&project, &slug, b"bytes", json!({}))
+            .await
+            .expect(200),
+        b"bytes".to_vec(),
+    );
+    let put = project
+        .exchange(Method::PUT, files::url(&asked), &[], bytes.clone())
+        .await;
     assert_eq!(put.status, 200);
-    let asked = files::ask(&project, &slug, b"bytes", json!({})).await.expect(200);
+    let asked = files::ask(&project, &slug, b"bytes", json!({}))
+        .await
+        .expect(200);
     let file = asked["existing_url"].as_str().unwrap().to_owned();
-    wait_until("idle accounts are refreshed", || async { renewals(&own) > 0 && renewals(&other) > 0 }).await;
+    wait_until("idle accounts are refreshed", || async {
+        renewals(&own) > 0 && renewals(&other) > 0
+    })
+    .await;
 
     // The erasure fails at its second step, and requests are refused nevertheless.
     database.say(
         "create function cut_off() returns trigger language plpgsql as $$ begin raise exception 'cut off'; end $$; \
          create trigger cut_off before delete on credentials for each row execute function cut_off();",
     );
-    host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
+    host.as_org()
+        .delete(&format!("/org/owner/project/{id}"))
+        .await
+        .expect(200);
     project.get("/connected_accounts").await.expect(401);
     let granted = own.issuer.granted("authorization_code");
     assert_eq!(given::open(&project, &link).await.status, 400);
     assert_eq!(given::open(&project, &back).await.status, 400);
-    assert_eq!(own.issuer.granted("authorization_code"), granted, "the code is not spent");
+    assert_eq!(
+        own.issuer.granted("authorization_code"),
+        granted,
+        "the code is not spent"
+    );
     assert_eq!(given::open(&project, &file).await.status, 404);
-    assert_eq!(project.exchange(Method::PUT, files::url(&asked), &[], bytes).await.status, 404);
+    assert_eq!(
+        project
+            .exchange(Method::PUT, files::url(&asked), &[], bytes)
+            .await
+            .status,
+        404
+    );
     assert!(secrets_of(database, &id) > 0, "it was cut off");
     // A refresh that was running at that moment has ended once the neighbor's token has been
     // refreshed again.
     let later = async |more: usize| {
         let wanted = renewals(&other) + more;
-        wait_until("the neighbor is refreshed", || async { renewals(&other) >= wanted }).await;
+        wait_until("the neighbor is refreshed", || async {
+            renewals(&other) >= wanted
+        })
+        .await;
         renewals(&own)
     };
-    assert_eq!(later(1).await, later(2).await, "nothing of the project is renewed");
+    assert_eq!(
+        later(1).await,
+        later(2).await,
+        "nothing of the project is renewed"
+    );
 
     database.say("drop trigger cut_off on credentials");
-    wait_until("the job has erased the rest", || async { secrets_of(database, &id) == 0 }).await;
+    wait_until("the job has erased the rest", || async {
+        secrets_of(database, &id) == 0
+    })
+    .await;
     neighbor.get("/connected_accounts").await.expect(200);
 }
 
@@ -287,11 +478,21 @@ async fn deleted_project_is_refused_and_then_erased() {
 async fn deleted_project_leaves_no_record() {
     let host = on_its_own_database().start().await;
     let project = host.new_project().await;
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let oauth = Oauth::new(&host, &project).await;
     oauth.connect(&project).await;
     oauth.begin(&project, "https://app.example/done").await;
     assert!(secrets_of(host.setup().database(), &id) > 5);
-    host.as_org().delete(&format!("/org/owner/project/{id}")).await.expect(200);
-    assert_eq!(secrets_of(host.setup().database(), &id), 0, "the same call has erased all of it");
+    host.as_org()
+        .delete(&format!("/org/owner/project/{id}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        secrets_of(host.setup().database(), &id),
+        0,
+        "the same call has erased all of it"
+    );
 }

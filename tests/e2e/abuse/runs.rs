@@ -1,7 +1,9 @@
 //! Memory and secrets of one run, and runs whose caller has disconnected.
 
 use futures::future::join_all;
-use harness::{Answer, Client, Guest, Host, guest, guest::imports, host::Setup, unique, wait_until};
+use harness::{
+    Answer, Client, Guest, Host, guest, guest::imports, host::Setup, unique, wait_until,
+};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -10,7 +12,8 @@ const KEY: &str = harness::marked!("k-");
 
 /// Runs a tool with secrets sent along with the call.
 async fn with_params(project: &Client, tool: &str, url: &str, params: Value) -> Answer {
-    let body = json!({ "version": "latest", "arguments": { "url": url }, "custom_auth_params": params });
+    let body =
+        json!({ "version": "latest", "arguments": { "url": url }, "custom_auth_params": params });
     project.post(&format!("/tools/execute/{tool}"), &body).await
 }
 
@@ -33,14 +36,22 @@ async fn publish(host: &Host, guest: &Guest<'_>) -> String {
 fn ticks(host: &Host) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", host.pid())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
-    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum()
 }
 
 /// Returns the kernel's status of the child processes of a process.
 fn statuses_of_children(pid: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let statuses = processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
-    statuses.filter(|status| status.contains(&format!("\nPPid:\t{pid}\n"))).collect()
+    let statuses =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
+    statuses
+        .filter(|status| status.contains(&format!("\nPPid:\t{pid}\n")))
+        .collect()
 }
 
 /// Returns the largest growth of the server's resident memory during an attack, in KiB.
@@ -53,15 +64,31 @@ async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
 #[tokio::test]
 async fn call_secrets_are_counted_at_any_depth() {
     let project = Host::shared().await.new_project().await;
-    let (tool, url) = (fetch().await, format!("https://api.example.com/echo/{}", unique(8)));
-    let texts = |count: usize| (0..count).map(|number| format!("secret-{number}")).collect::<Vec<_>>();
+    let (tool, url) = (
+        fetch().await,
+        format!("https://api.example.com/echo/{}", unique(8)),
+    );
+    let texts = |count: usize| {
+        (0..count)
+            .map(|number| format!("secret-{number}"))
+            .collect::<Vec<_>>()
+    };
     let header = json!([{ "name": "x-own", "in": "header", "value": unique(4 << 10) }]);
     for (params, fine) in [
         (json!({ "body": { "a": texts(64) } }), true),
         (json!({ "body": { "a": texts(65) } }), false),
-        (json!({ "body": { "a": [{ "b": texts(40) }, [[texts(25)]]] } }), false),
-        (json!({ "parameters": header, "body": { "a": unique(4 << 10) } }), true),
-        (json!({ "parameters": header, "body": { "a": unique(4 << 10) + "x" } }), false),
+        (
+            json!({ "body": { "a": [{ "b": texts(40) }, [[texts(25)]]] } }),
+            false,
+        ),
+        (
+            json!({ "parameters": header, "body": { "a": unique(4 << 10) } }),
+            true,
+        ),
+        (
+            json!({ "parameters": header, "body": { "a": unique(4 << 10) + "x" } }),
+            false,
+        ),
     ] {
         let answer = with_params(&project, &tool, &url, params).await;
         if fine {
@@ -69,9 +96,16 @@ async fn call_secrets_are_counted_at_any_depth() {
             continue;
         }
         answer.assert_envelope();
-        assert_eq!((answer.status, &answer["error"]["slug"]), (400, &"Request_Invalid".into()), "{answer:#?}");
+        assert_eq!(
+            (answer.status, &answer["error"]["slug"]),
+            (400, &"Request_Invalid".into()),
+            "{answer:#?}"
+        );
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains("custom_auth_params") && message.contains("64 secrets"), "{message}");
+        assert!(
+            message.contains("custom_auth_params") && message.contains("64 secrets"),
+            "{message}"
+        );
     }
 }
 
@@ -79,13 +113,24 @@ async fn call_secrets_are_counted_at_any_depth() {
 async fn stored_accounts_bring_no_more_secrets_than_calls() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let most = project.post("/connected_accounts", &given::account(&config, "amy", &"k".repeat(16 << 10))).await;
+    let most = project
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", &"k".repeat(16 << 10)),
+        )
+        .await;
     let id = most.expect(201)["id"].as_str().unwrap().to_owned();
     let key = "k".repeat((16 << 10) + 1);
-    let larger = project.post("/connected_accounts", &given::account(&config, "bob", &key)).await.expect(400);
+    let larger = project
+        .post("/connected_accounts", &given::account(&config, "bob", &key))
+        .await
+        .expect(400);
     assert!(larger.text.contains("16384 bytes"), "{larger:#?}");
     let patch = json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": key } } } });
-    project.patch(&format!("/connected_accounts/{id}"), &patch).await.expect(400);
+    project
+        .patch(&format!("/connected_accounts/{id}"), &patch)
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -95,7 +140,12 @@ async fn answers_costly_to_search_are_withheld() {
     let params = json!({ "parameters": [{ "name": "x-own", "in": "header", "value": "x".repeat(4 << 10) + "y" }] });
     let url = format!("https://api.example.com/big/{}/{}", unique(8), 200 << 10);
     let answer = with_params(&project, &fetch().await, &url, params).await;
-    assert_eq!(answer.failure(), "protocol", "{}", &answer.text[..answer.text.len().min(500)]);
+    assert_eq!(
+        answer.failure(),
+        "protocol",
+        "{}",
+        &answer.text[..answer.text.len().min(500)]
+    );
     assert!(answer.text.contains("withheld"), "{}", answer.text);
 }
 
@@ -121,21 +171,38 @@ async fn media_types_of_answers_show_no_secret() {
         (call $fail (i32.const 2048) (i32.const 3) (i32.load (i32.const 1368)) (i32.load (i32.const 1372)))",
         url.len()
     );
-    let guest = Guest { imports: &imports, items: &items, execute: &execute, ..Guest::default() };
+    let guest = Guest {
+        imports: &imports,
+        items: &items,
+        execute: &execute,
+        ..Guest::default()
+    };
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(guest.component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
     let project = host.new_project().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    project
+        .connect(slug, "API_KEY", "default", json!({ "api_key": KEY }))
+        .await;
     let told = project.execute(&guest::tool(slug), json!({})).await;
     assert_eq!(told["data"]["message"], "Bearer/[redacted]", "{told:#?}");
 }
 
 #[tokio::test]
 async fn disconnected_caller_frees_its_concurrency_slot() {
-    let host = given::with_application().with("sandbox.live", "1").with("sandbox.live_per_project", "1").start().await;
-    let spin = Guest { execute: "(loop $l (br $l)) unreachable", ..Guest::default() };
-    let (spin, fetch) = (publish(&host, &spin).await, publish(&host, &Guest::fetch()).await);
+    let host = given::with_application()
+        .with("sandbox.live", "1")
+        .with("sandbox.live_per_project", "1")
+        .start()
+        .await;
+    let spin = Guest {
+        execute: "(loop $l (br $l)) unreachable",
+        ..Guest::default()
+    };
+    let (spin, fetch) = (
+        publish(&host, &spin).await,
+        publish(&host, &Guest::fetch()).await,
+    );
     let echo = given::echo(&host).await;
     let (attacker, neighbor) = (host.new_project().await, host.new_project().await);
     let tag = unique(8);
@@ -145,19 +212,31 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
         wait_until("the guest computes", async || ticks(&host) > begun + 30).await;
     };
     let asked = async || {
-        wait_until("the provider is asked", async || !Host::application().seen(&tag).is_empty()).await;
+        wait_until("the provider is asked", async || {
+            !Host::application().seen(&tag).is_empty()
+        })
+        .await;
     };
     tokio::select! {
         ended = attacker.execute(&spin, json!({})) => panic!("it goes on for a minute: {ended:#?}"),
         () = burns() => {}
     }
-    neighbor.execute(&echo, json!({ "after": "spinning" })).await.data();
+    neighbor
+        .execute(&echo, json!({ "after": "spinning" }))
+        .await
+        .data();
     tokio::select! {
         ended = attacker.execute(&fetch, waits) => panic!("the provider never answers: {ended:#?}"),
         () = asked() => {}
     }
-    neighbor.execute(&echo, json!({ "after": "waiting" })).await.data();
-    wait_until("the provider's connection is closed", async || Host::application().abandoned(&tag) == 1).await;
+    neighbor
+        .execute(&echo, json!({ "after": "waiting" }))
+        .await
+        .data();
+    wait_until("the provider's connection is closed", async || {
+        Host::application().abandoned(&tag) == 1
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -199,7 +278,10 @@ async fn parts_of_one_file_share_its_bytes() {
     let project = host.as_project();
     let (answer, grown) = peak_of(&host, project.execute(&tool, json!({}))).await;
     assert_eq!(answer.failure(), "too_large", "{answer:#?}");
-    assert!(grown < 100 << 10, "{grown} KiB for a hundred parts of one file of 4 MiB");
+    assert!(
+        grown < 100 << 10,
+        "{grown} KiB for a hundred parts of one file of 4 MiB"
+    );
 }
 
 #[tokio::test]
@@ -219,20 +301,33 @@ async fn request_list_memory_is_bounded() {
     let project = host.as_project();
     let (answer, grown) = peak_of(&host, project.execute(&tool, json!({}))).await;
     answer.data();
-    assert!(grown < 150 << 10, "{grown} KiB for a list of 50,000 requests");
+    assert!(
+        grown < 150 << 10,
+        "{grown} KiB for a list of 50,000 requests"
+    );
 }
 
 #[tokio::test]
 async fn response_bytes_count_toward_shared_run_memory() {
-    let host = given::with_application().with("sandbox.memory_mib", "64").start().await;
+    let host = given::with_application()
+        .with("sandbox.memory_mib", "64")
+        .start()
+        .await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::fetch().component(), &manifest).await;
     let project = host.new_project().await;
-    let account =
-        project.connect(manifest["slug"].as_str().unwrap(), "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let account = project
+        .connect(
+            manifest["slug"].as_str().unwrap(),
+            "API_KEY",
+            "default",
+            json!({ "api_key": KEY }),
+        )
+        .await;
     let ask = |mebibytes: usize| {
         let endpoint = format!("/big/{}/{}", unique(8), mebibytes << 20);
-        let body = json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+        let body =
+            json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
         let project = project.clone();
         async move { project.post("/tools/execute/proxy", &body).await }
     };
@@ -240,9 +335,18 @@ async fn response_bytes_count_toward_shared_run_memory() {
     for answer in answers {
         answer.assert_envelope();
         assert_eq!(answer.status, 502, "{answer:#?}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains("memory"), "{answer:#?}");
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("memory"),
+            "{answer:#?}"
+        );
     }
-    assert!(grown < 160 << 10, "{grown} KiB for answers where all runs together have 64 MiB");
+    assert!(
+        grown < 160 << 10,
+        "{grown} KiB for answers where all runs together have 64 MiB"
+    );
     // The memory of the requests has been released.
     ask(20).await.expect(200);
 }
@@ -251,10 +355,21 @@ async fn response_bytes_count_toward_shared_run_memory() {
 async fn compiler_runs_without_sockets_and_files() {
     let host = Setup::new().start().await;
     let manifest = guest::manifest(&given::slug());
-    let functions: String =
-        (0..6_000).map(|n| format!("(func (result i32) (i32.const {n}) (i32.const 3) (i32.mul))")).collect();
-    let large = Guest { items: &functions, ..Guest::default() };
+    let functions: String = (0..6_000)
+        .map(|n| format!("(func (result i32) (i32.const {n}) (i32.const 3) (i32.mul))"))
+        .collect();
+    let large = Guest {
+        items: &functions,
+        ..Guest::default()
+    };
     let publishing = host.publish(large.component(), &manifest);
-    let restricted = async || statuses_of_children(host.pid()).iter().any(|status| status.contains("\nSeccomp:\t2\n"));
-    futures::join!(publishing, wait_until("the compiler is restricted while it works", restricted));
+    let restricted = async || {
+        statuses_of_children(host.pid())
+            .iter()
+            .any(|status| status.contains("\nSeccomp:\t2\n"))
+    };
+    futures::join!(
+        publishing,
+        wait_until("the compiler is restricted while it works", restricted)
+    );
 }

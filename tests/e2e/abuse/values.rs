@@ -16,7 +16,9 @@ fn taking(slug: &str, input: &Value) -> Value {
 /// Publishes a manifest and returns the response.
 async fn publish(host: &Host, manifest: &Value) -> Answer {
     let component = guest::with_manifest(Guest::echo().component(), manifest);
-    host.as_org().put(&guest::address(manifest), component).await
+    host.as_org()
+        .put(&guest::address(manifest), component)
+        .await
 }
 
 /// Publishes a tool with one schema that returns its arguments, and returns the slug.
@@ -36,13 +38,19 @@ fn assert_refused(answer: &Answer, words: &str) {
         (400, Some("Toolkit_ComponentInvalid")),
         "{answer:#?}"
     );
-    assert!(answer.problems().iter().any(|line| line.contains(words)), "`{words}` is missing: {answer:#?}");
+    assert!(
+        answer.problems().iter().any(|line| line.contains(words)),
+        "`{words}` is missing: {answer:#?}"
+    );
 }
 
 /// Returns the largest resident memory of the server so far, in MiB.
 fn peak_mib(host: &Host) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
@@ -61,7 +69,10 @@ async fn recursive_schema_is_refused_at_publish() {
     let host = Host::shared().await;
     let node = json!({ "anyOf": [{ "type": "string" }, { "not": { "$ref": "#/$defs/Node" } }] });
     for (schema, place) in [
-        (json!({ "type": "object", "allOf": [{ "$ref": "#" }] }), "input: allOf.0.$ref leads back"),
+        (
+            json!({ "type": "object", "allOf": [{ "$ref": "#" }] }),
+            "input: allOf.0.$ref leads back",
+        ),
         (
             json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/Node" } }, "$defs": { "Node": node } }),
             "input: properties.a.$ref.anyOf.1.not.$ref leads back",
@@ -71,10 +82,15 @@ async fn recursive_schema_is_refused_at_publish() {
             "leads back to itself",
         ),
     ] {
-        assert_refused(&publish(host, &taking(&given::slug(), &schema)).await, place);
+        assert_refused(
+            &publish(host, &taking(&given::slug(), &schema)).await,
+            place,
+        );
     }
     let tree = json!({ "type": "object", "properties": { "in": { "$ref": "#" } } });
-    publish(host, &taking(&given::slug(), &tree)).await.expect(201);
+    publish(host, &taking(&given::slug(), &tree))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
@@ -88,26 +104,40 @@ async fn references_that_double_are_refused_at_publish() {
         .chain([("14".to_owned(), json!({}))])
         .collect();
     let schema = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/0" } }, "$defs": definitions });
-    assert_refused(&publish(host, &taking(&given::slug(), &schema)).await, "schemas look at one value");
+    assert_refused(
+        &publish(host, &taking(&given::slug(), &schema)).await,
+        "schemas look at one value",
+    );
 }
 
 #[tokio::test]
 async fn too_many_patterns_are_refused_at_publish() {
     let host = Host::shared().await;
     let patterns = |count: usize, pattern: &str| {
-        let named: Map<_, _> = (0..count).map(|number| (format!("{pattern}{number}"), json!(true))).collect();
+        let named: Map<_, _> = (0..count)
+            .map(|number| (format!("{pattern}{number}"), json!(true)))
+            .collect();
         json!({ "type": "object", "patternProperties": named })
     };
-    assert_refused(&publish(host, &taking(&given::slug(), &patterns(201, "^x"))).await, "201 patterns are too many");
+    assert_refused(
+        &publish(host, &taking(&given::slug(), &patterns(201, "^x"))).await,
+        "201 patterns are too many",
+    );
     let large = patterns(40, r"\p{L}{10}");
-    assert_refused(&publish(host, &taking(&given::slug(), &large)).await, "most of it for patterns");
-    publish(host, &taking(&given::slug(), &patterns(200, "^x"))).await.expect(201);
+    assert_refused(
+        &publish(host, &taking(&given::slug(), &large)).await,
+        "most of it for patterns",
+    );
+    publish(host, &taking(&given::slug(), &patterns(200, "^x")))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
 async fn wrong_values_take_bounded_memory() {
     let host = Setup::new().start().await;
-    let numbers = json!({ "type": "object", "properties": { "types": { "items": { "type": "string" } } } });
+    let numbers =
+        json!({ "type": "object", "properties": { "types": { "items": { "type": "string" } } } });
     let numbers = published(&host, "input", numbers).await;
     let twice = published(&host, "input", doubling()).await;
     let answer = published(&host, "output", doubling()).await;
@@ -117,8 +147,14 @@ async fn wrong_values_take_bounded_memory() {
 
     let many = json!({ "types": vec![1; 200_000] });
     let refused = project.execute(&numbers, many).await.expect(400);
-    assert_eq!(refused.problems(), [r#"/types/0: 1 is not of type "string""#]);
-    let refused = project.execute(&twice, nested(18, json!(1))).await.expect(400);
+    assert_eq!(
+        refused.problems(),
+        [r#"/types/0: 1 is not of type "string""#]
+    );
+    let refused = project
+        .execute(&twice, nested(18, json!(1)))
+        .await
+        .expect(400);
     assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
     let failed = project.execute(&answer, nested(18, json!(1))).await;
     assert_eq!(failed.failure(), "tool_output_invalid", "{failed:#?}");
@@ -132,13 +168,25 @@ async fn value_with_too_many_steps_is_refused() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     // Hundreds of schemas validate each item, which is more work than its two bytes justify.
-    let many: Vec<_> = (0..450).map(|number| json!({ "not": { "const": number } })).collect();
-    let schema = json!({ "type": "object", "properties": { "list": { "items": { "allOf": many } } } });
+    let many: Vec<_> = (0..450)
+        .map(|number| json!({ "not": { "const": number } }))
+        .collect();
+    let schema =
+        json!({ "type": "object", "properties": { "list": { "items": { "allOf": many } } } });
     let slug = given::slug();
     publish(host, &taking(&slug, &schema)).await.expect(201);
-    let refused = project.execute(&guest::tool(&slug), json!({ "list": vec![1000; 50_000] })).await.expect(400);
-    assert!(refused.problems()[0].contains("too many steps"), "{refused:#?}");
-    project.execute(&guest::tool(&slug), json!({ "list": [1000] })).await.data();
+    let refused = project
+        .execute(&guest::tool(&slug), json!({ "list": vec![1000; 50_000] }))
+        .await
+        .expect(400);
+    assert!(
+        refused.problems()[0].contains("too many steps"),
+        "{refused:#?}"
+    );
+    project
+        .execute(&guest::tool(&slug), json!({ "list": [1000] }))
+        .await
+        .data();
 }
 
 #[tokio::test]
@@ -146,11 +194,18 @@ async fn search_for_files_ends_in_recursive_schema() {
     let host = Setup::new().start().await;
     let often = vec![json!({ "$ref": "#" }); 16];
     let file = json!({ "type": "object", "file_uploadable": true });
-    let schema = json!({ "type": "object", "properties": { "file": file, "in": { "anyOf": often } } });
+    let schema =
+        json!({ "type": "object", "properties": { "file": file, "in": { "anyOf": often } } });
     let slug = given::slug();
     publish(&host, &taking(&slug, &schema)).await.expect(201);
     let arguments = nested(30, json!({ "a": 1 }));
-    assert_eq!(host.as_project().execute(&guest::tool(&slug), arguments.clone()).await.data(), arguments);
+    assert_eq!(
+        host.as_project()
+            .execute(&guest::tool(&slug), arguments.clone())
+            .await
+            .data(),
+        arguments
+    );
 }
 
 #[tokio::test]
@@ -185,11 +240,15 @@ async fn toolkits_own_the_names_below_their_slug() {
         &publish(host, &with_tool(&slug, &format!("{upper}_B_OTHER"))).await,
         &format!("by toolkit {inner}"),
     );
-    publish(host, &with_tool(&slug, &format!("{upper}_C_RUN"))).await.expect(201);
+    publish(host, &with_tool(&slug, &format!("{upper}_C_RUN")))
+        .await
+        .expect(201);
     // A longer slug is refused after a toolkit has published tools under its name.
     let late = publish(host, &guest::manifest(&format!("{slug}_c"))).await;
     assert_refused(&late, &format!("toolkit {slug} has the tool {upper}_C_RUN"));
-    publish(host, &guest::manifest(&format!("{slug}_d"))).await.expect(201);
+    publish(host, &guest::manifest(&format!("{slug}_d")))
+        .await
+        .expect(201);
     // A toolkit keeps the names it has.
     let mut newer = with_tool(&slug, &format!("{upper}_C_RUN"));
     newer["version"] = json!("20260202_00");
@@ -212,11 +271,19 @@ async fn logos_can_neither_run_nor_load() {
     ] {
         assert_refused(&publish(host, &with(&svg(inside))).await, "remove");
     }
-    let manifest = with(&svg("<!-- made by hand --><path d=\"M0 0h8\" fill=\"#fff\"/>"));
+    let manifest = with(&svg(
+        "<!-- made by hand --><path d=\"M0 0h8\" fill=\"#fff\"/>",
+    ));
     publish(host, &manifest).await.expect(201);
     let project = host.new_project().await;
-    let shown = project.get(&format!("/toolkits/{}", manifest["slug"].as_str().unwrap())).await.expect(200);
-    assert_eq!(shown["meta"]["logo"], svg("<path d=\"M0 0h8\" fill=\"#fff\"/>"));
+    let shown = project
+        .get(&format!("/toolkits/{}", manifest["slug"].as_str().unwrap()))
+        .await
+        .expect(200);
+    assert_eq!(
+        shown["meta"]["logo"],
+        svg("<path d=\"M0 0h8\" fill=\"#fff\"/>")
+    );
     assert_eq!(shown.header("x-content-type-options"), "nosniff");
 }
 
@@ -237,15 +304,32 @@ async fn versions_are_days_of_the_calendar() {
 async fn guests_cannot_claim_kinds_of_the_platform() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    for (kind, told) in [("tool_timeout", "internal"), ("file_not_kept", "internal"), ("rate_limited", "rate_limited")]
-    {
+    for (kind, told) in [
+        ("tool_timeout", "internal"),
+        ("file_not_kept", "internal"),
+        ("rate_limited", "rate_limited"),
+    ] {
         let (items, execute) = (
             format!("(data (i32.const 2048) \"{kind}\")"),
-            format!("(call $fail (i32.const 2048) (i32.const {0}) (i32.const 2048) (i32.const {0}))", kind.len()),
+            format!(
+                "(call $fail (i32.const 2048) (i32.const {0}) (i32.const 2048) (i32.const {0}))",
+                kind.len()
+            ),
         );
-        let guest = Guest { items: &items, execute: &execute, ..Guest::default() };
+        let guest = Guest {
+            items: &items,
+            execute: &execute,
+            ..Guest::default()
+        };
         let slug = given::slug();
-        host.publish(guest.component(), &guest::manifest(&slug)).await;
-        assert_eq!(project.execute(&guest::tool(&slug), json!({})).await.failure(), told);
+        host.publish(guest.component(), &guest::manifest(&slug))
+            .await;
+        assert_eq!(
+            project
+                .execute(&guest::tool(&slug), json!({}))
+                .await
+                .failure(),
+            told
+        );
     }
 }

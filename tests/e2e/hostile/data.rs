@@ -8,8 +8,13 @@ use super::{ANSWER, Ends, HOST_CALLS, Hostile, INVALID, TOO_LARGE, TRAP};
 /// Returns guests that pass excessive amounts of data to the host.
 pub(super) fn floods() -> Vec<Hostile> {
     let plain = Guest::default();
-    let logging = |execute| Guest { imports: imports::LOG, execute, ..Guest::default() };
-    let endless = "(loop $l (call $log (i32.const 1) (i32.const 2048) (i32.const 8)) (br $l)) unreachable";
+    let logging = |execute| Guest {
+        imports: imports::LOG,
+        execute,
+        ..Guest::default()
+    };
+    let endless =
+        "(loop $l (call $log (i32.const 1) (i32.const 2048) (i32.const 8)) (br $l)) unreachable";
     let wide = format!(
         "(local.set $i (i32.const 2000))
         (loop $l (call $log (i32.const 1) (i32.const 65536) (i32.const 65536))
@@ -31,8 +36,11 @@ pub(super) fn floods() -> Vec<Hostile> {
             "(call $log (i32.const 1) (i32.const 2048) (i32.const 6)) (call $ok (local.get $args) (local.get $args_len))",
         )
     };
-    let calls =
-        Guest { imports: imports::NOW, execute: "(loop $l (drop (call $now)) (br $l)) unreachable", ..plain.clone() };
+    let calls = Guest {
+        imports: imports::NOW,
+        execute: "(loop $l (drop (call $now)) (br $l)) unreachable",
+        ..plain.clone()
+    };
     let random = Guest {
         imports: imports::RANDOM,
         execute: "(loop $l (global.set $top (i32.const 65536)) (call $random (i32.const -1) (i32.const 1280)) (br $l)) unreachable",
@@ -43,21 +51,47 @@ pub(super) fn floods() -> Vec<Hostile> {
         Hostile::new("flood_log_lines", &logging(endless), HOST_CALLS),
         Hostile::new("flood_log_bytes", &logging(&wide), Ends::Well)
             .limited(json!({ "cpu_ms": 20_000, "wall_ms": 30_000 })),
-        Hostile::new("flood_random", &random, Ends::With(&["tool_host_call_limit", "tool_cpu_limit"])),
+        Hostile::new(
+            "flood_random",
+            &random,
+            Ends::With(&["tool_host_call_limit", "tool_cpu_limit"]),
+        ),
         Hostile::new("flood_string", &logging(&gigabyte), TRAP),
         Hostile::new("flood_fuel", &wider, HOST_CALLS),
         Hostile::new("flood_out_of_bounds", &logging(&outside), TRAP),
         Hostile::new("flood_not_text", &not_text, TRAP),
         Hostile::new("flood_no_such_level", &logging(&level), TRAP),
-        Hostile::new("flood_result_out_of_bounds", &Guest { execute: "(i32.const -8)", ..plain.clone() }, INVALID),
-        Hostile::new("flood_result_unaligned", &Guest { execute: "(i32.const 1025)", ..plain }, INVALID),
+        Hostile::new(
+            "flood_result_out_of_bounds",
+            &Guest {
+                execute: "(i32.const -8)",
+                ..plain.clone()
+            },
+            INVALID,
+        ),
+        Hostile::new(
+            "flood_result_unaligned",
+            &Guest {
+                execute: "(i32.const 1025)",
+                ..plain
+            },
+            INVALID,
+        ),
     ]
 }
 
 /// Returns guests whose results no caller should receive.
 pub(super) fn output() -> Vec<Hostile> {
-    let constant = |items, execute| Guest { items, execute, ..Guest::default() };
-    let sized = |execute| Guest { memory: r#"(memory (export "memory") 400)"#, execute, ..Guest::default() };
+    let constant = |items, execute| Guest {
+        items,
+        execute,
+        ..Guest::default()
+    };
+    let sized = |execute| Guest {
+        memory: r#"(memory (export "memory") 400)"#,
+        execute,
+        ..Guest::default()
+    };
     let deep = "(memory.fill (i32.const 65536) (i32.const 91) (i32.const 10000))
         (memory.fill (i32.const 75536) (i32.const 93) (i32.const 10000))
         (call $ok (i32.const 65536) (i32.const 20000))";
@@ -65,28 +99,44 @@ pub(super) fn output() -> Vec<Hostile> {
     let large = format!("{fill} (call $ok (i32.const 65536) (i32.const 16777217))");
     let larger = format!("{fill} (call $ok (i32.const 65536) (i32.const 19922944))");
     let mut schema = Hostile::new("output_schema", &Guest::constant(), INVALID);
-    schema.manifest["tools"][0]["output"] =
-        json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
+    schema.manifest["tools"][0]["output"] = json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
     vec![
         Hostile::new("output_large", &sized(&large), TOO_LARGE),
-        Hostile::new("output_larger", &sized(&larger), Ends::With(&["tool_output_too_large", "tool_host_call_limit"])),
+        Hostile::new(
+            "output_larger",
+            &sized(&larger),
+            Ends::With(&["tool_output_too_large", "tool_host_call_limit"]),
+        ),
         Hostile::new("output_deep", &sized(deep), INVALID),
         Hostile::new(
             "output_not_text",
-            &constant(r#"(data (i32.const 2048) "{\"a\":\"\ff\"}")"#, "(call $ok (i32.const 2048) (i32.const 9))"),
+            &constant(
+                r#"(data (i32.const 2048) "{\"a\":\"\ff\"}")"#,
+                "(call $ok (i32.const 2048) (i32.const 9))",
+            ),
             INVALID,
         ),
         Hostile::new(
             "output_nan",
-            &constant(r#"(data (i32.const 2048) "{\"a\":NaN}")"#, "(call $ok (i32.const 2048) (i32.const 9))"),
+            &constant(
+                r#"(data (i32.const 2048) "{\"a\":NaN}")"#,
+                "(call $ok (i32.const 2048) (i32.const 9))",
+            ),
             INVALID,
         ),
         Hostile::new(
             "output_twice",
-            &constant(r#"(data (i32.const 2048) "{\"a\":1}{}")"#, "(call $ok (i32.const 2048) (i32.const 9))"),
+            &constant(
+                r#"(data (i32.const 2048) "{\"a\":1}{}")"#,
+                "(call $ok (i32.const 2048) (i32.const 9))",
+            ),
             INVALID,
         ),
-        Hostile::new("output_nothing", &constant("", "(call $ok (i32.const 0) (i32.const 0))"), INVALID),
+        Hostile::new(
+            "output_nothing",
+            &constant("", "(call $ok (i32.const 0) (i32.const 0))"),
+            INVALID,
+        ),
         schema,
     ]
 }

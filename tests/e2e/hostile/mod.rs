@@ -45,7 +45,13 @@ impl Hostile {
         // The wall-clock limit is high, so that a spinning guest on a busy machine still reaches
         // its processor time limit.
         manifest["limits"] = json!({ "cpu_ms": 200, "wall_ms": 30_000 });
-        Self { name, component, manifest, arguments: json!({}), ends }
+        Self {
+            name,
+            component,
+            manifest,
+            arguments: json!({}),
+            ends,
+        }
     }
 
     fn limited(mut self, limits: Value) -> Self {
@@ -89,8 +95,11 @@ fn hostile_guests_are_valid_and_uniquely_named() {
     let guests = all();
     let names: std::collections::BTreeSet<_> = guests.iter().map(|guest| guest.name).collect();
     assert_eq!(names.len(), guests.len());
-    let run = guests.iter().filter(|guest| !matches!(guest.ends, Ends::AtPublish));
+    let run = guests
+        .iter()
+        .filter(|guest| !matches!(guest.ends, Ends::AtPublish));
     for guest in run.chain(&quiet_bombs()) {
-        wasmparser::validate(&guest.component).unwrap_or_else(|cause| panic!("{}: {cause}", guest.name));
+        wasmparser::validate(&guest.component)
+            .unwrap_or_else(|cause| panic!("{}: {cause}", guest.name));
     }
 }

@@ -11,22 +11,35 @@ use super::{ANSWER, CPU, Ends, FOREVER, HOST_CALLS, Hostile, TIME, TRAP};
 const RESOURCE: &str = r#"
     (import "[export]evil:parts/things@1.0.0" "[resource-new]thing" (func $new (param i32) (result i32)))
     (import "[export]evil:parts/things@1.0.0" "[resource-drop]thing" (func $drop (param i32)))"#;
-const THINGS: (&str, &str) =
-    ("\npackage evil:parts@1.0.0 { interface things { resource thing; } }", "export evil:parts/things@1.0.0;");
+const THINGS: (&str, &str) = (
+    "\npackage evil:parts@1.0.0 { interface things { resource thing; } }",
+    "export evil:parts/things@1.0.0;",
+);
 
 /// Function of another component.
 const RUN: &str = r#"(import "evil:parts/other@1.0.0" "run" (func $run))"#;
-const OTHER: (&str, &str) =
-    ("\npackage evil:parts@1.0.0 { interface other { run: func(); } }", "import evil:parts/other@1.0.0;");
+const OTHER: (&str, &str) = (
+    "\npackage evil:parts@1.0.0 { interface other { run: func(); } }",
+    "import evil:parts/other@1.0.0;",
+);
 
 /// Returns guests that make handles and attack when these are dropped.
 pub(super) fn resources() -> Vec<Hostile> {
     let with = |destructor: &str, execute| {
-        let destructor =
-            format!(r#"(func (export "evil:parts/things@1.0.0#[dtor]thing") (param $rep i32) {destructor})"#);
-        Guest { imports: RESOURCE, items: &destructor, execute, foreign: Some(THINGS), ..Guest::default() }.component()
+        let destructor = format!(
+            r#"(func (export "evil:parts/things@1.0.0#[dtor]thing") (param $rep i32) {destructor})"#
+        );
+        Guest {
+            imports: RESOURCE,
+            items: &destructor,
+            execute,
+            foreign: Some(THINGS),
+            ..Guest::default()
+        }
+        .component()
     };
-    let once = "(call $drop (call $new (i32.const 1))) (call $ok (local.get $args) (local.get $args_len))";
+    let once =
+        "(call $drop (call $new (i32.const 1))) (call $ok (local.get $args) (local.get $args_len))";
     let hoard = "(loop $l (drop (call $new (i32.const 1))) (br $l)) unreachable";
     let churn = "(loop $l (call $drop (call $new (i32.const 1))) (br $l)) unreachable";
     let forged = "(call $drop (i32.const 4711)) (call $ok (local.get $args) (local.get $args_len))";
@@ -58,7 +71,12 @@ pub(super) fn resources() -> Vec<Hostile> {
 pub(super) fn nested() -> Vec<Hostile> {
     let with = |other: &str| {
         let execute = "(call $run) (call $ok (local.get $args) (local.get $args_len))";
-        let caller = Guest { imports: RUN, execute, foreign: Some(OTHER), ..Guest::default() };
+        let caller = Guest {
+            imports: RUN,
+            execute,
+            foreign: Some(OTHER),
+            ..Guest::default()
+        };
         let other = wat::parse_str(other).unwrap_or_else(|cause| panic!("{cause}"));
         guest::beside(&caller.component(), &other, "evil:parts/other@1.0.0")
     };
@@ -105,7 +123,8 @@ pub(super) fn nested() -> Vec<Hostile> {
 
 /// Returns guests that use WASI to access the system.
 pub(super) fn wasi() -> Vec<Hostile> {
-    let waiting = |imports, execute| Guest {
+    let waiting = |imports, execute| {
+        Guest {
         imports,
         execute,
         foreign: Some((
@@ -115,6 +134,7 @@ pub(super) fn wasi() -> Vec<Hostile> {
             "import wasi:io/poll@0.2.0; import wasi:clocks/monotonic-clock@0.2.0;",
         )),
         ..Guest::default()
+    }
     };
     let block = waiting(
         r#"(import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration" (func $after (param i64) (result i32)))
@@ -127,7 +147,9 @@ pub(super) fn wasi() -> Vec<Hostile> {
         "(local.set $i (call $after (i64.const -1))) (loop $l (br_if $l (i32.eqz (call $ready (local.get $i))))) unreachable",
     );
     // Both functions return a list. A list that is not empty traps.
-    let nothing = format!("(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER}");
+    let nothing = format!(
+        "(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER}"
+    );
     let environment = Guest {
         imports: r#"(import "wasi:cli/environment@0.2.0" "get-environment" (func $list (param i32)))"#,
         execute: &nothing,

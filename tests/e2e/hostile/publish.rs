@@ -1,13 +1,16 @@
 //! Guests that are refused at publishing.
 
 use harness::{Guest, guest};
-use wasm_encoder::{BlockType, CodeSection, Function, FunctionSection, Instruction, Module, TypeSection, ValType};
+use wasm_encoder::{
+    BlockType, CodeSection, Function, FunctionSection, Instruction, Module, TypeSection, ValType,
+};
 
 use super::{Ends, Hostile};
 
 /// Returns guests that use features outside the contract.
 pub(crate) fn features() -> Vec<Hostile> {
-    let with = |text: &str| guest::with_module(Guest::echo().component(), &wat::parse_str(text).unwrap());
+    let with =
+        |text: &str| guest::with_module(Guest::echo().component(), &wat::parse_str(text).unwrap());
     let unknown = Guest {
         imports: r#"(import "evil:api/thing@1.0.0" "run" (func $run))"#,
         execute: "(call $run) (call $ok (local.get $args) (local.get $args_len))",
@@ -41,14 +44,38 @@ pub(crate) fn features() -> Vec<Hostile> {
             (core instance $i (instantiate $m))
             (func (export "name") (result string) (canon lift (core func $i "name") (memory (core memory $i "memory")))))"#,
     );
-    let memories = guest::beside(&caller.component(), &other.unwrap(), "evil:parts/other@1.0.0");
+    let memories = guest::beside(
+        &caller.component(),
+        &other.unwrap(),
+        "evil:parts/other@1.0.0",
+    );
     vec![
         Hostile::of("feature_memories", memories, Ends::AtPublish),
-        Hostile::of("feature_threads", with("(module (memory 1 1 shared))"), Ends::AtPublish),
-        Hostile::of("feature_memory64", with("(module (memory i64 1))"), Ends::AtPublish),
-        Hostile::of("feature_gc", with("(module (type (struct (field i32))))"), Ends::AtPublish),
-        Hostile::of("feature_exceptions", with("(module (tag (param i32)))"), Ends::AtPublish),
-        Hostile::of("feature_tail_calls", with("(module (func $f (return_call $f)))"), Ends::AtPublish),
+        Hostile::of(
+            "feature_threads",
+            with("(module (memory 1 1 shared))"),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "feature_memory64",
+            with("(module (memory i64 1))"),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "feature_gc",
+            with("(module (type (struct (field i32))))"),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "feature_exceptions",
+            with("(module (tag (param i32)))"),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "feature_tail_calls",
+            with("(module (func $f (return_call $f)))"),
+            Ends::AtPublish,
+        ),
         Hostile::new("feature_unknown_import", &unknown, Ends::AtPublish),
         Hostile::new("feature_sockets", &sockets, Ends::AtPublish),
         Hostile::of(
@@ -68,7 +95,10 @@ pub(crate) fn features() -> Vec<Hostile> {
 pub(crate) fn compile_bombs() -> Vec<Hostile> {
     vec![
         bomb("bomb_functions", &module(50_001, 0, &[])),
-        bomb("bomb_function", &module(1, 0, &vec![Instruction::Nop; 2 << 20])),
+        bomb(
+            "bomb_function",
+            &module(1, 0, &vec![Instruction::Nop; 2 << 20]),
+        ),
     ]
 }
 
@@ -78,8 +108,16 @@ pub(crate) fn quiet_bombs() -> Vec<Hostile> {
     use Instruction::{BrIf, Drop, End, I32Const, I32Mul, I32Xor, LocalGet, LocalSet, Loop};
     // Five hundred values are live at once and mixed repeatedly, which is far more than the number
     // of registers.
-    let begin = (1..500).flat_map(|local| [LocalGet(0), I32Const(local), I32Xor, LocalSet(local as u32)]);
-    let mix = |local| [LocalGet(local), LocalGet(local * 7 % 500), I32Mul, LocalSet(local)];
+    let begin =
+        (1..500).flat_map(|local| [LocalGet(0), I32Const(local), I32Xor, LocalSet(local as u32)]);
+    let mix = |local| {
+        [
+            LocalGet(local),
+            LocalGet(local * 7 % 500),
+            I32Mul,
+            LocalSet(local),
+        ]
+    };
     let mixed = (0..150).flat_map(|_| (0..500).flat_map(mix));
     let ask = (0..500).flat_map(|local| [LocalGet(local), BrIf(0)]);
     let values: Vec<_> = begin.chain(mixed).chain(ask).collect();
@@ -88,16 +126,27 @@ pub(crate) fn quiet_bombs() -> Vec<Hostile> {
     let loops = (0..10_000).flat_map(|_| [Loop(BlockType::Empty), LocalGet(0), BrIf(0), End]);
     let ask = (1..10_000).flat_map(|local| [LocalGet(local), Drop]);
     let handed_on: Vec<_> = begin.chain(loops).chain(ask).collect();
-    vec![bomb("bomb_time", &module(12, 500, &values)), bomb("bomb_memory", &module(1, 10_000, &handed_on))]
+    vec![
+        bomb("bomb_time", &module(12, 500, &values)),
+        bomb("bomb_memory", &module(1, 10_000, &handed_on)),
+    ]
 }
 
 fn bomb(name: &'static str, module: &[u8]) -> Hostile {
-    Hostile::of(name, guest::with_module(Guest::echo().component(), module), Ends::AtPublish)
+    Hostile::of(
+        name,
+        guest::with_module(Guest::echo().component(), module),
+        Ends::AtPublish,
+    )
 }
 
 /// Builds a module of `count` functions, each with this number of locals and this body.
 fn module(count: u32, locals: u32, body: &[Instruction<'_>]) -> Vec<u8> {
-    let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
+    let (mut types, mut functions, mut code) = (
+        TypeSection::new(),
+        FunctionSection::new(),
+        CodeSection::new(),
+    );
     types.ty().function([ValType::I32], []);
     let mut function = Function::new([(locals, ValType::I32)]);
     for instruction in body.iter().chain([&Instruction::End]) {

@@ -7,8 +7,7 @@ use super::{ANSWER, Ends, Hostile, MEMORY};
 /// Returns guests that consume memory.
 pub(super) fn memory() -> Vec<Hostile> {
     let plain = Guest::default();
-    let grow =
-        "(block $full (loop $more (br_if $full (i32.eq (i32.const -1) (memory.grow (i32.const 16)))) (br $more)))";
+    let grow = "(block $full (loop $more (br_if $full (i32.eq (i32.const -1) (memory.grow (i32.const 16)))) (br $more)))";
     let grow_only = format!("{grow} {ANSWER}");
     let touch = format!(
         "(block $full (loop $more
@@ -21,20 +20,51 @@ pub(super) fn memory() -> Vec<Hostile> {
         "{grow} (memory.fill (i32.const 131072) (i32.const 255)
             (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 131072))) {ANSWER}"
     );
-    let with = |memory| Guest { memory, ..Guest::default() };
+    let with = |memory| Guest {
+        memory,
+        ..Guest::default()
+    };
     vec![
-        Hostile::new("memory_grow", &Guest { execute: &grow_only, ..plain.clone() }, Ends::Well),
-        Hostile::new("memory_grow_touch", &Guest { execute: &touch, ..plain.clone() }, Ends::Well),
-        Hostile::new("memory_fill", &Guest { execute: &fill, ..plain.clone() }, Ends::Well),
+        Hostile::new(
+            "memory_grow",
+            &Guest {
+                execute: &grow_only,
+                ..plain.clone()
+            },
+            Ends::Well,
+        ),
+        Hostile::new(
+            "memory_grow_touch",
+            &Guest {
+                execute: &touch,
+                ..plain.clone()
+            },
+            Ends::Well,
+        ),
+        Hostile::new(
+            "memory_fill",
+            &Guest {
+                execute: &fill,
+                ..plain.clone()
+            },
+            Ends::Well,
+        ),
         Hostile::new(
             "memory_four_gib",
             &with(r#"(memory (export "memory") 65536)"#),
             Ends::AtPublishOr(&["tool_memory_limit"]),
         ),
-        Hostile::new("memory_over_limit", &with(r#"(memory (export "memory") 1100)"#), MEMORY),
+        Hostile::new(
+            "memory_over_limit",
+            &with(r#"(memory (export "memory") 1100)"#),
+            MEMORY,
+        ),
         Hostile::new(
             "memory_grow_for_ever",
-            &Guest { execute: "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable", ..plain.clone() },
+            &Guest {
+                execute: "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable",
+                ..plain.clone()
+            },
             Ends::With(&["tool_memory_limit", "tool_cpu_limit"]),
         ),
         Hostile::new(
@@ -67,12 +97,19 @@ pub(super) fn explosion() -> Vec<Hostile> {
             (br_if $full (i32.eq (i32.const -1) (table.grow $t (ref.null func) (i32.const 1000)))) (br $l))))";
     let mut nested = good();
     for _ in 0..2_000 {
-        guest::append(&mut nested, 4, &[0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00]);
+        guest::append(
+            &mut nested,
+            4,
+            &[0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00],
+        );
     }
     vec![
         Hostile::new(
             "explosion_table",
-            &Guest { items: "(table 10000000 funcref)", ..Guest::default() },
+            &Guest {
+                items: "(table 10000000 funcref)",
+                ..Guest::default()
+            },
             Ends::AtPublishOr(&["tool_trap", "tool_memory_limit"]),
         ),
         Hostile::new(
@@ -84,9 +121,21 @@ pub(super) fn explosion() -> Vec<Hostile> {
             },
             Ends::Well,
         ),
-        Hostile::of("explosion_instances", guest::with_instances(good(), &small, 100), Ends::AtPublish),
-        Hostile::of("explosion_more_instances", guest::with_instances(good(), &small, 2_000), Ends::AtPublish),
-        Hostile::of("explosion_types", guest::with_module(good(), &wat::parse_str(types).unwrap()), Ends::AtPublish),
+        Hostile::of(
+            "explosion_instances",
+            guest::with_instances(good(), &small, 100),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "explosion_more_instances",
+            guest::with_instances(good(), &small, 2_000),
+            Ends::AtPublish,
+        ),
+        Hostile::of(
+            "explosion_types",
+            guest::with_module(good(), &wat::parse_str(types).unwrap()),
+            Ends::AtPublish,
+        ),
         Hostile::of("explosion_components", nested, Ends::AtPublish),
     ]
 }

@@ -32,14 +32,22 @@ pub(crate) fn spin() -> Vec<Hostile> {
             },
         ),
     ];
-    guests.map(|(name, guest)| Hostile::new(name, &guest, CPU)).into()
+    guests
+        .map(|(name, guest)| Hostile::new(name, &guest, CPU))
+        .into()
 }
 
 /// Returns guests that use no processor time and do not return.
 pub(super) fn block() -> Vec<Hostile> {
     let short = json!({ "cpu_ms": 200, "wall_ms": 1000 });
-    let sleeper = |sleep| Guest { imports: imports::SLEEP, execute: sleep, ..Guest::default() };
-    let once = sleeper("(call $sleep (i32.const 600000)) (call $ok (local.get $args) (local.get $args_len))");
+    let sleeper = |sleep| Guest {
+        imports: imports::SLEEP,
+        execute: sleep,
+        ..Guest::default()
+    };
+    let once = sleeper(
+        "(call $sleep (i32.const 600000)) (call $ok (local.get $args) (local.get $args_len))",
+    );
     let long = sleeper("(loop $l (call $sleep (i32.const 600000)) (br $l)) unreachable");
     let often = sleeper("(loop $l (call $sleep (i32.const 1)) (br $l)) unreachable");
     // The host's timeout comes just before that of the call. A fast guest reports it, and a slow
@@ -65,7 +73,8 @@ pub(super) fn stack() -> Vec<Hostile> {
     };
     let plain = "(func $down (param i32) (result i32)
         (i32.add (call $down (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))";
-    let mutual = "(func $down (param i32) (result i32) (i32.add (call $up (local.get 0)) (i32.const 1)))
+    let mutual =
+        "(func $down (param i32) (result i32) (i32.add (call $up (local.get 0)) (i32.const 1)))
         (func $up (param i32) (result i32) (i32.add (call $down (local.get 0)) (i32.const 1)))";
     let indirect = "(type $t (func (param i32) (result i32))) (table funcref (elem $down))
         (func $down (type $t)

@@ -42,40 +42,67 @@ impl Account {
     /// Builds the account that these values make under a scheme.
     pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
         let value = |name: &str| values.get(name).cloned();
-        let Filled { placements, secrets, sign } = scheme.filled(value);
+        let Filled {
+            placements,
+            secrets,
+            sign,
+        } = scheme.filled(value);
         let secrets = secrets.into_iter().map(Secret::from).collect();
         let sign = sign.map(|(how, values)| Signing::new(how, values));
         // An unreadable certificate is left out; the provider then rejects the connection.
         let certificate = scheme.filled_certificate(value);
-        let identity = certificate.and_then(|(certificate, key)| net::Identity::from_pem(&certificate, &key).ok());
-        let credential =
-            Credential { placements: placements.clone(), secrets, sign, identity, ..Credential::default() };
-        Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields: scheme.open_fields(value), placements }
+        let identity = certificate
+            .and_then(|(certificate, key)| net::Identity::from_pem(&certificate, &key).ok());
+        let credential = Credential {
+            placements: placements.clone(),
+            secrets,
+            sign,
+            identity,
+            ..Credential::default()
+        };
+        Self {
+            grant: Some(Arc::new(Ready(Arc::new(credential)))),
+            fields: scheme.open_fields(value),
+            placements,
+        }
     }
 }
 
 /// Returns the values of a scheme with defaults, or one line for each value that is missing or
 /// wrong. Values that otherwise come from the provider, such as tokens, are given like fields.
-pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<String>> {
+pub(crate) fn complete(
+    scheme: &AuthScheme,
+    given: impl Fn(&str) -> Option<String>,
+) -> Result<Values, Vec<String>> {
     let values = scheme.complete(&given);
     let brought = scheme.brought().map(|name| (name, given(name)));
     let (found, missing): (Vec<_>, Vec<_>) = brought.partition(|(_, value)| value.is_some());
-    let missing: Vec<_> =
-        missing.iter().map(|(name, _)| format!("{name}: is required (otherwise the application gives it)")).collect();
+    let missing: Vec<_> = missing
+        .iter()
+        .map(|(name, _)| format!("{name}: is required (otherwise the application gives it)"))
+        .collect();
     match values {
         Ok(values) if missing.is_empty() => {
-            let found = found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            let found = found
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)));
             Ok(named(values).chain(found).collect())
         }
         values => {
             let problems = values.err().unwrap_or_default();
-            Err(problems.iter().map(FieldProblem::to_string).chain(missing).collect())
+            Err(problems
+                .iter()
+                .map(FieldProblem::to_string)
+                .chain(missing)
+                .collect())
         }
     }
 }
 
 fn named(values: Vec<(&Field, String)>) -> impl Iterator<Item = (String, String)> {
-    values.into_iter().map(|(field, value)| (field.name.clone(), value))
+    values
+        .into_iter()
+        .map(|(field, value)| (field.name.clone(), value))
 }
 
 /// Returns the schemes that need an account.
@@ -88,17 +115,32 @@ mod tests {
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
-        Field { name: name.to_owned(), secret, optional, ..Field::default() }
+        Field {
+            name: name.to_owned(),
+            secret,
+            optional,
+            ..Field::default()
+        }
     }
 
     fn scheme() -> AuthScheme {
         AuthScheme {
             mode: AuthMode::ApiKey,
             name: "API key".to_owned(),
-            fields: vec![field("api_key", true, false), field("site", false, false), field("team", false, true)],
+            fields: vec![
+                field("api_key", true, false),
+                field("site", false, false),
+                field("team", false, true),
+            ],
             request: vec![
-                Placement::Header { name: "authorization".to_owned(), value: "Bearer {api_key}".to_owned() },
-                Placement::Query { name: "team".to_owned(), value: "{team}".to_owned() },
+                Placement::Header {
+                    name: "authorization".to_owned(),
+                    value: "Bearer {api_key}".to_owned(),
+                },
+                Placement::Query {
+                    name: "team".to_owned(),
+                    value: "{team}".to_owned(),
+                },
             ],
             ..AuthScheme::default()
         }
@@ -110,17 +152,35 @@ mod tests {
         let flow = serde_json::json!({ "authorize_url": "https://a.example/o", "token_url": "https://a.example/t" });
         scheme.oauth2 = Some(serde_json::from_value(flow).unwrap());
         let problems = complete(&scheme, |_| None).unwrap_err().join("\n");
-        assert!(["api_key: ", "site: ", "access_token: "].iter().all(|name| problems.contains(name)), "{problems}");
-        let values = complete(&scheme, |name| (name != "team").then(|| format!("my-{name}"))).unwrap();
+        assert!(
+            ["api_key: ", "site: ", "access_token: "]
+                .iter()
+                .all(|name| problems.contains(name)),
+            "{problems}"
+        );
+        let values = complete(&scheme, |name| {
+            (name != "team").then(|| format!("my-{name}"))
+        })
+        .unwrap();
         assert_eq!(values.len(), 3);
     }
 
     #[test]
     fn secrets_reach_requests_but_not_the_toolkit() {
-        let values = Values::from([("api_key".into(), "k-1".into()), ("site".into(), "north".into())]);
+        let values = Values::from([
+            ("api_key".into(), "k-1".into()),
+            ("site".into(), "north".into()),
+        ]);
         let account = Account::of(&scheme(), &values);
         assert_eq!(account.fields, [("site".to_owned(), "north".to_owned())]);
-        let header = Placement::Header { name: "authorization".to_owned(), value: "Bearer k-1".to_owned() };
-        assert_eq!(account.placements, [header], "a placement over an empty optional field is left out");
+        let header = Placement::Header {
+            name: "authorization".to_owned(),
+            value: "Bearer k-1".to_owned(),
+        };
+        assert_eq!(
+            account.placements,
+            [header],
+            "a placement over an empty optional field is left out"
+        );
     }
 }

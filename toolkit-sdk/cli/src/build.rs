@@ -78,7 +78,11 @@ pub(crate) struct Built {
 
 /// Runs the command.
 pub(crate) fn run(options: &Build) -> Result<()> {
-    let built = build(&options.what, options.version.as_ref(), options.out.as_deref())?;
+    let built = build(
+        &options.what,
+        options.version.as_ref(),
+        options.out.as_deref(),
+    )?;
     if options.json {
         let list: Vec<_> = built.iter().map(record).collect();
         println!("{}", serde_json::to_string_pretty(&list)?);
@@ -91,7 +95,11 @@ pub(crate) fn run(options: &Build) -> Result<()> {
 impl What {
     /// Selects the crate or crates at a path.
     pub(crate) fn at(path: PathBuf, toolchain: Option<Mode>) -> Self {
-        Self { path: Some(path), all: false, toolchain }
+        Self {
+            path: Some(path),
+            all: false,
+            toolchain,
+        }
     }
 
     /// Returns the given path if it is a file.
@@ -104,9 +112,15 @@ impl What {
         match (self.file(), version) {
             (Some(file), None) => Ok(vec![file.to_owned()]),
             (Some(file), Some(_)) => {
-                bail!("{} is built already; --version is for a folder, which is built first", file.display())
+                bail!(
+                    "{} is built already; --version is for a folder, which is built first",
+                    file.display()
+                )
             }
-            (None, version) => Ok(build(self, version, None)?.into_iter().map(|built| built.file).collect()),
+            (None, version) => Ok(build(self, version, None)?
+                .into_iter()
+                .map(|built| built.file)
+                .collect()),
         }
     }
 
@@ -120,7 +134,11 @@ impl What {
 }
 
 /// Builds the components and writes them.
-pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+pub(crate) fn build(
+    what: &What,
+    version: Option<&Version>,
+    out: Option<&Path>,
+) -> Result<Vec<Built>> {
     if let Some(file) = what.file() {
         bail!("{} is a file; name the folder of a toolkit", file.display());
     }
@@ -132,8 +150,14 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
     if what.all {
         within.extend(folders_in(&folder)?);
     }
-    let imports: Vec<&PathBuf> = within.iter().filter(|folder| folder::is_alone(folder)).collect();
-    let others: Vec<Source> = within.iter().filter_map(|folder| Source::at(folder)).collect();
+    let imports: Vec<&PathBuf> = within
+        .iter()
+        .filter(|folder| folder::is_alone(folder))
+        .collect();
+    let others: Vec<Source> = within
+        .iter()
+        .filter_map(|folder| Source::at(folder))
+        .collect();
     let mut built: Vec<Built> = Vec::new();
     if imports.is_empty() && others.is_empty() || folder.join("Cargo.toml").is_file() {
         built.extend(from_rust(what, &folder, version, out)?);
@@ -147,16 +171,28 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
     built.sort_by(|one, other| one.file.cmp(&other.file));
     if let Some(pair) = built.windows(2).find(|pair| pair[0].file == pair[1].file) {
         let (first, second) = (pair[0].folder.display(), pair[1].folder.display());
-        bail!("{first} and {second} have the same slug `{}`; rename one of them", pair[0].manifest.slug);
+        bail!(
+            "{first} and {second} have the same slug `{}`; rename one of them",
+            pair[0].manifest.slug
+        );
     }
     Ok(built)
 }
 
 /// Builds crates: one run of cargo compiles all of them, then each is encoded.
-fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+fn from_rust(
+    what: &What,
+    folder: &Path,
+    version: Option<&Version>,
+    out: Option<&Path>,
+) -> Result<Vec<Built>> {
     let mode = toolchain::find(what.toolchain)?;
     let workspace = Workspace::read(mode, folder)?;
-    let packages = if what.all { workspace.all()? } else { workspace.select(folder)? };
+    let packages = if what.all {
+        workspace.all()?
+    } else {
+        workspace.select(folder)?
+    };
     let modules = workspace.compile(mode, &packages)?;
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
@@ -171,72 +207,148 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
 /// Lists the folders in a folder, sorted by name.
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut found: Vec<_> = read.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut found: Vec<_> = read
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
     found.sort();
     Ok(found)
 }
 
 /// Builds imports without a crate. All of them share one guest.
-fn imported(what: &What, folders: &[&PathBuf], version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+fn imported(
+    what: &What,
+    folders: &[&PathBuf],
+    version: Option<&Version>,
+    out: Option<&Path>,
+) -> Result<Vec<Built>> {
     let guest = interpreter::compiled(toolchain::find(what.toolchain)?)?;
     let cache = host::cache()?.join("described");
     let _spinner = progress::spinner("making tools");
     let build = |folder: &&PathBuf| {
-        let package = Package { name: folder.display().to_string(), folder: folder.to_path_buf() };
-        let (made, report) = encoded(&Module { file: guest.file.clone(), package }, version, &cache)?;
-        finish(made, report, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
+        let package = Package {
+            name: folder.display().to_string(),
+            folder: folder.to_path_buf(),
+        };
+        let (made, report) = encoded(
+            &Module {
+                file: guest.file.clone(),
+                package,
+            },
+            version,
+            &cache,
+        )?;
+        finish(
+            made,
+            report,
+            folder,
+            &out.map_or_else(|| folder.join("dist"), Path::to_owned),
+        )
     };
     folders.iter().map(build).collect()
 }
 
 /// Encodes a core module as a component, together with the import in its folder. Returns the
 /// component and the report of the import.
-fn encoded(module: &Module, version: Option<&Version>, cache: &Path) -> Result<(Component, Option<import::Report>)> {
-    let read = |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+fn encoded(
+    module: &Module,
+    version: Option<&Version>,
+    cache: &Path,
+) -> Result<(Component, Option<import::Report>)> {
+    let read =
+        |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
     let core = read(&module.file)?;
-    let lean = compiler::lean(&module.file).map(|file| read(&file)).transpose()?;
+    let lean = compiler::lean(&module.file)
+        .map(|file| read(&file))
+        .transpose()?;
     component::describe(&core, cache)
-        .and_then(|described| folder::added(&module.package.folder, lean.unwrap_or(core), described))
-        .and_then(|Guest { core, described, report }| {
-            Ok((component::make(&core, described, version, &today()?)?, report))
+        .and_then(|described| {
+            folder::added(&module.package.folder, lean.unwrap_or(core), described)
         })
+        .and_then(
+            |Guest {
+                 core,
+                 described,
+                 report,
+             }| {
+                Ok((
+                    component::make(&core, described, version, &today()?)?,
+                    report,
+                ))
+            },
+        )
         .with_context(|| format!("cannot build `{}`", module.package.name))
 }
 
 fn from_another(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
     let made = source
         .compile()
-        .and_then(|compiled| component::describe_with(compiled.component, compiled.described, version, &today()?))
+        .and_then(|compiled| {
+            component::describe_with(compiled.component, compiled.described, version, &today()?)
+        })
         .with_context(|| format!("cannot build {}", source.folder.display()))?;
-    finish(made, None, &source.folder, &out.map_or_else(|| source.folder.join("dist"), Path::to_owned))
+    finish(
+        made,
+        None,
+        &source.folder,
+        &out.map_or_else(|| source.folder.join("dist"), Path::to_owned),
+    )
 }
 
 /// Writes a component and its digest.
-fn finish(made: Component, report: Option<import::Report>, folder: &Path, out: &Path) -> Result<Built> {
+fn finish(
+    made: Component,
+    report: Option<import::Report>,
+    folder: &Path,
+    out: &Path,
+) -> Result<Built> {
     let slug = &made.manifest.slug;
-    if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {
-        bail!("`{slug}`, the slug of {}, cannot name a file; use a-z, 0-9 and _", folder.display());
+    if !slug
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    {
+        bail!(
+            "`{slug}`, the slug of {}, cannot name a file; use a-z, 0-9 and _",
+            folder.display()
+        );
     }
     fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     let file = out.join(format!("{slug}.wasm"));
     let sha256 = sandbox::Digest::of(&made.bytes).to_string();
     write(&file, &made.bytes)?;
-    write(&out.join(format!("{slug}.wasm.sha256")), format!("{sha256}  {slug}.wasm\n").as_bytes())?;
+    write(
+        &out.join(format!("{slug}.wasm.sha256")),
+        format!("{sha256}  {slug}.wasm\n").as_bytes(),
+    )?;
     let size = made.bytes.len() as u64;
-    Ok(Built { file, folder: folder.to_owned(), sha256, size, imports: made.imports, manifest: made.manifest, report })
+    Ok(Built {
+        file,
+        folder: folder.to_owned(),
+        sha256,
+        size,
+        imports: made.imports,
+        manifest: made.manifest,
+        report,
+    })
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a version is dated by the day it was built; the argument overrides it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a version is dated by the day it was built; the argument overrides it"
+)]
 fn today() -> Result<Version> {
     Ok(Utc::now().format("%Y%m%d_00").to_string().parse()?)
 }
 
 fn record(built: &Built) -> serde_json::Value {
-    let Manifest { tools, triggers, .. } = &built.manifest;
+    let Manifest {
+        tools, triggers, ..
+    } = &built.manifest;
     serde_json::json!({
         "slug": built.manifest.slug,
         "version": built.manifest.version,
@@ -250,9 +362,19 @@ fn record(built: &Built) -> serde_json::Value {
 }
 
 fn report(built: &Built) {
-    let Manifest { slug, version, tools, triggers, .. } = &built.manifest;
+    let Manifest {
+        slug,
+        version,
+        tools,
+        triggers,
+        ..
+    } = &built.manifest;
     println!("{slug} {version}  {}", built.file.display());
-    println!("  size     {}  sha256 {}", progress::size(built.size), built.sha256);
+    println!(
+        "  size     {}  sha256 {}",
+        progress::size(built.size),
+        built.sha256
+    );
     println!("  imports  {}", built.imports.join(", "));
     println!("  tools    {} ({} triggers)", tools.len(), triggers.len());
     for tool in tools {

@@ -85,7 +85,10 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
         reports.push(check(file, options.cases.as_deref(), options.bless).await?);
     } else {
         for built in build::build(&options.what, None, None)? {
-            let cases = options.cases.clone().unwrap_or_else(|| built.folder.join("cases"));
+            let cases = options
+                .cases
+                .clone()
+                .unwrap_or_else(|| built.folder.join("cases"));
             reports.push(check(&built.file, Some(&cases), options.bless).await?);
         }
     }
@@ -94,13 +97,20 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     } else {
         reports.iter().for_each(Report::print);
     }
-    Ok(if reports.iter().all(Report::is_clean) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if reports.iter().all(Report::is_clean) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Checks one component.
 async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report> {
-    let component: Bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?.into();
-    let manifest = manifest::extract(&component).with_context(|| format!("cannot read {}", file.display()))?;
+    let component: Bytes = fs::read(file)
+        .with_context(|| format!("cannot read {}", file.display()))?
+        .into();
+    let manifest =
+        manifest::extract(&component).with_context(|| format!("cannot read {}", file.display()))?;
     let mut problems = manifest.problems();
     let refused = !problems.is_empty();
     problems.extend(schema_problems(&manifest));
@@ -117,32 +127,69 @@ async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report>
             Vec::new()
         }
     };
-    let Manifest { slug, version, tools, .. } = manifest;
-    Ok(Report { slug, version: version.to_string(), tools: tools.len(), cases: ran, problems })
+    let Manifest {
+        slug,
+        version,
+        tools,
+        ..
+    } = manifest;
+    Ok(Report {
+        slug,
+        version: version.to_string(),
+        tools: tools.len(),
+        cases: ran,
+        problems,
+    })
 }
 
 /// Reports invalid schemas and examples that do not match their schema.
 fn schema_problems(manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
-        compiled(&tool.output, &format!("{}: output schema", tool.slug), &mut problems);
-        let Some(input) = compiled(&tool.input, &format!("{}: input schema", tool.slug), &mut problems) else {
+        compiled(
+            &tool.output,
+            &format!("{}: output schema", tool.slug),
+            &mut problems,
+        );
+        let Some(input) = compiled(
+            &tool.input,
+            &format!("{}: input schema", tool.slug),
+            &mut problems,
+        ) else {
             continue;
         };
         for (index, example) in tool.examples.iter().enumerate() {
             let place = format!("{}: example {}", tool.slug, index + 1);
-            problems.extend(schema::problems(&input, example).into_iter().map(|problem| format!("{place}: {problem}")));
+            problems.extend(
+                schema::problems(&input, example)
+                    .into_iter()
+                    .map(|problem| format!("{place}: {problem}")),
+            );
         }
     }
     for trigger in &manifest.triggers {
-        compiled(&trigger.config, &format!("{}: configuration schema", trigger.slug), &mut problems);
-        compiled(&trigger.payload, &format!("{}: payload schema", trigger.slug), &mut problems);
+        compiled(
+            &trigger.config,
+            &format!("{}: configuration schema", trigger.slug),
+            &mut problems,
+        );
+        compiled(
+            &trigger.payload,
+            &format!("{}: payload schema", trigger.slug),
+            &mut problems,
+        );
     }
     problems
 }
 
-fn compiled(schema: &Value, place: &str, problems: &mut Vec<String>) -> Option<jsonschema::Validator> {
-    schema::compile(schema).map_err(|cause| problems.push(format!("{place}: {cause}"))).ok()
+fn compiled(
+    schema: &Value,
+    place: &str,
+    problems: &mut Vec<String>,
+) -> Option<jsonschema::Validator> {
+    schema::compile(schema)
+        .map_err(|cause| problems.push(format!("{place}: {cause}")))
+        .ok()
 }
 
 impl Report {
@@ -167,8 +214,16 @@ impl Report {
             }
         }
         let passed = self.cases.iter().filter(|case| case.passed).count();
-        let sign = if passed == self.cases.len() { '✓' } else { '✗' };
-        println!("  {sign} {passed} of {} cases of {} tools", self.cases.len(), self.tools);
+        let sign = if passed == self.cases.len() {
+            '✓'
+        } else {
+            '✗'
+        };
+        println!(
+            "  {sign} {passed} of {} cases of {} tools",
+            self.cases.len(),
+            self.tools
+        );
     }
 }
 
@@ -197,8 +252,17 @@ mod tests {
         .unwrap();
         let problems = schema_problems(&manifest);
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert!(problems[0].starts_with("HELLO_GREET: output schema: "), "{problems:?}");
-        assert!(problems[1].starts_with("HELLO_GREET: example 2: name: "), "{problems:?}");
-        assert!(problems[2].starts_with("HELLO_GREET: example 3: "), "{problems:?}");
+        assert!(
+            problems[0].starts_with("HELLO_GREET: output schema: "),
+            "{problems:?}"
+        );
+        assert!(
+            problems[1].starts_with("HELLO_GREET: example 2: name: "),
+            "{problems:?}"
+        );
+        assert!(
+            problems[2].starts_with("HELLO_GREET: example 3: "),
+            "{problems:?}"
+        );
     }
 }

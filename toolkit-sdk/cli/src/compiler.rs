@@ -44,12 +44,19 @@ pub(crate) fn stand_between(cargo: &mut Command, linker: &str) {
 
 /// Returns the path of the lean variant of a compiled module.
 pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
-    let lean = module.parent()?.join("deps").join(module.file_name()?).with_extension(LEAN);
+    let lean = module
+        .parent()?
+        .join("deps")
+        .join(module.file_name()?)
+        .with_extension(LEAN);
     lean.is_file().then_some(lean)
 }
 
 /// Acts as the compiler or the linker if this command was called as one.
-#[expect(clippy::disallowed_methods, reason = "it is called as another program, which has no options of ours")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is called as another program, which has no options of ours"
+)]
 pub(crate) fn stand_in() -> Option<ExitCode> {
     let linker = env::var_os(MARK)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -60,7 +67,12 @@ pub(crate) fn stand_in() -> Option<ExitCode> {
     };
     Some(match done {
         Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Ok(status) => ExitCode::from(
+            status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(1),
+        ),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -91,7 +103,9 @@ fn remapped(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
     let mut flags = Vec::new();
     // The last matching flag wins, and the crate's output folder may be inside its source folder.
     for (folder, below) in FOLDERS.into_iter().rev() {
-        let Some(folder) = variable(folder) else { continue };
+        let Some(folder) = variable(folder) else {
+            continue;
+        };
         let mut flag = OsString::from("--remap-path-prefix=");
         flag.push(folder);
         flag.push("=");
@@ -120,7 +134,9 @@ fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitStatus> {
 
 /// Returns the arguments that link the lean module; none if the module is no toolkit.
 fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
-    let export = arguments.windows(2).position(|pair| pair[0] == "--export" && pair[1] == MANIFEST_EXPORT)?;
+    let export = arguments
+        .windows(2)
+        .position(|pair| pair[0] == "--export" && pair[1] == MANIFEST_EXPORT)?;
     let mut arguments = arguments.to_vec();
     arguments.drain(export..export + 2);
     let output = arguments.iter().position(|argument| argument == "-o")? + 1;
@@ -130,7 +146,9 @@ fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 fn run(mut command: Command) -> Result<ExitStatus> {
-    command.status().with_context(|| format!("cannot run {}", command.get_program().to_string_lossy()))
+    command
+        .status()
+        .with_context(|| format!("cannot run {}", command.get_program().to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -145,8 +163,14 @@ mod tests {
     fn lean_module_lacks_only_the_manifest_export() {
         let line = "-flavor wasm --export a --export toolkit_manifest --export b x.o -o deps/hello.wasm --gc-sections";
         let lean = without_description(&words(line)).unwrap();
-        assert_eq!(lean, words("-flavor wasm --export a --export b x.o -o deps/hello.lean --gc-sections"));
-        assert_eq!(without_description(&words("-flavor wasm --export a x.o -o deps/other.wasm")), None);
+        assert_eq!(
+            lean,
+            words("-flavor wasm --export a --export b x.o -o deps/hello.lean --gc-sections")
+        );
+        assert_eq!(
+            without_description(&words("-flavor wasm --export a x.o -o deps/other.wasm")),
+            None
+        );
     }
 
     #[test]

@@ -30,16 +30,36 @@ pub(crate) struct Component {
 
 /// Builds the component of a core module from the description that [`describe`] returns. `version`
 /// takes precedence over the author's version; `today` is used if both are absent.
-pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, today: &Version) -> Result<Component> {
-    let encoded =
-        ComponentEncoder::default().validate(true).module(core).and_then(|mut encoder| encoder.encode()).map_err(
-            |cause| anyhow!("cannot make a component of the module: {cause:#}{}", hint(&format!("{cause:#}"))),
-        )?;
+pub(crate) fn make(
+    core: &[u8],
+    described: Value,
+    version: Option<&Version>,
+    today: &Version,
+) -> Result<Component> {
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(core)
+        .and_then(|mut encoder| encoder.encode())
+        .map_err(|cause| {
+            anyhow!(
+                "cannot make a component of the module: {cause:#}{}",
+                hint(&format!("{cause:#}"))
+            )
+        })?;
     let imports = imports(&encoded)?;
-    let foreign: Vec<_> = imports.iter().filter(|import| !import.starts_with(CONTRACT)).cloned().collect();
+    let foreign: Vec<_> = imports
+        .iter()
+        .filter(|import| !import.starts_with(CONTRACT))
+        .cloned()
+        .collect();
     if !foreign.is_empty() {
-        let lines = foreign.iter().map(|import| format!("\n  {import}: {}", sandbox::instead(import)));
-        bail!("the toolkit imports what is not there for it:{}", lines.collect::<String>());
+        let lines = foreign
+            .iter()
+            .map(|import| format!("\n  {import}: {}", sandbox::instead(import)));
+        bail!(
+            "the toolkit imports what is not there for it:{}",
+            lines.collect::<String>()
+        );
     }
     describe_with(encoded, described, version, today)
 }
@@ -65,13 +85,18 @@ pub(crate) fn describe_with(
 ) -> Result<Component> {
     let manifest = stamp(described, version, today)?;
     let imports = imports(&component)?;
-    Ok(Component { bytes: manifest::embed(component, &manifest), manifest, imports })
+    Ok(Component {
+        bytes: manifest::embed(component, &manifest),
+        manifest,
+        imports,
+    })
 }
 
 /// Reads a component file and its manifest.
 pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, Manifest)> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let manifest = manifest_of(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let manifest =
+        manifest_of(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
     Ok((bytes, manifest))
 }
 
@@ -79,7 +104,10 @@ pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, Manifest)> {
 pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
     let manifest = manifest::extract(component)?;
     if !manifest::is_slug(&manifest.slug) {
-        bail!("`{}` cannot be the slug of a toolkit", manifest.slug.escape_debug());
+        bail!(
+            "`{}` cannot be the slug of a toolkit",
+            manifest.slug.escape_debug()
+        );
     }
     Ok(manifest)
 }
@@ -94,7 +122,13 @@ pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    names.push(import.context("cannot read the component's imports")?.name.name.to_owned());
+                    names.push(
+                        import
+                            .context("cannot read the component's imports")?
+                            .name
+                            .name
+                            .to_owned(),
+                    );
                 }
             }
             _ => {}
@@ -113,8 +147,10 @@ pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
         return Ok(described);
     }
     let json = manifest_text(core).context("cannot read the toolkit's own description")?;
-    let described = serde_json::from_slice(&json).context("the toolkit's own description is not JSON")?;
-    fs::create_dir_all(cache).with_context(|| format!("cannot make the folder {}", cache.display()))?;
+    let described =
+        serde_json::from_slice(&json).context("the toolkit's own description is not JSON")?;
+    fs::create_dir_all(cache)
+        .with_context(|| format!("cannot make the folder {}", cache.display()))?;
     fs::write(&kept, &json).with_context(|| format!("cannot write {}", kept.display()))?;
     Ok(described)
 }
@@ -122,11 +158,15 @@ pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
 fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     let mut config = Config::new();
     // The code runs once, so that the fastest compilation is best.
-    config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
+    config
+        .consume_fuel(true)
+        .cranelift_opt_level(OptLevel::None);
     let engine = Engine::new(&config)?;
     let module = Module::new(&engine, core)?;
     if module.get_export(MANIFEST_EXPORT).is_none() {
-        bail!("the module has no export `{MANIFEST_EXPORT}`; the crate needs a `toolkit! {{ … }}` declaration");
+        bail!(
+            "the module has no export `{MANIFEST_EXPORT}`; the crate needs a `toolkit! {{ … }}` declaration"
+        );
     }
     let mut store = Store::new(&engine, ());
     store.set_fuel(FUEL)?;
@@ -135,15 +175,27 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     let instance = linker.instantiate(&mut store, &module)?;
     let export = instance.get_typed_func::<(), i64>(&mut store, MANIFEST_EXPORT)?;
     let place = export.call(&mut store, ())? as u64;
-    let (address, length) = ((place >> 32) as usize, (place & u64::from(u32::MAX)) as usize);
-    let memory = instance.get_memory(&mut store, "memory").context("the module exports no memory")?;
-    let text = memory.data(&store).get(address..).and_then(|rest| rest.get(..length));
-    Ok(text.context("the description lies outside the module's memory")?.to_vec())
+    let (address, length) = (
+        (place >> 32) as usize,
+        (place & u64::from(u32::MAX)) as usize,
+    );
+    let memory = instance
+        .get_memory(&mut store, "memory")
+        .context("the module exports no memory")?;
+    let text = memory
+        .data(&store)
+        .get(address..)
+        .and_then(|rest| rest.get(..length));
+    Ok(text
+        .context("the description lies outside the module's memory")?
+        .to_vec())
 }
 
 /// Sets the version: the argument, else the author's, else the first one of today.
 fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Result<Manifest> {
-    let object = described.as_object_mut().context("the toolkit's own description is not a JSON object")?;
+    let object = described
+        .as_object_mut()
+        .context("the toolkit's own description is not a JSON object")?;
     let own = object.get("version").is_some_and(|own| !own.is_null());
     if let Some(version) = version.or_else(|| (!own).then_some(today)) {
         object.insert("version".to_owned(), version.as_str().into());
@@ -177,8 +229,9 @@ mod tests {
     fn version_argument_precedes_author_precedes_today() {
         let today = version("20261121_00");
         let asked = version("20270101_07");
-        let stamped =
-            |own: Option<&str>, asked: Option<&Version>| stamp(described(own), asked, &today).unwrap().version;
+        let stamped = |own: Option<&str>, asked: Option<&Version>| {
+            stamp(described(own), asked, &today).unwrap().version
+        };
         assert_eq!(stamped(Some("20260101_00"), Some(&asked)), asked);
         assert_eq!(stamped(None, Some(&asked)), asked);
         assert_eq!(stamped(Some("20260101_00"), None), version("20260101_00"));
@@ -187,10 +240,15 @@ mod tests {
 
     #[test]
     fn forbidden_dependency_imports_come_with_advice() {
-        for (import, word) in [("__wbindgen_placeholder__", "browser"), ("wasi_snapshot_preview1", "compiled for WASI")]
-        {
-            let module = wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
-            let Err(error) = make(&module, described(None), None, &version("20261121_00")) else { panic!("{import}") };
+        for (import, word) in [
+            ("__wbindgen_placeholder__", "browser"),
+            ("wasi_snapshot_preview1", "compiled for WASI"),
+        ] {
+            let module =
+                wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
+            let Err(error) = make(&module, described(None), None, &version("20261121_00")) else {
+                panic!("{import}")
+            };
             assert!(error.to_string().contains(word), "{error}");
         }
     }
@@ -213,7 +271,10 @@ mod tests {
             (component (import "inner" (instance)))
             (import "wasi:io/poll@0.2.0" (instance)))"#;
         let bytes = wat::parse_str(text).unwrap();
-        assert_eq!(imports(&bytes).unwrap(), ["toolhost:toolkit/log@1.0.0", "wasi:io/poll@0.2.0"]);
+        assert_eq!(
+            imports(&bytes).unwrap(),
+            ["toolhost:toolkit/log@1.0.0", "wasi:io/poll@0.2.0"]
+        );
     }
 
     fn described_by(text: &str) -> Result<Value> {

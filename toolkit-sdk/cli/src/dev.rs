@@ -96,9 +96,14 @@ const EXAMPLES: &str = "Examples:
 /// Runs the command until it is interrupted or the server ends.
 pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     let path = options.path.clone().unwrap_or_else(|| ".".into());
-    let folder = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let folder = path
+        .canonicalize()
+        .with_context(|| format!("cannot read {}", path.display()))?;
     if !folder.is_dir() {
-        bail!("{} is a file; name the folder of a toolkit", folder.display());
+        bail!(
+            "{} is a file; name the folder of a toolkit",
+            folder.display()
+        );
     }
     let mut stop = Stop::listen()?;
     let console = Console::new(options.json);
@@ -110,7 +115,13 @@ pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     console.say(&Event::Serving(&server.api));
     let components = tempfile::tempdir().context("cannot make a temporary folder")?;
     let api = server.api.clone();
-    let work = Work { options, folder: &folder, out: components.path(), api: &api, console: &console };
+    let work = Work {
+        options,
+        folder: &folder,
+        out: components.path(),
+        api: &api,
+        console: &console,
+    };
     let mut calls = Calls::of(&api, &console);
     let ended = tokio::select! {
         failed = work.go_on(&mut sources) => failed,
@@ -140,15 +151,22 @@ impl Work<'_> {
         let mut built = Snapshot::default();
         loop {
             let now = sources.changed_from(&built).await?;
-            self.console.say(&Event::Building { changed: &now.changed_from(&built) });
+            self.console.say(&Event::Building {
+                changed: &now.changed_from(&built),
+            });
             let begun = Instant::now();
             match self.build(&mut releases).await {
                 Ok(served) => {
                     for one in &served {
-                        self.console.say(&Event::Built { served: one, api: self.api, took: begun.elapsed() });
+                        self.console.say(&Event::Built {
+                            served: one,
+                            api: self.api,
+                            took: begun.elapsed(),
+                        });
                     }
                     if !connected {
-                        connected = accounts::connect(self.api, self.options, &served, self.console).await;
+                        connected =
+                            accounts::connect(self.api, self.options, &served, self.console).await;
                     }
                 }
                 Err(cause) => self.console.say(&Event::Failed(&format!("{cause:#}"))),
@@ -180,7 +198,11 @@ struct Stop([tokio::signal::unix::Signal; 3]);
 impl Stop {
     fn listen() -> Result<Self> {
         let on = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
+        Ok(Self([
+            on(SignalKind::interrupt())?,
+            on(SignalKind::terminate())?,
+            on(SignalKind::hangup())?,
+        ]))
     }
 
     async fn asked(&mut self) {

@@ -36,7 +36,10 @@ pub(crate) struct Diff {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
-    let (old, new) = (read(options, &options.old).await?, read(options, &options.new).await?);
+    let (old, new) = (
+        read(options, &options.old).await?,
+        read(options, &options.new).await?,
+    );
     let changes = manifest::diff(&old, &new);
     let breaking = changes.iter().any(Change::is_breaking);
     if options.json {
@@ -48,7 +51,11 @@ pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
     } else {
         print(&old, &new, &changes);
     }
-    Ok(if breaking { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if breaking {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 async fn read(options: &Diff, what: &str) -> Result<Manifest> {
@@ -56,16 +63,24 @@ async fn read(options: &Diff, what: &str) -> Result<Manifest> {
         return options.server.manifest(slug, version).await;
     }
     let component = match Path::new(what) {
-        file if file.is_file() => fs::read(file).with_context(|| format!("cannot read {what}"))?.into(),
+        file if file.is_file() => fs::read(file)
+            .with_context(|| format!("cannot read {what}"))?
+            .into(),
         folder => crate::run::component(folder, options.toolchain)?,
     };
     manifest::extract(&component).with_context(|| format!("cannot read {what}"))
 }
 
 fn print(old: &Manifest, new: &Manifest, changes: &[Change]) {
-    println!("{} {} → {} {}", old.slug, old.version, new.slug, new.version);
+    println!(
+        "{} {} → {} {}",
+        old.slug, old.version, new.slug, new.version
+    );
     for change in changes {
-        println!("  {} {change}", if change.is_breaking() { '✗' } else { '·' });
+        println!(
+            "  {} {change}",
+            if change.is_breaking() { '✗' } else { '·' }
+        );
     }
     let breaking = changes.iter().filter(|change| change.is_breaking()).count();
     match (changes.len(), breaking) {

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use manifest::{EgressRule, Manifest};
 use net::Rewrite;
 use sandbox::{
-    Action, Allocator, Call, Clock, Compiler, Context, File, InstallError, Installed, Limits, Outcome, Policy, Sandbox,
-    Settings, cassette::Cassette,
+    Action, Allocator, Call, Clock, Compiler, Context, File, InstallError, Installed, Limits,
+    Outcome, Policy, Sandbox, Settings, cassette::Cassette,
 };
 
 use crate::account::Account;
@@ -52,7 +52,8 @@ impl Host {
     /// Opens a sandbox and installs the component. Fails with all problems of the component.
     pub(crate) async fn open(component: Bytes, net: net::Settings, clock: Clock) -> Result<Self> {
         let cache = cache()?;
-        let net = net::Client::new(net).map_err(|cause| anyhow!("cannot set up outgoing requests: {cause}"))?;
+        let net = net::Client::new(net)
+            .map_err(|cause| anyhow!("cannot set up outgoing requests: {cause}"))?;
         let mut settings = Settings::new(cache.join("components"), seal_key(&cache)?, net);
         settings.compiler = Compiler::InProcess;
         settings.allocator = Allocator::OnDemand;
@@ -73,14 +74,25 @@ impl Host {
     }
 
     /// Runs one call and records it, up to `most` bytes.
-    pub(crate) async fn record(&self, entry: Entry, given: Given, most: usize) -> Result<(Outcome, Option<Cassette>)> {
-        Ok(self.sandbox.record(self.prepare(entry, given), most).await?)
+    pub(crate) async fn record(
+        &self,
+        entry: Entry,
+        given: Given,
+        most: usize,
+    ) -> Result<(Outcome, Option<Cassette>)> {
+        Ok(self
+            .sandbox
+            .record(self.prepare(entry, given), most)
+            .await?)
     }
 
     /// Replays a recorded call.
     pub(crate) async fn replay(&self, cassette: &Cassette) -> Result<Outcome> {
         let limits = Limits::default().asked(self.installed.manifest.limits);
-        Ok(self.sandbox.replay(self.installed.digest, limits, cassette).await?)
+        Ok(self
+            .sandbox
+            .replay(self.installed.digest, limits, cassette)
+            .await?)
     }
 
     fn prepare(&self, entry: Entry, given: Given) -> Call {
@@ -89,7 +101,11 @@ impl Host {
             component: self.installed.digest,
             tenant: Arc::from("author"),
             action: entry.action,
-            context: Context { run_id: given.run_id, user_id: given.user_id, fields: given.account.fields },
+            context: Context {
+                run_id: given.run_id,
+                user_id: given.user_id,
+                fields: given.account.fields,
+            },
             policy: Arc::new(entry.policy),
             grant: given.account.grant,
             limits: given.limits.map_or(limits, |tighten| tighten(limits)),
@@ -102,15 +118,39 @@ impl Host {
 impl Entry {
     /// Creates a tool execution.
     pub(crate) fn tool(manifest: &Manifest, tool: &manifest::Tool, arguments: Bytes) -> Self {
-        let action = Action::Execute { tool: Arc::from(tool.slug.as_str()), arguments };
+        let action = Action::Execute {
+            tool: Arc::from(tool.slug.as_str()),
+            arguments,
+        };
         let egress = egress(manifest, tool.egress.as_ref());
-        Self { action, policy: Policy { egress, read_only: tool.hints.read_only } }
+        Self {
+            action,
+            policy: Policy {
+                egress,
+                read_only: tool.hints.read_only,
+            },
+        }
     }
 
     /// Creates a poll of a trigger.
-    pub(crate) fn poll(manifest: &Manifest, trigger: &manifest::Trigger, config: Bytes, cursor: Bytes) -> Self {
-        let action = Action::Poll { trigger: Arc::from(trigger.slug.as_str()), config, cursor };
-        Self { action, policy: Policy { egress: egress(manifest, trigger.egress.as_ref()), read_only: false } }
+    pub(crate) fn poll(
+        manifest: &Manifest,
+        trigger: &manifest::Trigger,
+        config: Bytes,
+        cursor: Bytes,
+    ) -> Self {
+        let action = Action::Poll {
+            trigger: Arc::from(trigger.slug.as_str()),
+            config,
+            cursor,
+        };
+        Self {
+            action,
+            policy: Policy {
+                egress: egress(manifest, trigger.egress.as_ref()),
+                read_only: false,
+            },
+        }
     }
 
     /// Creates the handling of a webhook request.
@@ -120,14 +160,28 @@ impl Entry {
         config: Bytes,
         request: sandbox::Inbound,
     ) -> Self {
-        let action = Action::Receive { trigger: Arc::from(trigger.slug.as_str()), config, request };
-        Self { action, policy: Policy { egress: egress(manifest, trigger.egress.as_ref()), read_only: false } }
+        let action = Action::Receive {
+            trigger: Arc::from(trigger.slug.as_str()),
+            config,
+            request,
+        };
+        Self {
+            action,
+            policy: Policy {
+                egress: egress(manifest, trigger.egress.as_ref()),
+                read_only: false,
+            },
+        }
     }
 }
 
 /// Returns the settings for outgoing requests of this command.
 pub(crate) fn network(rewrite: Vec<Rewrite>, allow: Vec<ipnet::IpNet>) -> net::Settings {
-    net::Settings { rewrite, allow, user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned() }
+    net::Settings {
+        rewrite,
+        allow,
+        user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned(),
+    }
 }
 
 fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule> {
@@ -135,13 +189,22 @@ fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule>
 }
 
 /// Returns this command's folder in the user's cache.
-#[expect(clippy::disallowed_methods, reason = "where a user's cache lies is said by the environment alone")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where a user's cache lies is said by the environment alone"
+)]
 pub(crate) fn cache() -> Result<PathBuf> {
-    let from = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let from = |name: &str| {
+        env::var_os(name)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from)
+    };
     let caches = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")));
-    let folder =
-        caches.context("neither HOME nor XDG_CACHE_HOME is set; set one to a folder of yours")?.join("toolkit");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let folder = caches
+        .context("neither HOME nor XDG_CACHE_HOME is set; set one to a folder of yours")?
+        .join("toolkit");
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     Ok(folder)
 }
 
@@ -155,7 +218,8 @@ fn seal_key(folder: &Path) -> Result<[u8; 32]> {
         return Ok(key);
     }
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|cause| anyhow!("the system gives no randomness: {cause}"))?;
+    getrandom::fill(&mut key)
+        .map_err(|cause| anyhow!("the system gives no randomness: {cause}"))?;
     keep(&file, &key).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(key)
 }

@@ -103,14 +103,26 @@ impl Kind {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Import) -> Result<()> {
-    let folder = options.out.clone().unwrap_or_else(|| options.slug.clone().into());
+    let folder = options
+        .out
+        .clone()
+        .unwrap_or_else(|| options.slug.clone().into());
     let bytes = options.read().await?;
     let api = {
-        let _spinner = progress::spinner(&format!("reading {}", progress::size(bytes.len() as u64)));
-        let api = options.kind.read(&bytes).with_context(|| format!("cannot read {}", options.file.display()))?;
+        let _spinner =
+            progress::spinner(&format!("reading {}", progress::size(bytes.len() as u64)));
+        let api = options
+            .kind
+            .read(&bytes)
+            .with_context(|| format!("cannot read {}", options.file.display()))?;
         options.settle(api)?
     };
-    Source { kind: options.kind, slug: options.slug.clone(), api }.write(&folder)?;
+    Source {
+        kind: options.kind,
+        slug: options.slug.clone(),
+        api,
+    }
+    .write(&folder)?;
     if let Some(given) = &options.overlay {
         // The overlay is parsed before it is copied, so that an invalid one does not replace the
         // folder's own.
@@ -119,7 +131,11 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
         fs::copy(given, &file).with_context(|| format!("cannot write {}", file.display()))?;
     }
     ignore(&folder)?;
-    let built = build::build(&What::at(folder, options.toolchain), options.version.as_ref(), None)?;
+    let built = build::build(
+        &What::at(folder, options.toolchain),
+        options.version.as_ref(),
+        None,
+    )?;
     let built = built.first().context("nothing was built")?;
     let report = built.report.as_ref().context("the import is gone")?;
     if options.json {
@@ -133,7 +149,9 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
 fn read(file: &Path) -> Result<Vec<u8>> {
     if file == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
         return Ok(bytes);
     }
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
@@ -150,7 +168,10 @@ fn ignore(folder: &Path) -> Result<()> {
 
 impl Import {
     async fn read(&self) -> Result<Vec<u8>> {
-        let url = self.file.to_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
+        let url = self
+            .file
+            .to_str()
+            .filter(|text| text.starts_with("https://") || text.starts_with("http://"));
         match url {
             Some(url) if self.kind == Kind::Mcp => {
                 let _spinner = progress::spinner(&format!("asking {url}"));
@@ -163,9 +184,18 @@ impl Import {
     /// Applies the command line options.
     fn settle(&self, mut api: Api) -> Result<Api> {
         if let Some(url) = &self.server {
-            let variables = api.servers.first().map(|server| server.variables.clone()).unwrap_or_default();
-            api.servers = vec![Server { url: url.trim_end_matches('/').to_owned(), variables }];
-            api.operations.iter_mut().for_each(|operation| operation.server = None);
+            let variables = api
+                .servers
+                .first()
+                .map(|server| server.variables.clone())
+                .unwrap_or_default();
+            api.servers = vec![Server {
+                url: url.trim_end_matches('/').to_owned(),
+                variables,
+            }];
+            api.operations
+                .iter_mut()
+                .for_each(|operation| operation.server = None);
         }
         if let Some(how) = &self.auth {
             api.auth = auth(how)?;
@@ -180,30 +210,70 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
         None if how == "none" => return Ok(Vec::new()),
         None if how == "bearer" => {
             let value = "Bearer {token}".to_owned();
-            let header = Placement::Header { name: "authorization".to_owned(), value };
-            (AuthMode::BearerToken, "Access token", vec![field("token", "Token", true)], header)
+            let header = Placement::Header {
+                name: "authorization".to_owned(),
+                value,
+            };
+            (
+                AuthMode::BearerToken,
+                "Access token",
+                vec![field("token", "Token", true)],
+                header,
+            )
         }
         None if how == "basic" => {
-            let fields = vec![field("username", "User name", false), field("password", "Password", true)];
+            let fields = vec![
+                field("username", "User name", false),
+                field("password", "Password", true),
+            ];
             let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
-            (AuthMode::Basic, "User name and password", fields, Placement::Basic { username, password })
+            (
+                AuthMode::Basic,
+                "User name and password",
+                fields,
+                Placement::Basic { username, password },
+            )
         }
         Some((place @ ("header" | "query"), name)) if !name.is_empty() => {
             let value = "{api_key}".to_owned();
             let placement = match place {
-                "header" => Placement::Header { name: name.to_ascii_lowercase(), value },
-                _ => Placement::Query { name: name.to_owned(), value },
+                "header" => Placement::Header {
+                    name: name.to_ascii_lowercase(),
+                    value,
+                },
+                _ => Placement::Query {
+                    name: name.to_owned(),
+                    value,
+                },
             };
-            (AuthMode::ApiKey, "API key", vec![field("api_key", "API key", true)], placement)
+            (
+                AuthMode::ApiKey,
+                "API key",
+                vec![field("api_key", "API key", true)],
+                placement,
+            )
         }
-        _ => bail!("`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"),
+        _ => bail!(
+            "`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"
+        ),
     };
     let request = vec![placement];
-    Ok(vec![AuthScheme { mode, name: name.to_owned(), fields, request, ..AuthScheme::default() }])
+    Ok(vec![AuthScheme {
+        mode,
+        name: name.to_owned(),
+        fields,
+        request,
+        ..AuthScheme::default()
+    }])
 }
 
 fn field(name: &str, title: &str, secret: bool) -> Field {
-    Field { name: name.to_owned(), title: title.to_owned(), secret, ..Field::default() }
+    Field {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        secret,
+        ..Field::default()
+    }
 }
 
 fn record(built: &Built, report: &Report) -> serde_json::Value {
@@ -221,10 +291,18 @@ fn record(built: &Built, report: &Report) -> serde_json::Value {
 }
 
 fn print(built: &Built, report: &Report) {
-    let (unusable, parts): (Vec<_>, Vec<_>) = report.unsupported.iter().partition(|entry| entry.unusable);
-    let left_out: std::collections::BTreeSet<_> =
-        unusable.iter().filter_map(|entry| entry.operation.as_ref()).collect();
-    println!("{} {}  {}", built.manifest.slug, built.manifest.version, built.file.display());
+    let (unusable, parts): (Vec<_>, Vec<_>) =
+        report.unsupported.iter().partition(|entry| entry.unusable);
+    let left_out: std::collections::BTreeSet<_> = unusable
+        .iter()
+        .filter_map(|entry| entry.operation.as_ref())
+        .collect();
+    println!(
+        "{} {}  {}",
+        built.manifest.slug,
+        built.manifest.version,
+        built.file.display()
+    );
     println!("  size        {}", progress::size(built.size));
     println!(
         "  operations  {} taken, {} not chosen, {} left out",
@@ -232,9 +310,27 @@ fn print(built: &Built, report: &Report) {
         report.not_chosen,
         left_out.len()
     );
-    let auth: Vec<&str> = built.manifest.auth.iter().map(|scheme| scheme.mode.as_str()).collect();
-    println!("  auth        {}", if auth.is_empty() { "none; --auth adds one".to_owned() } else { auth.join(", ") });
-    let hosts: Vec<&str> = built.manifest.egress.iter().map(|rule| rule.host.as_str()).take(SHOWN).collect();
+    let auth: Vec<&str> = built
+        .manifest
+        .auth
+        .iter()
+        .map(|scheme| scheme.mode.as_str())
+        .collect();
+    println!(
+        "  auth        {}",
+        if auth.is_empty() {
+            "none; --auth adds one".to_owned()
+        } else {
+            auth.join(", ")
+        }
+    );
+    let hosts: Vec<&str> = built
+        .manifest
+        .egress
+        .iter()
+        .map(|rule| rule.host.as_str())
+        .take(SHOWN)
+        .collect();
     println!("  hosts       {}", hosts.join(", "));
     list("left out, because nothing can be done without", &unusable);
     list("not carried over", &parts);
@@ -247,7 +343,10 @@ fn list(title: &str, entries: &[&Unsupported]) {
     }
     let mut by_what: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in entries {
-        by_what.entry(&entry.what).or_default().extend(entry.operation.as_deref());
+        by_what
+            .entry(&entry.what)
+            .or_default()
+            .extend(entry.operation.as_deref());
     }
     println!("  {title}:");
     let mut groups: Vec<_> = by_what.into_iter().collect();

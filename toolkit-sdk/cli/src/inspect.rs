@@ -38,7 +38,10 @@ pub(crate) fn run(options: &Inspect) -> Result<()> {
     }
     println!("{} {} · {}", manifest.slug, manifest.version, manifest.name);
     println!("{}\n", manifest.description);
-    println!("size      {}   sha256 {digest}", progress::size(bytes.len() as u64));
+    println!(
+        "size      {}   sha256 {digest}",
+        progress::size(bytes.len() as u64)
+    );
     println!("built     {} for contract {}", manifest.sdk, manifest.abi);
     println!("imports   {}", imports.join("\n          "));
     describe(&manifest);
@@ -51,7 +54,11 @@ pub(crate) fn run(options: &Inspect) -> Result<()> {
 fn describe(manifest: &Manifest) {
     println!("egress    {}", egress(&manifest.egress));
     for scheme in &manifest.auth {
-        let fields: Vec<_> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
+        let fields: Vec<_> = scheme
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .collect();
         println!("account   {} ({})", scheme.mode.as_str(), fields.join(", "));
     }
     for tool in &manifest.tools {
@@ -69,7 +76,11 @@ fn egress(rules: &[EgressRule]) -> String {
     if rules.is_empty() {
         "nothing".to_owned()
     } else {
-        rules.iter().map(EgressRule::to_string).collect::<Vec<_>>().join("\n          ")
+        rules
+            .iter()
+            .map(EgressRule::to_string)
+            .collect::<Vec<_>>()
+            .join("\n          ")
     }
 }
 
@@ -80,5 +91,10 @@ fn hints(hints: Hints) -> String {
         (hints.idempotent, "idempotent"),
         (hints.open_world, "open-world"),
     ];
-    words.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
+    words
+        .iter()
+        .filter(|(set, _)| *set)
+        .map(|(_, word)| *word)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -3,7 +3,10 @@
 //! Toolkits run in the production sandbox, so that a toolkit that passes here also passes on a
 //! server.
 
-#![expect(clippy::print_stdout, reason = "the answer of a command goes to standard output")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the answer of a command goes to standard output"
+)]
 
 mod account;
 mod build;

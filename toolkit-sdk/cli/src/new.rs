@@ -18,8 +18,14 @@ const CARGO: &str = include_str!("../template/Cargo.toml.template");
 const WORKSPACE: &str = include_str!("../template/workspace.template");
 /// Files of a new toolkit in every language.
 const FILES: [(&str, &str); 3] = [
-    ("cases/greet/failure.json", include_str!("../template/failure.json")),
-    ("cases/greet/success.json", include_str!("../template/success.json")),
+    (
+        "cases/greet/failure.json",
+        include_str!("../template/failure.json"),
+    ),
+    (
+        "cases/greet/success.json",
+        include_str!("../template/success.json"),
+    ),
     ("logo.svg", include_str!("../template/logo.svg")),
 ];
 const RUST: [(&str, &str); 2] = [
@@ -28,17 +34,35 @@ const RUST: [(&str, &str); 2] = [
 ];
 const JS: [(&str, &str); 6] = [
     (".gitignore", include_str!("../template/js/gitignore")),
-    ("cases/get_item/failure.json", include_str!("../template/item_failure.json")),
-    ("cases/get_item/success.json", include_str!("../template/item_success.json")),
-    ("jsconfig.json", include_str!("../template/js/jsconfig.json")),
+    (
+        "cases/get_item/failure.json",
+        include_str!("../template/item_failure.json"),
+    ),
+    (
+        "cases/get_item/success.json",
+        include_str!("../template/item_success.json"),
+    ),
+    (
+        "jsconfig.json",
+        include_str!("../template/js/jsconfig.json"),
+    ),
     ("package.json", include_str!("../template/js/package.json")),
     ("tools.js", include_str!("../template/js/tools.js")),
 ];
 const PYTHON: [(&str, &str); 5] = [
     (".gitignore", include_str!("../template/python/gitignore")),
-    ("cases/get_item/failure.json", include_str!("../template/item_failure.json")),
-    ("cases/get_item/success.json", include_str!("../template/item_success.json")),
-    ("pyrightconfig.json", include_str!("../template/python/pyrightconfig.json")),
+    (
+        "cases/get_item/failure.json",
+        include_str!("../template/item_failure.json"),
+    ),
+    (
+        "cases/get_item/success.json",
+        include_str!("../template/item_success.json"),
+    ),
+    (
+        "pyrightconfig.json",
+        include_str!("../template/python/pyrightconfig.json"),
+    ),
     ("tools.py", include_str!("../template/python/tools.py")),
 ];
 
@@ -64,12 +88,19 @@ pub(crate) fn run(options: &New) -> Result<()> {
     let folder = &options.name;
     let names = Names::of(folder)?;
     if folder.exists() {
-        bail!("{} is there already; choose another name, or remove it", folder.display());
+        bail!(
+            "{} is there already; choose another name, or remove it",
+            folder.display()
+        );
     }
     match options.lang {
         None => new_crate(folder, &names, options.sdk.as_deref())?,
         Some(language) => {
-            let own: &[_] = if language == Language::Js { &JS } else { &PYTHON };
+            let own: &[_] = if language == Language::Js {
+                &JS
+            } else {
+                &PYTHON
+            };
             names.write(folder, own)?;
             foreign::unpack(&folder.join(foreign::KEPT), language)?;
         }
@@ -78,7 +109,9 @@ pub(crate) fn run(options: &New) -> Result<()> {
     println!("made {}\n\nnext:", folder.display());
     println!("  cd {}", folder.display());
     println!("  toolkit check                         # build it, run its cases in the sandbox");
-    println!("  toolkit dev                           # serve it on the real API, swap it at every change");
+    println!(
+        "  toolkit dev                           # serve it on the real API, swap it at every change"
+    );
     println!("  toolkit run . greet --arg name=Ada    # run a tool");
     Ok(())
 }
@@ -104,21 +137,40 @@ struct Names {
 
 impl Names {
     fn of(folder: &Path) -> Result<Self> {
-        let name = folder.file_name().and_then(|name| name.to_str()).context("name the toolkit")?;
+        let name = folder
+            .file_name()
+            .and_then(|name| name.to_str())
+            .context("name the toolkit")?;
         let slug = name.to_snake_case();
-        let plain = slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !plain || !(2..=48).contains(&slug.len()) || !slug.starts_with(|first: char| first.is_ascii_lowercase()) {
-            bail!("`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first");
+        let plain = slug
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !plain
+            || !(2..=48).contains(&slug.len())
+            || !slug.starts_with(|first: char| first.is_ascii_lowercase())
+        {
+            bail!(
+                "`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first"
+            );
         }
-        Ok(Self { name: slug.replace('_', "-"), title: slug.to_title_case(), slug })
+        Ok(Self {
+            name: slug.replace('_', "-"),
+            title: slug.to_title_case(),
+            slug,
+        })
     }
 
     fn write(&self, folder: &Path, templates: &[(&str, &str)]) -> Result<()> {
-        templates.iter().try_for_each(|(path, template)| write(&folder.join(path), &self.fill(template)))
+        templates
+            .iter()
+            .try_for_each(|(path, template)| write(&folder.join(path), &self.fill(template)))
     }
 
     fn fill(&self, template: &str) -> String {
-        template.replace("{{name}}", &self.name).replace("{{slug}}", &self.slug).replace("{{title}}", &self.title)
+        template
+            .replace("{{name}}", &self.name)
+            .replace("{{slug}}", &self.slug)
+            .replace("{{title}}", &self.title)
     }
 }
 
@@ -132,11 +184,18 @@ pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
         Some(other) => bail!("`{other}` is neither the folder of the SDK nor a version of it"),
         None => around(),
     };
-    let Some(path) = path else { return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned()) };
+    let Some(path) = path else {
+        return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned());
+    };
     if !path.join("Cargo.toml").is_file() {
-        bail!("{} has no Cargo.toml; name the folder `{SDK}` of the repository", path.display());
+        bail!(
+            "{} has no Cargo.toml; name the folder `{SDK}` of the repository",
+            path.display()
+        );
     }
-    let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("cannot read {}", path.display()))?;
     // TOML basic strings and Rust strings have the same escapes for all common characters of a
     // path.
     Ok(format!("{{ path = {:?} }}", path.to_string_lossy()))
@@ -146,22 +205,31 @@ pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
 fn around() -> Option<PathBuf> {
     let places = [env::current_dir().ok(), env::current_exe().ok()];
     let roots = places.iter().flatten().flat_map(|place| place.ancestors());
-    roots.map(|root| root.join(SDK)).find(|sdk| sdk.join("Cargo.toml").is_file())
+    roots
+        .map(|root| root.join(SDK))
+        .find(|sdk| sdk.join("Cargo.toml").is_file())
 }
 
 /// Returns true if cargo treats the new crate as a member of a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let mut command = toolchain::clean("cargo");
-    command.args(["locate-project", "--workspace", "--message-format", "plain"]).current_dir(folder);
-    let Ok(output) = command.output() else { return Ok(false) };
+    command
+        .args(["locate-project", "--workspace", "--message-format", "plain"])
+        .current_dir(folder);
+    let Ok(output) = command.output() else {
+        return Ok(false);
+    };
     let found = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let own = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
+    let own = folder
+        .canonicalize()
+        .with_context(|| format!("cannot read {}", folder.display()))?;
     Ok(output.status.success() && found.parent().is_some_and(|root| root != own))
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
@@ -172,8 +240,17 @@ mod tests {
 
     #[test]
     fn name_yields_crate_slug_and_title() {
-        let expected = Names { name: "hacker-news".into(), slug: "hacker_news".into(), title: "Hacker News".into() };
-        for name in ["hacker-news", "hacker_news", "HackerNews", "/somewhere/else/Hacker News"] {
+        let expected = Names {
+            name: "hacker-news".into(),
+            slug: "hacker_news".into(),
+            title: "Hacker News".into(),
+        };
+        for name in [
+            "hacker-news",
+            "hacker_news",
+            "HackerNews",
+            "/somewhere/else/Hacker News",
+        ] {
             assert_eq!(Names::of(Path::new(name)).unwrap(), expected, "{name}");
         }
         for name in ["", "7zip", "a", "größe", ".."] {
@@ -184,10 +261,20 @@ mod tests {
     #[test]
     fn the_sdk_is_a_folder_or_a_version() {
         assert_eq!(dependency(Some("0.1")).unwrap(), "\"0.1\"");
-        assert!(dependency(Some("nowhere")).unwrap_err().to_string().contains("nowhere"));
+        assert!(
+            dependency(Some("nowhere"))
+                .unwrap_err()
+                .to_string()
+                .contains("nowhere")
+        );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
-        assert!(dependency(Some(path)).unwrap_err().to_string().contains("no Cargo.toml"));
+        assert!(
+            dependency(Some(path))
+                .unwrap_err()
+                .to_string()
+                .contains("no Cargo.toml")
+        );
         fs::write(folder.path().join("Cargo.toml"), "").unwrap();
         assert!(dependency(Some(path)).unwrap().starts_with("{ path = \"/"));
     }
@@ -198,6 +285,10 @@ mod tests {
         for (path, template) in FILES.iter().chain(&RUST).chain(&JS).chain(&PYTHON) {
             assert!(!names.fill(template).contains("{{"), "{path}");
         }
-        assert_eq!(names.fill(CARGO).matches("{{").count(), 1, "only the SDK is filled later");
+        assert_eq!(
+            names.fill(CARGO).matches("{{").count(),
+            1,
+            "only the SDK is filled later"
+        );
     }
 }

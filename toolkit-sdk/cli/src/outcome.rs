@@ -7,10 +7,19 @@ use serde_json::{Value, json};
 pub(crate) fn answer(answer: &Answer) -> Value {
     match answer {
         Answer::Data(data) => parsed(data),
-        Answer::Polled { events, cursor, more } => {
+        Answer::Polled {
+            events,
+            cursor,
+            more,
+        } => {
             json!({ "events": self::events(events), "cursor": parsed(cursor), "more": more })
         }
-        Answer::Received { events, status, body, .. } => {
+        Answer::Received {
+            events,
+            status,
+            body,
+            ..
+        } => {
             json!({ "events": self::events(events), "status": status, "body": String::from_utf8_lossy(body) })
         }
     }
@@ -66,13 +75,18 @@ fn failure(failure: &Failure) -> Value {
 }
 
 fn events(events: &[sandbox::Event]) -> Vec<Value> {
-    events.iter().map(|event| json!({ "id": event.id, "payload": parsed(&event.payload) })).collect()
+    events
+        .iter()
+        .map(|event| json!({ "id": event.id, "payload": parsed(&event.payload) }))
+        .collect()
 }
 
 /// Parses JSON. Other text becomes a string, and empty bytes become null.
 fn parsed(bytes: &[u8]) -> Value {
     match bytes {
         b"" => Value::Null,
-        _ => serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into()),
+        _ => {
+            serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into())
+        }
     }
 }

@@ -68,19 +68,32 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
     }
-    Ok(if all.iter().all(|one| one.status < 300) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all.iter().all(|one| one.status < 300) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 async fn publish(options: &Publish, file: &Path) -> Result<Published> {
     let (bytes, manifest) = component::read(file)?;
-    let _spinner = progress::spinner(&format!("publishing {} {}", manifest.slug, manifest.version));
+    let _spinner = progress::spinner(&format!(
+        "publishing {} {}",
+        manifest.slug, manifest.version
+    ));
     let signature = sign::read_beside(file, &bytes)?;
-    options.server.publish((bytes, manifest), signature, options.breaking).await
+    options
+        .server
+        .publish((bytes, manifest), signature, options.breaking)
+        .await
 }
 
 impl Server {
     pub(crate) fn new(url: Url, org_key: String) -> Self {
-        Self { url, org_key: Some(org_key) }
+        Self {
+            url,
+            org_key: Some(org_key),
+        }
     }
 
     /// Sends the bytes of a component with its manifest and the signature of the bytes.
@@ -98,14 +111,23 @@ impl Server {
         if let Some(signature) = signature {
             request = request.header("x-toolkit-signature", STANDARD.encode(signature));
         }
-        let request = request.header("content-type", "application/wasm").body(bytes);
+        let request = request
+            .header("content-type", "application/wasm")
+            .body(bytes);
         let (status, answer) = self.answer(request).await?;
-        Ok(Published { slug, version, status, answer })
+        Ok(Published {
+            slug,
+            version,
+            status,
+            answer,
+        })
     }
 
     /// Returns the manifest of a published version.
     pub(crate) async fn manifest(&self, slug: &str, version: &str) -> Result<Manifest> {
-        let (status, answer) = self.answer(self.request(Method::GET, slug, version)?).await?;
+        let (status, answer) = self
+            .answer(self.request(Method::GET, slug, version)?)
+            .await?;
         if status != 200 {
             bail!("cannot read {slug}@{version}: {}", refusal(status, &answer));
         }
@@ -115,8 +137,11 @@ impl Server {
 
     fn request(&self, method: Method, slug: &str, version: &str) -> Result<RequestBuilder> {
         let key = self.org_key.as_deref().filter(|key| !key.is_empty());
-        let key = key.context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
-        Ok(client()?.request(method, address(&self.url, slug, version)?).header("x-org-api-key", key))
+        let key = key
+            .context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
+        Ok(client()?
+            .request(method, address(&self.url, slug, version)?)
+            .header("x-org-api-key", key))
     }
 
     /// Returns the status and the JSON body of a response. Other text becomes a string.
@@ -128,33 +153,62 @@ impl Server {
             )
         })?;
         let status = response.status().as_u16();
-        let text = response.text().await.context("the server's answer was cut off")?;
-        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+        let text = response
+            .text()
+            .await
+            .context("the server's answer was cut off")?;
+        Ok((
+            status,
+            serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        ))
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback most of the time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server is where the author says, on loopback most of the time"
+)]
 pub(crate) fn client() -> Result<Client> {
-    Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
+    Client::builder()
+        .timeout(PATIENCE)
+        .build()
+        .context("cannot set up TLS")
 }
 
 /// Returns the URL of a version. Slug and version must be safe in a path.
 fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
-    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
     if !plain(slug) || !plain(version) {
-        bail!("`{slug}@{version}` is not a toolkit's slug and a version, for example example@20261121_00");
+        bail!(
+            "`{slug}@{version}` is not a toolkit's slug and a version, for example example@20261121_00"
+        );
     }
     let base = server.as_str().trim_end_matches('/');
     let address = format!("{base}/api/v3/toolkits/{slug}/versions/{version}");
-    address.parse().with_context(|| format!("{address} is not an address"))
+    address
+        .parse()
+        .with_context(|| format!("{address} is not an address"))
 }
 
 fn print(published: &Published) {
-    let Published { slug, version, status, answer } = published;
+    let Published {
+        slug,
+        version,
+        status,
+        answer,
+    } = published;
     match StatusCode::from_u16(*status) {
         Ok(StatusCode::CREATED) => println!("published {slug} {version}"),
-        Ok(StatusCode::OK) => println!("{slug} {version} was published before, with the same bytes"),
-        _ => eprintln!("{slug} {version} was not published: {}", refusal(*status, answer)),
+        Ok(StatusCode::OK) => {
+            println!("{slug} {version} was published before, with the same bytes")
+        }
+        _ => eprintln!(
+            "{slug} {version} was not published: {}",
+            refusal(*status, answer)
+        ),
     }
 }
 
@@ -167,7 +221,11 @@ pub(crate) fn refusal(status: u16, answer: &Value) -> String {
         None => format!("the server answered {status}"),
     }];
     let problems = error["errors"].as_array().into_iter().flatten();
-    lines.extend(problems.map(|problem| problem.as_str().map_or_else(|| problem.to_string(), str::to_owned)));
+    lines.extend(problems.map(|problem| {
+        problem
+            .as_str()
+            .map_or_else(|| problem.to_string(), str::to_owned)
+    }));
     lines.extend(text("suggested_fix").map(str::to_owned));
     lines.join("\n  ")
 }
@@ -180,7 +238,11 @@ mod tests {
 
     #[test]
     fn version_url_is_below_any_server() {
-        let address = |server: &str| address(&server.parse().unwrap(), "hello", "20261121_00").unwrap().to_string();
+        let address = |server: &str| {
+            address(&server.parse().unwrap(), "hello", "20261121_00")
+                .unwrap()
+                .to_string()
+        };
         assert_eq!(
             address("http://127.0.0.1:8080"),
             "http://127.0.0.1:8080/api/v3/toolkits/hello/versions/20261121_00"
@@ -197,9 +259,17 @@ mod tests {
             "message": "the component is refused", "errors": ["slug is empty", "no tools"], "suggested_fix": "run `toolkit check`",
         }});
         let text = refusal(400, &answer);
-        for part in ["the component is refused (400)", "slug is empty", "no tools", "run `toolkit check`"] {
+        for part in [
+            "the component is refused (400)",
+            "slug is empty",
+            "no tools",
+            "run `toolkit check`",
+        ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert_eq!(refusal(502, &Value::String("bad gateway".to_owned())), "the server answered 502");
+        assert_eq!(
+            refusal(502, &Value::String("bad gateway".to_owned())),
+            "the server answered 502"
+        );
     }
 }

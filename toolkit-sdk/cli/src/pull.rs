@@ -37,14 +37,17 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
     let spinner = progress::spinner(&format!("pulling {}", options.reference));
     let pulled = place.pull().await?;
     drop(spinner);
-    let manifest =
-        component::manifest_of(&pulled.component).with_context(|| format!("{} is no toolkit", pulled.reference))?;
+    let manifest = component::manifest_of(&pulled.component)
+        .with_context(|| format!("{} is no toolkit", pulled.reference))?;
     let signature = pulled.signature.as_deref();
     if let Some(key) = &options.key {
         let signature = signature.with_context(|| format!("{} is not signed", pulled.reference))?;
         sign::verify(key, &pulled.component, signature)?;
     }
-    let file = options.out.clone().unwrap_or_else(|| format!("{}.wasm", manifest.slug).into());
+    let file = options
+        .out
+        .clone()
+        .unwrap_or_else(|| format!("{}.wasm", manifest.slug).into());
     let write = |file: &PathBuf, bytes: &[u8]| {
         fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
     };
@@ -62,7 +65,12 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
         println!("{object:#}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("pulled {} {} to {}", manifest.slug, manifest.version, file.display());
+    println!(
+        "pulled {} {} to {}",
+        manifest.slug,
+        manifest.version,
+        file.display()
+    );
     println!("{}", pulled.reference);
     match (signer, &options.key) {
         (Some(key), Some(_)) => println!("signed by {key}, verified"),

@@ -31,11 +31,20 @@ pub(crate) struct Push {
 pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     let place = Place::new(&options.reference, &options.access)?;
     let files = options.what.components(None)?;
-    let [file] = files.as_slice() else { bail!("a reference is of one toolkit, and here are {}", files.len()) };
+    let [file] = files.as_slice() else {
+        bail!(
+            "a reference is of one toolkit, and here are {}",
+            files.len()
+        )
+    };
     let (bytes, manifest) = component::read(file)?;
     let signature = sign::read_beside(file, &bytes)?;
     let (slug, version) = (manifest.slug, manifest.version.to_string());
-    let about = About { slug: slug.clone(), description: manifest.description, version: version.clone() };
+    let about = About {
+        slug: slug.clone(),
+        description: manifest.description,
+        version: version.clone(),
+    };
     let spinner = progress::spinner(&format!("pushing {slug} {version}"));
     let pushed = place.push(bytes, &about, signature.as_deref()).await?;
     drop(spinner);
@@ -46,7 +55,10 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
         });
         println!("{object:#}");
     } else {
-        println!("pushed {slug} {version}{}", signer.map_or_else(String::new, |key| format!(", signed by {key}")));
+        println!(
+            "pushed {slug} {version}{}",
+            signer.map_or_else(String::new, |key| format!(", signed by {key}"))
+        );
         println!("toolhost toolkits add {SCHEME}{}", pushed.reference);
     }
     Ok(ExitCode::SUCCESS)

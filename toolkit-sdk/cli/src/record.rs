@@ -36,10 +36,14 @@ const EXAMPLES: &str = "Examples:
 pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
     let done = call(&options.run, Some(MOST)).await?;
     let Some(cassette) = &done.cassette else {
-        bail!("nothing was recorded: the call moved more than {}", progress::size(MOST as u64));
+        bail!(
+            "nothing was recorded: the call moved more than {}",
+            progress::size(MOST as u64)
+        );
     };
     let text = serde_json::to_string_pretty(cassette)? + "\n";
-    fs::write(&options.output, text).with_context(|| format!("cannot write {}", options.output.display()))?;
+    fs::write(&options.output, text)
+        .with_context(|| format!("cannot write {}", options.output.display()))?;
     let ended = tell(&options.run, &done)?;
     eprintln!("\nrecorded {}", options.output.display());
     Ok(ended)

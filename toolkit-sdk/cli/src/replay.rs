@@ -45,7 +45,12 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
     let component = crate::run::component(&options.target, options.toolchain)?;
     let host = {
         let _spinner = progress::spinner("compiling");
-        Host::open(component, host::network(Vec::new(), Vec::new()), Clock::System).await?
+        Host::open(
+            component,
+            host::network(Vec::new(), Vec::new()),
+            Clock::System,
+        )
+        .await?
     };
     knows(&host.installed.manifest, &cassette.call)?;
     let outcome = {
@@ -68,7 +73,11 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
             eprintln!("recorded with another build: {}", cassette.component);
         }
     }
-    Ok(if differs.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if differs.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn read(file: &Path) -> Result<Cassette> {
@@ -80,9 +89,18 @@ fn read(file: &Path) -> Result<Cassette> {
 fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
     let (slug, known) = match asked {
         Asked::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
-        Asked::Poll { trigger, .. } | Asked::Receive { trigger, .. } => (trigger, manifest.trigger(trigger).is_some()),
+        Asked::Poll { trigger, .. } | Asked::Receive { trigger, .. } => {
+            (trigger, manifest.trigger(trigger).is_some())
+        }
     };
-    if known { Ok(()) } else { bail!("the cassette is of `{slug}`, which `{}` does not have", manifest.slug) }
+    if known {
+        Ok(())
+    } else {
+        bail!(
+            "the cassette is of `{slug}`, which `{}` does not have",
+            manifest.slug
+        )
+    }
 }
 
 /// Describes the difference between the recorded and the replayed outcome.
@@ -95,8 +113,13 @@ fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     {
         return Ok(Some(failure.message.clone()));
     }
-    let (recorded, now) = (serde_json::to_value(&cassette.ended)?, serde_json::to_value(Ended::of(outcome))?);
-    let lines =
-        cases::difference(&recorded, &now).unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
-    Ok(Some(format!("it ended otherwise (- recorded, + now):\n{lines}")))
+    let (recorded, now) = (
+        serde_json::to_value(&cassette.ended)?,
+        serde_json::to_value(Ended::of(outcome))?,
+    );
+    let lines = cases::difference(&recorded, &now)
+        .unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
+    Ok(Some(format!(
+        "it ended otherwise (- recorded, + now):\n{lines}"
+    )))
 }

@@ -44,13 +44,28 @@ pub(crate) struct Run {
     #[arg(long)]
     trigger: Option<String>,
     /// Configuration of the trigger as JSON, or @FILE.
-    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
+    #[arg(
+        long,
+        requires = "trigger",
+        conflicts_with = "tool",
+        value_name = "JSON"
+    )]
     config: Option<String>,
     /// Cursor that the last poll returned, as JSON or @FILE; none for the first poll.
-    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
+    #[arg(
+        long,
+        requires = "trigger",
+        conflicts_with = "tool",
+        value_name = "JSON"
+    )]
     cursor: Option<String>,
     /// Webhook request: JSON with method, path, headers and body, or @FILE.
-    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
+    #[arg(
+        long,
+        requires = "trigger",
+        conflicts_with = "tool",
+        value_name = "JSON"
+    )]
     request: Option<String>,
     /// JSON file with the fields of the account; otherwise each comes from the environment as
     /// TOOLKIT_<FIELD>.
@@ -95,10 +110,19 @@ pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
     let component = component(&options.target, options.toolchain)?;
     let host = {
         let _spinner = progress::spinner("compiling");
-        Host::open(component, host::network(options.rewrite.clone(), options.allow.clone()), Clock::System).await?
+        Host::open(
+            component,
+            host::network(options.rewrite.clone(), options.allow.clone()),
+            Clock::System,
+        )
+        .await?
     };
     let manifest = &host.installed.manifest;
-    let mut given = Given { run_id: "log_local".to_owned(), user_id: options.user.clone(), ..Given::default() };
+    let mut given = Given {
+        run_id: "log_local".to_owned(),
+        user_id: options.user.clone(),
+        ..Given::default()
+    };
     let (entry, needs_account, output) = entry(options, manifest, &mut given.files)?;
     given.account = find_account(options, &manifest.auth, needs_account)?;
     let _spinner = progress::spinner("running");
@@ -106,20 +130,36 @@ pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
         Some(most) => host.record(entry, given, most).await?,
         None => (host.call(entry, given).await?, None),
     };
-    Ok(Done { outcome, output, cassette })
+    Ok(Done {
+        outcome,
+        output,
+        cassette,
+    })
 }
 
 /// Prints a call, writes its files, and returns the exit code.
-pub(crate) fn tell(options: &Run, Done { outcome, output, .. }: &Done) -> Result<ExitCode> {
+pub(crate) fn tell(
+    options: &Run,
+    Done {
+        outcome, output, ..
+    }: &Done,
+) -> Result<ExitCode> {
     if let Some(folder) = &options.files {
         keep_files(folder, &outcome.files)?;
     }
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&outcome::record(outcome))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&outcome::record(outcome))?
+        );
     } else {
         report(outcome, output.as_ref());
     }
-    Ok(if outcome.answer.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if outcome.answer.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Returns the bytes of a component. A toolkit's folder is built first.
@@ -130,43 +170,73 @@ pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes>
         let built = build::build(&What::at(target.to_owned(), toolchain), None, None)?;
         match <[_; 1]>::try_from(built) {
             Ok([one]) => one.file,
-            Err(_) => bail!("{} holds more than one toolkit; name the folder of one", target.display()),
+            Err(_) => bail!(
+                "{} holds more than one toolkit; name the folder of one",
+                target.display()
+            ),
         }
     };
-    Ok(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?.into())
+    Ok(fs::read(&file)
+        .with_context(|| format!("cannot read {}", file.display()))?
+        .into())
 }
 
 /// Returns the entry to call, true if it may use an account, and the schema of its data.
-fn entry(options: &Run, manifest: &Manifest, files: &mut Vec<File>) -> Result<(Entry, bool, Option<Value>)> {
+fn entry(
+    options: &Run,
+    manifest: &Manifest,
+    files: &mut Vec<File>,
+) -> Result<(Entry, bool, Option<Value>)> {
     if let Some(name) = &options.trigger {
         return Ok((trigger(options, manifest, name)?, true, None));
     }
     let name = options.tool.as_deref().context("name a tool")?;
     let slugs = manifest.tools.iter().map(|tool| tool.slug.as_str());
-    let tool =
-        manifest.tool(name).or_else(|| manifest.tool(&full(manifest, name))).ok_or_else(|| unknown(name, slugs))?;
+    let tool = manifest
+        .tool(name)
+        .or_else(|| manifest.tool(&full(manifest, name)))
+        .ok_or_else(|| unknown(name, slugs))?;
     let arguments = match &options.arguments {
         Some(text) => arguments::json(text, "the arguments")?,
         None => arguments::read(&tool.input, &options.arg, files)?,
     };
     fits(&tool.input, &arguments, "the arguments do not fit the tool")?;
     let entry = Entry::tool(manifest, tool, arguments.to_string().into());
-    Ok((entry, !tool.no_auth, (!tool.loose_output).then(|| tool.output.clone())))
+    Ok((
+        entry,
+        !tool.no_auth,
+        (!tool.loose_output).then(|| tool.output.clone()),
+    ))
 }
 
 fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let slugs = manifest.triggers.iter().map(|trigger| trigger.slug.as_str());
+    let slugs = manifest
+        .triggers
+        .iter()
+        .map(|trigger| trigger.slug.as_str());
     let found: &Trigger = manifest
         .trigger(name)
         .or_else(|| manifest.trigger(&full(manifest, name)))
         .ok_or_else(|| unknown(name, slugs))?;
-    let config = options.config.as_deref().map_or(Ok(json!({})), |text| arguments::json(text, "the configuration"))?;
-    fits(&found.config, &config, "the configuration does not fit the trigger")?;
+    let config = options.config.as_deref().map_or(Ok(json!({})), |text| {
+        arguments::json(text, "the configuration")
+    })?;
+    fits(
+        &found.config,
+        &config,
+        "the configuration does not fit the trigger",
+    )?;
     let config = config.to_string().into();
     match (found.kind, &options.request) {
         (TriggerKind::Poll, None) => {
-            let cursor = options.cursor.as_deref().map(|text| arguments::json(text, "the cursor")).transpose()?;
-            let cursor = cursor.map(|cursor| cursor.to_string().into()).unwrap_or_default();
+            let cursor = options
+                .cursor
+                .as_deref()
+                .map(|text| arguments::json(text, "the cursor"))
+                .transpose()?;
+            let cursor = cursor
+                .map(|cursor| cursor.to_string().into())
+                .unwrap_or_default();
             Ok(Entry::poll(manifest, found, config, cursor))
         }
         (TriggerKind::Webhook, Some(request)) => {
@@ -174,8 +244,14 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
                 .context("the request needs `method`, `path`, `headers` and `body`")?;
             Ok(Entry::receive(manifest, found, config, request.into()))
         }
-        (TriggerKind::Poll, Some(_)) => bail!("{} asks for news; it takes --cursor, not --request", found.slug),
-        (TriggerKind::Webhook, None) => bail!("{} reads what an application sends; give --request", found.slug),
+        (TriggerKind::Poll, Some(_)) => bail!(
+            "{} asks for news; it takes --cursor, not --request",
+            found.slug
+        ),
+        (TriggerKind::Webhook, None) => bail!(
+            "{} reads what an application sends; give --request",
+            found.slug
+        ),
     }
 }
 
@@ -185,13 +261,21 @@ fn full(manifest: &Manifest, name: &str) -> String {
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
-    anyhow!("there is no `{name}`; there are:\n  {}", known.collect::<Vec<_>>().join("\n  "))
+    anyhow!(
+        "there is no `{name}`; there are:\n  {}",
+        known.collect::<Vec<_>>().join("\n  ")
+    )
 }
 
 fn fits(schema: &Value, value: &Value, what: &str) -> Result<()> {
-    let validator = schema::compile(schema).map_err(|cause| anyhow!("a schema of the toolkit is invalid: {cause}"))?;
+    let validator = schema::compile(schema)
+        .map_err(|cause| anyhow!("a schema of the toolkit is invalid: {cause}"))?;
     let problems = schema::problems(&validator, value);
-    if problems.is_empty() { Ok(()) } else { bail!("{what}:\n  {}", problems.join("\n  ")) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        bail!("{what}:\n  {}", problems.join("\n  "))
+    }
 }
 
 /// A webhook request in the notation of the command line.
@@ -214,16 +298,36 @@ fn post() -> String {
 
 impl From<Webhook> for Inbound {
     fn from(webhook: Webhook) -> Self {
-        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let headers = webhook.headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value)));
-        let body = if webhook.body.is_null() { String::new() } else { text(webhook.body) };
-        Self { method: webhook.method, path: webhook.path, headers: headers.collect(), body: body.into() }
+        let text = |value: Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let headers = webhook
+            .headers
+            .into_iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), text(value)));
+        let body = if webhook.body.is_null() {
+            String::new()
+        } else {
+            text(webhook.body)
+        };
+        Self {
+            method: webhook.method,
+            path: webhook.path,
+            headers: headers.collect(),
+            body: body.into(),
+        }
     }
 }
 
 /// Returns an account of the first scheme whose required fields are all given.
 fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<Account> {
-    let file = options.credentials.as_deref().map(read_credentials).transpose()?;
+    let file = options
+        .credentials
+        .as_deref()
+        .map(read_credentials)
+        .transpose()?;
     let given = |name: &str| match &file {
         Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
         None => from_environment(name),
@@ -232,7 +336,11 @@ fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<A
     for scheme in account::schemes(schemes) {
         match account::complete(scheme, given) {
             Ok(values) => return Ok(Account::of(scheme, &values)),
-            Err(problems) => lacking.push(format!("{}\n    {}", scheme.mode.as_str(), problems.join("\n    "))),
+            Err(problems) => lacking.push(format!(
+                "{}\n    {}",
+                scheme.mode.as_str(),
+                problems.join("\n    ")
+            )),
         }
     }
     if lacking.is_empty() || !needed {
@@ -246,29 +354,41 @@ fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<A
 }
 
 pub(crate) fn read_credentials(file: &Path) -> Result<Value> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the names depend on the toolkit, so they cannot be declared as options")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the names depend on the toolkit, so they cannot be declared as options"
+)]
 pub(crate) fn from_environment(field: &str) -> Option<String> {
     env::var(format!("TOOLKIT_{}", field.to_ascii_uppercase())).ok()
 }
 
 pub(crate) fn rewrite(text: &str) -> Result<Rewrite, String> {
-    let (from, to) =
-        text.split_once('=').ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
+    let (from, to) = text
+        .split_once('=')
+        .ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
     let origin = |text: &str| text.parse::<Origin>().map_err(|cause| cause.to_string());
-    Ok(Rewrite { from: origin(from)?, to: origin(to)? })
+    Ok(Rewrite {
+        from: origin(from)?,
+        to: origin(to)?,
+    })
 }
 
 fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for file in files {
         // The toolkit chose the name, so only its last path component is used.
-        let name = Path::new(&file.name).file_name().unwrap_or(file.id.as_ref());
+        let name = Path::new(&file.name)
+            .file_name()
+            .unwrap_or(file.id.as_ref());
         let path = folder.join(name);
-        fs::write(&path, &file.bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, &file.bytes)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("wrote {}", path.display());
     }
     Ok(())
@@ -281,7 +401,11 @@ pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
             let data = outcome::answer(answer);
             println!("{data:#}");
             if let (Some(schema), Answer::Data(_)) = (output, answer)
-                && let Err(problem) = fits(schema, &data, "the data does not fit the tool's output schema")
+                && let Err(problem) = fits(
+                    schema,
+                    &data,
+                    "the data does not fit the tool's output schema",
+                )
             {
                 eprintln!("\nwarning: {problem:#}");
             }
@@ -311,22 +435,41 @@ fn report_work(outcome: &Outcome) {
             (Some(status), _) => status.to_string(),
             (None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),
         };
-        let (sent, received) = (progress::size(request.sent), progress::size(request.received));
+        let (sent, received) = (
+            progress::size(request.sent),
+            progress::size(request.received),
+        );
         let time = progress::time(request.elapsed);
-        eprintln!("  {} {}  {ended}  {time}  {sent} out, {received} in", request.method, request.url);
+        eprintln!(
+            "  {} {}  {ended}  {time}  {sent} out, {received} in",
+            request.method, request.url
+        );
     }
     if !outcome.log.is_empty() {
         eprintln!("\nlog");
     }
     for line in &outcome.log {
-        eprintln!("  {:<5} {:>9}  {}", line.level.as_str(), progress::time(line.at), line.message);
+        eprintln!(
+            "  {:<5} {:>9}  {}",
+            line.level.as_str(),
+            progress::time(line.at),
+            line.message
+        );
     }
     for file in &outcome.files {
-        eprintln!("\nfile {} ({}, {})", file.name, file.media_type, progress::size(file.bytes.len() as u64));
+        eprintln!(
+            "\nfile {} ({}, {})",
+            file.name,
+            file.media_type,
+            progress::size(file.bytes.len() as u64)
+        );
     }
     let usage = &outcome.usage;
     let (cpu, wall) = (progress::time(usage.cpu), progress::time(usage.wall));
-    eprintln!("\ncpu {cpu}   wall {wall}   memory {} at most", progress::size(usage.peak_memory));
+    eprintln!(
+        "\ncpu {cpu}   wall {wall}   memory {} at most",
+        progress::size(usage.peak_memory)
+    );
 }
 
 #[cfg(test)]
@@ -338,7 +481,10 @@ mod tests {
         let read = rewrite("https://api.example.com=http://127.0.0.1:4010").unwrap();
         assert_eq!(
             (read.from.to_string(), read.to.to_string()),
-            ("https://api.example.com".into(), "http://127.0.0.1:4010".into())
+            (
+                "https://api.example.com".into(),
+                "http://127.0.0.1:4010".into()
+            )
         );
         assert!(rewrite("https://api.example.com").is_err());
         assert!(rewrite("https://api.example.com/path=http://127.0.0.1").is_err());
@@ -347,9 +493,13 @@ mod tests {
     #[test]
     fn a_webhook_is_written_as_short_as_possible() {
         let webhook: Webhook =
-            serde_json::from_value(json!({ "headers": { "X-Kind": "push" }, "body": { "a": 1 } })).unwrap();
+            serde_json::from_value(json!({ "headers": { "X-Kind": "push" }, "body": { "a": 1 } }))
+                .unwrap();
         let inbound = Inbound::from(webhook);
-        assert_eq!((inbound.method.as_str(), &inbound.body[..]), ("POST", &br#"{"a":1}"#[..]));
+        assert_eq!(
+            (inbound.method.as_str(), &inbound.body[..]),
+            ("POST", &br#"{"a":1}"#[..])
+        );
         assert_eq!(inbound.headers, [("x-kind".to_owned(), "push".to_owned())]);
     }
 
@@ -364,7 +514,10 @@ mod tests {
         };
         let inside = folder.path().join("out");
         keep_files(&inside, &[file("../../escape.txt"), file("..")]).unwrap();
-        let mut names: Vec<_> = fs::read_dir(&inside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(&inside)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         names.sort();
         assert_eq!(names, ["escape.txt", "file_1"]);
     }

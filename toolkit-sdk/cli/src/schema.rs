@@ -32,7 +32,12 @@ mod tests {
         });
         let problems = problems(&compile(&schema).unwrap(), &json!({ "limit": "ten" }));
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems.iter().any(|problem| problem.starts_with("limit: ")), "{problems:?}");
+        assert!(
+            problems
+                .iter()
+                .any(|problem| problem.starts_with("limit: ")),
+            "{problems:?}"
+        );
         assert!(compile(&json!({ "type": "invented" })).is_err());
     }
 }

@@ -36,14 +36,20 @@ pub(crate) struct Setup {
 /// Runs the command.
 pub(crate) fn run(options: &Setup) -> Result<()> {
     if !options.lang.is_empty() {
-        return options.lang.iter().try_for_each(|language| other(*language, options.json));
+        return options
+            .lang
+            .iter()
+            .try_for_each(|language| other(*language, options.json));
     }
     let mode = match options.toolchain {
         Some(wanted) => toolchain::wanted_mode(toolchain::probe(), wanted)?,
         None => search()?,
     };
     if options.json {
-        println!("{}", serde_json::json!({ "toolchain": mode.folder(), "description": mode.describe() }));
+        println!(
+            "{}",
+            serde_json::json!({ "toolchain": mode.folder(), "description": mode.describe() })
+        );
     } else {
         println!("toolkits are compiled by {}", mode.describe());
     }
@@ -81,7 +87,10 @@ fn search() -> Result<Mode> {
                 tried.packages = true;
                 install(&PACKAGES).with_context(toolchain::ways_out)?;
             }
-            Step::GiveUp => bail!("no toolchain compiles for {TARGET} here\n\n{}", toolchain::ways_out()),
+            Step::GiveUp => bail!(
+                "no toolchain compiles for {TARGET} here\n\n{}",
+                toolchain::ways_out()
+            ),
         }
     }
 }
@@ -90,8 +99,13 @@ fn search() -> Result<Mode> {
 fn add_target() {
     let _spinner = progress::spinner(&format!("rustup target add {TARGET}"));
     let mut command = toolchain::clean("rustup");
-    command.args(["target", "add", TARGET]).env("RUSTUP_MAX_RETRIES", "0");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["target", "add", TARGET])
+        .env("RUSTUP_MAX_RETRIES", "0");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     if let Ok(child) = command.spawn() {
         wait(child, TARGET_TIME);
     }
@@ -114,9 +128,15 @@ fn wait(mut child: Child, limit: Duration) {
 fn install(packages: &[&str]) -> Result<()> {
     eprintln!("apt-get install -y {}", packages.join(" "));
     let mut command = Command::new("apt-get");
-    command.args(["install", "-y", "--no-install-recommends"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+    command
+        .args(["install", "-y", "--no-install-recommends"])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive");
     // The output of apt is hidden, because standard output is reserved for the result.
-    let status = command.stdout(Stdio::null()).status().context("cannot run apt-get")?;
+    let status = command
+        .stdout(Stdio::null())
+        .status()
+        .context("cannot run apt-get")?;
     if !status.success() {
         bail!("apt-get could not install {}", packages.join(" "));
     }

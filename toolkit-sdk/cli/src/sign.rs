@@ -32,7 +32,12 @@ pub(crate) struct Sign {
     #[command(flatten)]
     what: What,
     /// Secret key.
-    #[arg(long, env = "TOOLKIT_SIGN_KEY", value_name = "FILE", default_value = "toolkit.key")]
+    #[arg(
+        long,
+        env = "TOOLKIT_SIGN_KEY",
+        value_name = "FILE",
+        default_value = "toolkit.key"
+    )]
     key: PathBuf,
     /// Make the secret key, and the public key beside it, ending in `.pub`.
     #[arg(long, conflicts_with_all = ["path", "all"])]
@@ -60,7 +65,11 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
     for file in options.what.components(None)? {
         let signature = sign(&key, &file)?;
         if !options.json {
-            println!("signed {} with key {id}: {}", file.display(), signature.display());
+            println!(
+                "signed {} with key {id}: {}",
+                file.display(),
+                signature.display()
+            );
         }
         all.push(json!({ "file": file, "signature": signature, "key": id }));
     }
@@ -73,47 +82,74 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
 fn generate(options: &Sign) -> Result<()> {
     let (secret, public) = (&options.key, options.key.with_extension("pub"));
     for file in [secret, &public] {
-        ensure!(!file.exists(), "{} is there already; name another with --key", file.display());
+        ensure!(
+            !file.exists(),
+            "{} is there already; name another with --key",
+            file.display()
+        );
     }
     let pair = match &options.password {
         _ if options.no_password => KeyPair::generate_unencrypted_keypair(),
         password => KeyPair::generate_encrypted_keypair(password.clone()),
     };
-    let pair = pair.context("cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password")?;
+    let pair = pair.context(
+        "cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password",
+    )?;
     let written = write_private(secret, &pair.sk.to_box(None)?.to_bytes());
     written.with_context(|| format!("cannot write {}", secret.display()))?;
-    fs::write(&public, pair.pk.to_box()?.to_bytes()).with_context(|| format!("cannot write {}", public.display()))?;
+    fs::write(&public, pair.pk.to_box()?.to_bytes())
+        .with_context(|| format!("cannot write {}", public.display()))?;
     let (id, line) = (id(pair.pk.keynum()), pair.pk.to_base64());
     if options.json {
         let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
         println!("{pair:#}");
     } else {
-        println!("key {id}: secret in {}, public in {}", secret.display(), public.display());
+        println!(
+            "key {id}: secret in {}, public in {}",
+            secret.display(),
+            public.display()
+        );
         println!("a server that shall take what it signs: `publish.trusted_keys = [\"{line}\"]`");
     }
     Ok(())
 }
 
 fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(bytes)
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?
+        .write_all(bytes)
 }
 
 fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     let shown = file.display();
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read the secret key {shown}; `toolkit sign --generate` makes one"))?;
-    let parse = || SecretKeyBox::from_string(&text).with_context(|| format!("{shown} is no minisign secret key"));
+    let text = fs::read_to_string(file).with_context(|| {
+        format!("cannot read the secret key {shown}; `toolkit sign --generate` makes one")
+    })?;
+    let parse = || {
+        SecretKeyBox::from_string(&text)
+            .with_context(|| format!("{shown} is no minisign secret key"))
+    };
     if let Ok(key) = parse()?.into_unencrypted_secret_key() {
         return Ok(key);
     }
     let opened = parse()?.into_secret_key(password);
-    opened.with_context(|| format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password"))
+    opened.with_context(|| {
+        format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password")
+    })
 }
 
 /// Writes the signature beside a component. Its trusted comment identifies the signed content.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
     let (bytes, manifest) = component::read(file)?;
-    let comment = format!("toolkit:{} version:{} {}", manifest.slug, manifest.version, digest(&bytes));
+    let comment = format!(
+        "toolkit:{} version:{} {}",
+        manifest.slug,
+        manifest.version,
+        digest(&bytes)
+    );
     let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
     let to = beside(file);
     let text = signed.context("cannot sign")?.into_string();
@@ -139,11 +175,20 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
         return Ok(None);
     }
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
-    let signature = SignatureBox::from_string(&text).with_context(|| format!("{shown} is no minisign signature"))?;
-    let comment = signature.trusted_comment().with_context(|| format!("cannot read {shown}"))?;
+    let signature = SignatureBox::from_string(&text)
+        .with_context(|| format!("{shown} is no minisign signature"))?;
+    let comment = signature
+        .trusted_comment()
+        .with_context(|| format!("cannot read {shown}"))?;
     let own = digest(bytes);
-    if comment.split_whitespace().any(|word| word.starts_with("sha256:") && word != own) {
-        bail!("{shown} is of other bytes than {}; `toolkit sign` signs it again", component.display());
+    if comment
+        .split_whitespace()
+        .any(|word| word.starts_with("sha256:") && word != own)
+    {
+        bail!(
+            "{shown} is of other bytes than {}; `toolkit sign` signs it again",
+            component.display()
+        );
     }
     Ok(Some(text))
 }
@@ -155,8 +200,10 @@ pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String>
         true => PublicKey::from_file(key),
         false => PublicKey::from_base64(key),
     };
-    let public = public.with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
-    let signature = SignatureBox::from_string(signature).context("the signature is not minisign's")?;
+    let public = public
+        .with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
+    let signature =
+        SignatureBox::from_string(signature).context("the signature is not minisign's")?;
     minisign::verify(&public, &signature, Cursor::new(bytes), true, false, false)
         .context("the signature is not valid")?;
     Ok(id(public.keynum()))
@@ -164,7 +211,9 @@ pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String>
 
 /// Returns the id of the key that made a signature. The signature is not verified.
 pub(crate) fn signer(signature: &str) -> Option<String> {
-    SignatureBox::from_string(signature).ok().map(|signature| id(signature.keynum()))
+    SignatureBox::from_string(signature)
+        .ok()
+        .map(|signature| id(signature.keynum()))
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -173,7 +222,11 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Formats a key id as minisign prints it.
 fn id(number: &[u8]) -> String {
-    number.iter().rev().map(|byte| format!("{byte:02X}")).collect()
+    number
+        .iter()
+        .rev()
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -184,7 +237,9 @@ mod tests {
     fn signature_binds_bytes_and_key() {
         let pair = || KeyPair::generate_unencrypted_keypair().unwrap();
         let (ours, other) = (pair(), pair());
-        let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None).unwrap().into_string();
+        let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None)
+            .unwrap()
+            .into_string();
         let key = ours.pk.to_base64();
         assert_eq!(Some(verify(&key, b"bytes", &text).unwrap()), signer(&text));
         verify(&key, b"other", &text).unwrap_err();
@@ -199,9 +254,16 @@ mod tests {
         assert_eq!(read_beside(&file, b"bytes").unwrap(), None);
         let pair = KeyPair::generate_unencrypted_keypair().unwrap();
         let comment = format!("toolkit:a version:20260101_00 {}", digest(b"bytes"));
-        let text = minisign::sign(None, &pair.sk, Cursor::new(b"bytes"), Some(&comment), None).unwrap().into_string();
+        let text = minisign::sign(None, &pair.sk, Cursor::new(b"bytes"), Some(&comment), None)
+            .unwrap()
+            .into_string();
         fs::write(beside(&file), &text).unwrap();
         assert_eq!(read_beside(&file, b"bytes").unwrap(), Some(text));
-        assert!(read_beside(&file, b"other").unwrap_err().to_string().contains("other bytes"));
+        assert!(
+            read_beside(&file, b"other")
+                .unwrap_err()
+                .to_string()
+                .contains("other bytes")
+        );
     }
 }

@@ -116,24 +116,38 @@ pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
     if let Some(mode) = wanted {
         return wanted_mode(facts, mode);
     }
-    match next(facts, Tried { target: true, packages: true }) {
+    match next(
+        facts,
+        Tried {
+            target: true,
+            packages: true,
+        },
+    ) {
         Step::Use(mode) => Ok(mode),
-        _ => bail!("no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}", ways_out()),
+        _ => bail!(
+            "no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}",
+            ways_out()
+        ),
     }
 }
 
 /// Returns the requested mode if this machine supports it.
 pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
     let (there, missing) = match mode {
-        Mode::Native => {
-            (facts.target, format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"))
-        }
-        Mode::BuildStd => {
-            (facts.source, "the active rustc has no library source: `rustup component add rust-src`".to_owned())
-        }
+        Mode::Native => (
+            facts.target,
+            format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"),
+        ),
+        Mode::BuildStd => (
+            facts.source,
+            "the active rustc has no library source: `rustup component add rust-src`".to_owned(),
+        ),
         Mode::Debian => (
             facts.debian,
-            format!("some of Debian's packages are missing: `apt-get install -y {}`", PACKAGES.join(" ")),
+            format!(
+                "some of Debian's packages are missing: `apt-get install -y {}`",
+                PACKAGES.join(" ")
+            ),
         ),
     };
     if there { Ok(mode) } else { bail!("{missing}") }
@@ -154,18 +168,25 @@ pub(crate) fn probe() -> Facts {
     let sysroot = print(&["--print", "sysroot"]).map(PathBuf::from);
     Facts {
         target: libraries.is_some_and(|folder| has_core(&folder)),
-        source: sysroot.is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/Cargo.toml").is_file()),
+        source: sysroot.is_some_and(|root| {
+            root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
+                .is_file()
+        }),
         rustup: on_path("rustup").is_some(),
         debian: Path::new(DEBIAN_RUSTC).is_file()
             && Path::new(DEBIAN_CARGO).is_file()
             && Path::new(DEBIAN_SOURCE).is_dir()
             && on_path(LINKER).is_some(),
-        apt: Path::new("/etc/debian_version").is_file() && on_path("apt-get").is_some() && is_root(),
+        apt: Path::new("/etc/debian_version").is_file()
+            && on_path("apt-get").is_some()
+            && is_root(),
     }
 }
 
 fn has_core(folder: &Path) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
+    let Ok(entries) = folder.read_dir() else {
+        return false;
+    };
     entries.flatten().any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -175,7 +196,11 @@ fn has_core(folder: &Path) -> bool {
 
 /// Runs the active `rustc` and returns its output as one line.
 fn print(arguments: &[&str]) -> Option<String> {
-    let output = clean("rustc").args(arguments).stderr(Stdio::null()).output().ok()?;
+    let output = clean("rustc")
+        .args(arguments)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
@@ -186,10 +211,15 @@ fn is_root() -> bool {
 }
 
 /// Finds a program on the search path.
-#[expect(clippy::disallowed_methods, reason = "the search path is a fact of the machine, not a setting")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the search path is a fact of the machine, not a setting"
+)]
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
-    env::split_paths(&paths).map(|folder| folder.join(program)).find(|file| file.is_file())
+    env::split_paths(&paths)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }
 
 /// Creates a command without inherited variables that would select another compiler, target or
@@ -216,7 +246,9 @@ impl Mode {
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Native => "the active Rust toolchain",
-            Self::BuildStd => "the active Rust toolchain, standard library compiled from its source",
+            Self::BuildStd => {
+                "the active Rust toolchain, standard library compiled from its source"
+            }
             Self::Debian => "Debian's Rust toolchain, standard library compiled from its source",
         }
     }
@@ -239,7 +271,14 @@ impl Mode {
         if self != Self::Native {
             command.arg("-Zbuild-std=std,panic_abort");
         }
-        compiler::stand_between(&mut command, if self == Self::Debian { LINKER } else { RUST_LINKER });
+        compiler::stand_between(
+            &mut command,
+            if self == Self::Debian {
+                LINKER
+            } else {
+                RUST_LINKER
+            },
+        );
         command
     }
 
@@ -254,7 +293,10 @@ impl Mode {
             environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", LINKER.into()));
             let _ = write!(flags, " -Clinker-flavor=wasm-ld");
         }
-        environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags.into()));
+        environment.push((
+            "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS",
+            flags.into(),
+        ));
         environment
     }
 }
@@ -280,36 +322,83 @@ const STACK: u32 = 128 << 10;
 mod tests {
     use super::*;
 
-    const NOTHING: Facts = Facts { target: false, source: false, rustup: false, debian: false, apt: false };
+    const NOTHING: Facts = Facts {
+        target: false,
+        source: false,
+        rustup: false,
+        debian: false,
+        apt: false,
+    };
 
     #[test]
     fn installed_target_is_used_first() {
-        let everything = Facts { target: true, source: true, rustup: true, debian: true, apt: true };
+        let everything = Facts {
+            target: true,
+            source: true,
+            rustup: true,
+            debian: true,
+            apt: true,
+        };
         assert_eq!(next(everything, Tried::default()), Step::Use(Mode::Native));
     }
 
     #[test]
     fn rustup_is_tried_once_before_building_std() {
-        let facts = Facts { rustup: true, source: true, debian: true, ..NOTHING };
+        let facts = Facts {
+            rustup: true,
+            source: true,
+            debian: true,
+            ..NOTHING
+        };
         assert_eq!(next(facts, Tried::default()), Step::AddTarget);
-        let tried = Tried { target: true, ..Tried::default() };
+        let tried = Tried {
+            target: true,
+            ..Tried::default()
+        };
         assert_eq!(next(facts, tried), Step::Use(Mode::BuildStd));
-        assert_eq!(next(Facts { source: false, ..facts }, tried), Step::Use(Mode::Debian));
+        assert_eq!(
+            next(
+                Facts {
+                    source: false,
+                    ..facts
+                },
+                tried
+            ),
+            Step::Use(Mode::Debian)
+        );
     }
 
     #[test]
     fn packages_are_installed_once_if_possible() {
-        let facts = Facts { apt: true, ..NOTHING };
+        let facts = Facts {
+            apt: true,
+            ..NOTHING
+        };
         assert_eq!(next(facts, Tried::default()), Step::Install);
-        assert_eq!(next(facts, Tried { packages: true, ..Tried::default() }), Step::GiveUp);
+        assert_eq!(
+            next(
+                facts,
+                Tried {
+                    packages: true,
+                    ..Tried::default()
+                }
+            ),
+            Step::GiveUp
+        );
         assert_eq!(next(NOTHING, Tried::default()), Step::GiveUp);
     }
 
     #[test]
     fn the_way_out_names_both_commands_in_full() {
         let text = ways_out();
-        assert!(text.contains("rustup target add wasm32-unknown-unknown"), "{text}");
-        assert!(text.contains("apt-get install -y rustc-web cargo-web rust-web-src lld"), "{text}");
+        assert!(
+            text.contains("rustup target add wasm32-unknown-unknown"),
+            "{text}"
+        );
+        assert!(
+            text.contains("apt-get install -y rustc-web cargo-web rust-web-src lld"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -318,12 +407,26 @@ mod tests {
         assert!(refused.contains("rustup target add"), "{refused}");
         let refused = wanted_mode(NOTHING, Mode::Debian).unwrap_err().to_string();
         assert!(refused.contains("rust-web-src"), "{refused}");
-        assert_eq!(wanted_mode(Facts { source: true, ..NOTHING }, Mode::BuildStd).unwrap(), Mode::BuildStd);
+        assert_eq!(
+            wanted_mode(
+                Facts {
+                    source: true,
+                    ..NOTHING
+                },
+                Mode::BuildStd
+            )
+            .unwrap(),
+            Mode::BuildStd
+        );
     }
 
     #[test]
     fn only_build_std_modes_unlock_unstable_flags() {
-        let bootstrap = |mode: Mode| mode.environment().iter().any(|(name, _)| *name == "RUSTC_BOOTSTRAP");
+        let bootstrap = |mode: Mode| {
+            mode.environment()
+                .iter()
+                .any(|(name, _)| *name == "RUSTC_BOOTSTRAP")
+        };
         assert!(!bootstrap(Mode::Native));
         assert!(bootstrap(Mode::BuildStd) && bootstrap(Mode::Debian));
     }
@@ -331,10 +434,23 @@ mod tests {
     #[test]
     fn inherited_cargo_variables_are_removed() {
         let command = Mode::Debian.cargo_build();
-        let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).and_then(|(_, value)| value);
+        let set = |name: &str| {
+            command
+                .get_envs()
+                .find(|(key, _)| *key == name)
+                .and_then(|(_, value)| value)
+        };
         assert_eq!(command.get_program(), DEBIAN_CARGO);
         assert_eq!(set("RUSTC"), Some(DEBIAN_RUSTC.as_ref()));
-        assert!(command.get_envs().any(|(name, value)| name == "RUSTUP_TOOLCHAIN" && value.is_none()));
-        assert!(command.get_envs().any(|(name, value)| name == "CARGO_ENCODED_RUSTFLAGS" && value.is_none()));
+        assert!(
+            command
+                .get_envs()
+                .any(|(name, value)| name == "RUSTUP_TOOLCHAIN" && value.is_none())
+        );
+        assert!(
+            command
+                .get_envs()
+                .any(|(name, value)| name == "CARGO_ENCODED_RUSTFLAGS" && value.is_none())
+        );
     }
 }

@@ -77,16 +77,24 @@ impl Workspace {
     pub(crate) fn read(mode: Mode, folder: &Path) -> Result<Self> {
         let file = folder.join("Cargo.toml");
         if !file.is_file() {
-            bail!("{} is not there; name the folder of a toolkit, or make one with `toolkit new`", file.display());
+            bail!(
+                "{} is not there; name the folder of a toolkit, or make one with `toolkit new`",
+                file.display()
+            );
         }
         let mut command = mode.cargo();
-        command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(folder);
-        let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_run(&command))?;
+        command
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .current_dir(folder);
+        let output = command
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| cannot_run(&command))?;
         if !output.status.success() {
             bail!("cargo cannot read {}", file.display());
         }
-        let metadata: Metadata =
-            serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)
+            .context("cannot read what cargo metadata says")?;
         Ok(Self {
             root: metadata.workspace_root,
             target: metadata.target_directory,
@@ -97,9 +105,15 @@ impl Workspace {
     /// Returns the toolkit in `folder`, or all toolkits if it is the folder of a workspace without
     /// a crate.
     pub(crate) fn select(&self, folder: &Path) -> Result<Vec<Package>> {
-        let folder = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
-        let own: Vec<_> =
-            self.toolkits.iter().filter(|package| same_folder(&package.folder, &folder)).cloned().collect();
+        let folder = folder
+            .canonicalize()
+            .with_context(|| format!("cannot read {}", folder.display()))?;
+        let own: Vec<_> = self
+            .toolkits
+            .iter()
+            .filter(|package| same_folder(&package.folder, &folder))
+            .cloned()
+            .collect();
         match own.is_empty() {
             false => Ok(own),
             true if same_folder(&self.root, &folder) => self.all(),
@@ -113,7 +127,10 @@ impl Workspace {
     /// Returns all toolkits.
     pub(crate) fn all(&self) -> Result<Vec<Package>> {
         if self.toolkits.is_empty() {
-            bail!("no crate in {} is a toolkit; make one with `toolkit new`", self.root.display());
+            bail!(
+                "no crate in {} is a toolkit; make one with `toolkit new`",
+                self.root.display()
+            );
         }
         Ok(self.toolkits.clone())
     }
@@ -129,20 +146,46 @@ impl Workspace {
         for package in packages {
             command.args(["--package", &package.name]);
         }
-        command.args(["--lib", "--message-format", "json-render-diagnostics", "--target-dir"]);
-        command.arg(self.target.join(mode.folder())).current_dir(&self.root);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.args([
+            "--lib",
+            "--message-format",
+            "json-render-diagnostics",
+            "--target-dir",
+        ]);
+        command
+            .arg(self.target.join(mode.folder()))
+            .current_dir(&self.root);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut child = command.spawn().with_context(|| cannot_run(&command))?;
         let mut modules = Vec::new();
-        for line in BufReader::new(child.stdout.take().context("cargo has no standard output")?).lines() {
+        for line in BufReader::new(
+            child
+                .stdout
+                .take()
+                .context("cargo has no standard output")?,
+        )
+        .lines()
+        {
             let line = line.context("cannot read what cargo says")?;
-            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+            let Ok(message) = serde_json::from_str::<Message>(&line) else {
+                continue;
+            };
             modules.extend(module(message, packages));
         }
-        if !child.wait().context("cargo ended in an unknown way")?.success() {
+        if !child
+            .wait()
+            .context("cargo ended in an unknown way")?
+            .success()
+        {
             bail!("the toolkit does not compile; cargo says why above");
         }
-        match packages.iter().find(|package| !modules.iter().any(|module| module.package == **package)) {
+        match packages
+            .iter()
+            .find(|package| !modules.iter().any(|module| module.package == **package))
+        {
             Some(missing) => bail!("cargo made no module of `{}`", missing.name),
             None => Ok(modules),
         }
@@ -151,17 +194,32 @@ impl Workspace {
 
 fn package(package: MetadataPackage) -> Option<Package> {
     let folder = package.manifest_path.parent()?.to_owned();
-    package.targets.iter().any(Target::is_module).then_some(Package { name: package.name, folder })
+    package
+        .targets
+        .iter()
+        .any(Target::is_module)
+        .then_some(Package {
+            name: package.name,
+            folder,
+        })
 }
 
 /// Returns the module that a message of cargo reports, if it belongs to one of the packages.
 fn module(message: Message, packages: &[Package]) -> Option<Module> {
-    if message.reason != "compiler-artifact" || !message.target.as_ref().is_some_and(Target::is_module) {
+    if message.reason != "compiler-artifact"
+        || !message.target.as_ref().is_some_and(Target::is_module)
+    {
         return None;
     }
     let folder = message.manifest_path?;
-    let package = packages.iter().find(|package| folder.parent() == Some(&package.folder))?.clone();
-    let file = message.filenames.into_iter().find(|file| file.extension().is_some_and(|end| end == "wasm"))?;
+    let package = packages
+        .iter()
+        .find(|package| folder.parent() == Some(&package.folder))?
+        .clone();
+    let file = message
+        .filenames
+        .into_iter()
+        .find(|file| file.extension().is_some_and(|end| end == "wasm"))?;
     Some(Module { package, file })
 }
 
@@ -170,7 +228,10 @@ fn same_folder(one: &Path, canonical: &Path) -> bool {
 }
 
 fn cannot_run(command: &Command) -> String {
-    format!("cannot run {}; install Rust, then run `toolkit setup`", command.get_program().to_string_lossy())
+    format!(
+        "cannot run {}; install Rust, then run `toolkit setup`",
+        command.get_program().to_string_lossy()
+    )
 }
 
 #[cfg(test)]
@@ -179,8 +240,16 @@ mod tests {
 
     #[test]
     fn module_is_found_in_cargo_messages() {
-        let ours = Package { name: "hello".to_owned(), folder: "/work/hello".into() };
-        let read = |json: &str| module(serde_json::from_str(json).unwrap(), std::slice::from_ref(&ours));
+        let ours = Package {
+            name: "hello".to_owned(),
+            folder: "/work/hello".into(),
+        };
+        let read = |json: &str| {
+            module(
+                serde_json::from_str(json).unwrap(),
+                std::slice::from_ref(&ours),
+            )
+        };
         let found = read(
             r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["cdylib"]},
                 "filenames":["/t/hello.d","/t/hello.wasm"]}"#,
@@ -198,7 +267,9 @@ mod tests {
     #[test]
     fn folder_without_crate_error_names_toolkit_new() {
         let empty = tempfile::tempdir().unwrap();
-        let error = Workspace::read(Mode::Native, empty.path()).unwrap_err().to_string();
+        let error = Workspace::read(Mode::Native, empty.path())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("toolkit new"), "{error}");
     }
 }

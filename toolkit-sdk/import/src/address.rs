@@ -31,15 +31,22 @@ pub(crate) struct Address {
 pub(crate) fn of(server: &Server) -> Result<Address, String> {
     let mut address = Address::default();
     let Some((scheme, rest)) = server.url.split_once("://") else {
-        return Err(format!("the server `{}` is no absolute address; name one with --server", server.url));
+        return Err(format!(
+            "the server `{}` is no absolute address; name one with --server",
+            server.url
+        ));
     };
     if scheme != "https" {
         let note = format!("the server `{}` is called over https", server.url);
         address.notes.extend((scheme == "http").then_some(note));
     }
     let rest = with_its_path(rest.split(['?', '#']).next().unwrap_or_default(), server);
-    let (authority, path) = rest.find('/').map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let (authority, path) = rest
+        .find('/')
+        .map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
+    let authority = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let authority = settled_port(authority, server)?;
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
@@ -50,8 +57,15 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
     // A port of plain http says nothing about the port of https.
     let port = port.filter(|port| !matches!((scheme, port), (_, 443) | ("http", 80)));
     let hosts = hosts(&host, server);
-    address.egress =
-        hosts.into_iter().map(|host| EgressRule { host, port, methods: Vec::new(), path_prefix: None }).collect();
+    address.egress = hosts
+        .into_iter()
+        .map(|host| EgressRule {
+            host,
+            port,
+            methods: Vec::new(),
+            path_prefix: None,
+        })
+        .collect();
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     let host = template(&host, server, &mut address);
     address.url = format!("https://{host}{port}{path}");
@@ -63,7 +77,10 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
 fn with_its_path(rest: &str, server: &Server) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
-    match holes(authority).into_iter().find_map(|name| Some((name, path(name)?))) {
+    match holes(authority)
+        .into_iter()
+        .find_map(|name| Some((name, path(name)?)))
+    {
         Some((name, path)) => rest.replacen(&format!("{{{name}}}"), path, 1),
         None => rest.to_owned(),
     }
@@ -71,7 +88,10 @@ fn with_its_path(rest: &str, server: &Server) -> String {
 
 /// Replaces a variable port by its default. An account never chooses the port.
 fn settled_port(authority: &str, server: &Server) -> Result<String, String> {
-    let Some((host, port)) = authority.rsplit_once(':').filter(|(_, port)| port.starts_with('{')) else {
+    let Some((host, port)) = authority
+        .rsplit_once(':')
+        .filter(|(_, port)| port.starts_with('{'))
+    else {
         return Ok(authority.to_owned());
     };
     match default(port.trim_matches(['{', '}']), server) {
@@ -81,18 +101,26 @@ fn settled_port(authority: &str, server: &Server) -> Result<String, String> {
 }
 
 fn variable<'a>(name: &str, server: &'a Server) -> Option<&'a Variable> {
-    server.variables.iter().find(|variable| variable.name.eq_ignore_ascii_case(name))
+    server
+        .variables
+        .iter()
+        .find(|variable| variable.name.eq_ignore_ascii_case(name))
 }
 
 fn default<'a>(name: &str, server: &'a Server) -> Option<&'a str> {
     let variable = variable(name, server)?;
-    variable.default.as_deref().or_else(|| variable.choices.first().map(String::as_str))
+    variable
+        .default
+        .as_deref()
+        .or_else(|| variable.choices.first().map(String::as_str))
 }
 
 /// Returns the names of the variables in a text.
 fn holes(text: &str) -> Vec<&str> {
     let after = text.split('{').skip(1);
-    after.filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).collect()
+    after
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+        .collect()
 }
 
 fn filled(text: &str, server: &Server) -> Option<String> {
@@ -107,18 +135,38 @@ fn filled(text: &str, server: &Server) -> Option<String> {
 impl Address {
     /// Returns the host. It keeps variables only if its end is fixed.
     fn host(&mut self, host: &str, server: &Server) -> Result<String, String> {
-        let missing = || format!("the server `{}` can be anybody's host; name one with --server", server.url);
+        let missing = || {
+            format!(
+                "the server `{}` can be anybody's host; name one with --server",
+                server.url
+            )
+        };
         let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
-        let labels = fixed.trim_start_matches('.').split('.').filter(|label| !label.is_empty()).count();
+        let labels = fixed
+            .trim_start_matches('.')
+            .split('.')
+            .filter(|label| !label.is_empty())
+            .count();
         let open = host.contains('}') && (!fixed.starts_with('.') || labels < 2);
-        let settled = if open { filled(host, server).ok_or_else(missing)? } else { host.to_owned() };
+        let settled = if open {
+            filled(host, server).ok_or_else(missing)?
+        } else {
+            host.to_owned()
+        };
         if open {
-            self.notes.push(format!("the server is always `{settled}`; name another with --server"));
+            self.notes.push(format!(
+                "the server is always `{settled}`; name another with --server"
+            ));
         }
         let shown = filled(&settled, server).unwrap_or_else(|| settled.replace(['{', '}'], ""));
-        let shown = shown.rsplit_once('@').map_or(shown.as_str(), |(_, host)| host);
+        let shown = shown
+            .rsplit_once('@')
+            .map_or(shown.as_str(), |(_, host)| host);
         if let Some(problem) = manifest::host_problem(shown) {
-            return Err(format!("the server `{}` cannot be called: {problem}; name one with --server", server.url));
+            return Err(format!(
+                "the server `{}` cannot be called: {problem}; name one with --server",
+                server.url
+            ));
         }
         Ok(settled)
     }
@@ -139,7 +187,9 @@ impl Address {
 fn hosts(host: &str, server: &Server) -> Vec<String> {
     let mut hosts = vec![host.to_owned()];
     for name in holes(host) {
-        let choices = variable(name, server).map(|variable| variable.choices.as_slice()).unwrap_or_default();
+        let choices = variable(name, server)
+            .map(|variable| variable.choices.as_slice())
+            .unwrap_or_default();
         if choices.is_empty() || choices.len() * hosts.len() > MOST_HOSTS {
             let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
             return vec![format!("*.{}", fixed.trim_start_matches('.'))];
@@ -147,7 +197,12 @@ fn hosts(host: &str, server: &Server) -> Vec<String> {
         let hole = format!("{{{name}}}");
         hosts = choices
             .iter()
-            .flat_map(|choice| hosts.iter().map(|host| host.replace(&hole, choice)).collect::<Vec<_>>())
+            .flat_map(|choice| {
+                hosts
+                    .iter()
+                    .map(|host| host.replace(&hole, choice))
+                    .collect::<Vec<_>>()
+            })
             .collect();
     }
     hosts.retain(|host| manifest::host_problem(host).is_none());
@@ -162,19 +217,31 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
     for name in holes(text) {
         let field = names::field(&format!("server_{name}"));
         out = out.replace(&format!("{{{name}}}"), &format!("{{{field}}}"));
-        let default = default(name, server).filter(|value| !value.is_empty()).map(str::to_owned);
+        let default = default(name, server)
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned);
         if address.fields.iter().any(|known| known.name == field) {
             continue;
         }
         let about = variable(name, server);
-        let choices = about.map(|variable| variable.choices.as_slice()).unwrap_or_default();
-        let safe = |value: &String| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let choices = about
+            .map(|variable| variable.choices.as_slice())
+            .unwrap_or_default();
+        let safe = |value: &String| {
+            value
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        };
         let pattern = match choices {
             [] => "[A-Za-z0-9._-]+".to_owned(),
-            some if some.len() <= MOST_HOSTS && some.iter().all(safe) => some.join("|").replace('.', "\\."),
+            some if some.len() <= MOST_HOSTS && some.iter().all(safe) => {
+                some.join("|").replace('.', "\\.")
+            }
             _ => "[A-Za-z0-9._-]+".to_owned(),
         };
-        address.defaults.extend(default.clone().map(|value| (field.clone(), value)));
+        address
+            .defaults
+            .extend(default.clone().map(|value| (field.clone(), value)));
         address.fields.push(Field {
             title: text::line(&title(name), 100),
             description: text::block(about.map_or("", |variable| &variable.description), 1000),
@@ -191,7 +258,11 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
 fn title(name: &str) -> String {
     use heck::ToTitleCase;
     let title = name.to_title_case();
-    if title.is_empty() { "Server".to_owned() } else { title }
+    if title.is_empty() {
+        "Server".to_owned()
+    } else {
+        title
+    }
 }
 
 #[cfg(test)]
@@ -205,27 +276,44 @@ mod tests {
             choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
             description: String::new(),
         };
-        Server { url: url.to_owned(), variables: variables.iter().map(variable).collect() }
+        Server {
+            url: url.to_owned(),
+            variables: variables.iter().map(variable).collect(),
+        }
     }
 
     fn hosts_of(address: &Address) -> Vec<&str> {
-        address.egress.iter().map(|rule| rule.host.as_str()).collect()
+        address
+            .egress
+            .iter()
+            .map(|rule| rule.host.as_str())
+            .collect()
     }
 
     #[test]
     fn a_fixed_server_is_one_host() {
         let address = of(&server("https://API.example.com/v1/", &[])).unwrap();
-        assert_eq!((address.url.as_str(), hosts_of(&address)), ("https://api.example.com/v1", vec!["api.example.com"]));
+        assert_eq!(
+            (address.url.as_str(), hosts_of(&address)),
+            ("https://api.example.com/v1", vec!["api.example.com"])
+        );
         let plain = of(&server("http://api.example.com:80", &[])).unwrap();
         assert_eq!(plain.url, "https://api.example.com");
         assert_eq!(plain.notes.len(), 1);
         let port = of(&server("https://api.example.com:8443/x", &[])).unwrap();
-        assert_eq!((port.url.as_str(), port.egress[0].port), ("https://api.example.com:8443/x", Some(8443)));
+        assert_eq!(
+            (port.url.as_str(), port.egress[0].port),
+            ("https://api.example.com:8443/x", Some(8443))
+        );
     }
 
     #[test]
     fn host_suffix_variable_may_hold_path() {
-        let address = of(&server("https://api.example.com{base}", &[("base", Some("/sell/v1"), &[])])).unwrap();
+        let address = of(&server(
+            "https://api.example.com{base}",
+            &[("base", Some("/sell/v1"), &[])],
+        ))
+        .unwrap();
         assert_eq!(
             (address.url.as_str(), hosts_of(&address)),
             ("https://api.example.com/sell/v1", vec!["api.example.com"])
@@ -234,18 +322,29 @@ mod tests {
 
     #[test]
     fn host_variable_becomes_account_field() {
-        let address =
-            of(&server("https://{region}.api.example.com", &[("region", Some("eu"), &["eu", "us"])])).unwrap();
+        let address = of(&server(
+            "https://{region}.api.example.com",
+            &[("region", Some("eu"), &["eu", "us"])],
+        ))
+        .unwrap();
         assert_eq!(address.url, "https://{server_region}.api.example.com");
-        assert_eq!(hosts_of(&address), ["eu.api.example.com", "us.api.example.com"]);
+        assert_eq!(
+            hosts_of(&address),
+            ["eu.api.example.com", "us.api.example.com"]
+        );
         assert_eq!(address.fields[0].pattern.as_deref(), Some("eu|us"));
         assert_eq!(address.defaults["server_region"], "eu");
-        let address =
-            of(&server("https://{site}.example.com/{base}", &[("site", None, &[]), ("base", Some("api/v2"), &[])]))
-                .unwrap();
+        let address = of(&server(
+            "https://{site}.example.com/{base}",
+            &[("site", None, &[]), ("base", Some("api/v2"), &[])],
+        ))
+        .unwrap();
         assert_eq!(
             (address.url.as_str(), hosts_of(&address)),
-            ("https://{server_site}.example.com/api/v2", vec!["*.example.com"])
+            (
+                "https://{server_site}.example.com/api/v2",
+                vec!["*.example.com"]
+            )
         );
     }
 
@@ -253,14 +352,25 @@ mod tests {
     fn open_host_uses_default_or_is_refused() {
         let address = of(&server(
             "https://{host}:{port}/v1",
-            &[("host", Some("api.example.com"), &[]), ("port", Some("443"), &[])],
+            &[
+                ("host", Some("api.example.com"), &[]),
+                ("port", Some("443"), &[]),
+            ],
         ))
         .unwrap();
-        assert_eq!((address.url.as_str(), hosts_of(&address)), ("https://api.example.com/v1", vec!["api.example.com"]));
+        assert_eq!(
+            (address.url.as_str(), hosts_of(&address)),
+            ("https://api.example.com/v1", vec!["api.example.com"])
+        );
         assert_eq!(address.notes.len(), 1);
-        for url in
-            ["https://{host}/v1", "https://{a}.com", "/v1", "https://localhost:8080", "https://10.0.0.1/x", "https://a"]
-        {
+        for url in [
+            "https://{host}/v1",
+            "https://{a}.com",
+            "/v1",
+            "https://localhost:8080",
+            "https://10.0.0.1/x",
+            "https://a",
+        ] {
             let refused = of(&server(url, &[])).unwrap_err();
             assert!(refused.contains("--server"), "{url}: {refused}");
         }

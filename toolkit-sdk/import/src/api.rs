@@ -282,21 +282,36 @@ impl std::error::Error for Error {}
 impl Unsupported {
     /// Creates an entry about one operation that works without the part.
     pub fn part(operation: &str, what: impl Into<String>) -> Self {
-        Self { operation: Some(operation.to_owned()), what: what.into(), unusable: false }
+        Self {
+            operation: Some(operation.to_owned()),
+            what: what.into(),
+            unusable: false,
+        }
     }
 
     /// Creates an entry about one operation that does not work without the part.
     pub fn unusable(operation: &str, what: impl Into<String>) -> Self {
-        Self { operation: Some(operation.to_owned()), what: what.into(), unusable: true }
+        Self {
+            operation: Some(operation.to_owned()),
+            what: what.into(),
+            unusable: true,
+        }
     }
 
     /// Creates an entry about the API as a whole.
     pub fn whole(what: impl Into<String>) -> Self {
-        Self { operation: None, what: what.into(), unusable: false }
+        Self {
+            operation: None,
+            what: what.into(),
+            unusable: false,
+        }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_false(value: &bool) -> bool {
     !value
 }

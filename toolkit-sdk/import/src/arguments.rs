@@ -39,18 +39,40 @@ pub(crate) struct Arguments {
 /// Builds the arguments of an operation.
 pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     let names = &operation.names;
-    let mut made = Making { shared, names, taken: BTreeSet::new(), entries: Vec::new(), open: false };
+    let mut made = Making {
+        shared,
+        names,
+        taken: BTreeSet::new(),
+        entries: Vec::new(),
+        open: false,
+    };
     // The places have a fixed order, so that a name never depends on the order of the description.
-    let parameters = [(Place::Path, "path"), (Place::Query, "query"), (Place::Header, "header")];
+    let parameters = [
+        (Place::Path, "path"),
+        (Place::Query, "query"),
+        (Place::Header, "header"),
+    ];
     let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
-        operation.parameters.iter().filter(move |parameter| parameter.place == place).map(move |it| (it, suffix))
+        operation
+            .parameters
+            .iter()
+            .filter(move |parameter| parameter.place == place)
+            .map(move |it| (it, suffix))
     });
-    let parameters = parameters.map(|(parameter, suffix)| made.parameter(parameter, suffix)).collect();
+    let parameters = parameters
+        .map(|(parameter, suffix)| made.parameter(parameter, suffix))
+        .collect();
     let body = operation.body.as_ref().map(|body| made.body(body));
     let pages = operation.pages.is_some().then(|| made.pages());
     let open = made.open;
     let (schema, cut) = made.finish(open);
-    Arguments { schema, parameters, body, pages, cut }
+    Arguments {
+        schema,
+        parameters,
+        body,
+        pages,
+        cut,
+    }
 }
 
 /// One argument before its schema is inlined.
@@ -72,7 +94,14 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn add(&mut self, name: &str, suffix: &str, schema: &Value, required: bool, default: Option<&Value>) -> String {
+    fn add(
+        &mut self,
+        name: &str,
+        suffix: &str,
+        schema: &Value,
+        required: bool,
+        default: Option<&Value>,
+    ) -> String {
         let called = self.names.get(name).map_or(name, String::as_str);
         let argument = names::distinct(names::argument(called), suffix, &self.taken);
         self.taken.insert(argument.clone());
@@ -86,7 +115,17 @@ impl Making<'_> {
     }
 
     fn parameter(&mut self, parameter: &crate::Parameter, suffix: &str) -> plan::Parameter {
-        let crate::Parameter { name, place, style, explode, segments, required, schema, default, hidden } = parameter;
+        let crate::Parameter {
+            name,
+            place,
+            style,
+            explode,
+            segments,
+            required,
+            schema,
+            default,
+            hidden,
+        } = parameter;
         let argument = match hidden {
             true => HIDDEN.to_owned(),
             false => self.add(name, suffix, schema, *required, default.as_ref()),
@@ -106,23 +145,39 @@ impl Making<'_> {
         match &body.media {
             Media::File { media_type } => {
                 let argument = self.add("body", "file", &body.schema, body.required, None);
-                plan::Body::File { argument, media_type: media_type.clone() }
+                plan::Body::File {
+                    argument,
+                    media_type: media_type.clone(),
+                }
             }
             Media::Text { media_type } => {
                 let argument = self.add("body", "text", &body.schema, body.required, None);
-                plan::Body::Text { argument, media_type: media_type.clone() }
+                plan::Body::Text {
+                    argument,
+                    media_type: media_type.clone(),
+                }
             }
             Media::Json { media_type } => self.json(body, media_type.clone()),
             Media::Related { file } => {
                 let renamed = self.renamed(body);
                 let file = self.add("file", "upload", file, true, None);
-                plan::Body::Related { file, defaults: body.defaults.clone(), renamed }
+                plan::Body::Related {
+                    file,
+                    defaults: body.defaults.clone(),
+                    renamed,
+                }
             }
-            Media::Form { fields } => plan::Body::Form { fields: self.form(body, fields) },
-            Media::Multipart { fields } => plan::Body::Multipart { fields: self.form(body, fields) },
+            Media::Form { fields } => plan::Body::Form {
+                fields: self.form(body, fields),
+            },
+            Media::Multipart { fields } => plan::Body::Multipart {
+                fields: self.form(body, fields),
+            },
             Media::Graphql { document } => {
                 self.members(body);
-                plan::Body::Graphql { document: document.clone() }
+                plan::Body::Graphql {
+                    document: document.clone(),
+                }
             }
             Media::Mcp { tool } => {
                 self.members(body);
@@ -136,7 +191,13 @@ impl Making<'_> {
         if !is_spread(&whole) {
             let argument = self.add("body", "json", &body.schema, body.required, None);
             let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
-            return plan::Body::Json { argument: Some(argument), media_type, required: false, defaults, renamed };
+            return plan::Body::Json {
+                argument: Some(argument),
+                media_type,
+                required: false,
+                defaults,
+                renamed,
+            };
         }
         let renamed = self.renamed(body);
         plan::Body::Json {
@@ -151,21 +212,40 @@ impl Making<'_> {
     /// Adds the members of the body. Returns those whose arguments have another name.
     fn renamed(&mut self, body: &Body) -> BTreeMap<String, String> {
         let members = self.members(body).into_iter();
-        members.filter(|(member, argument)| member != argument).map(|(member, argument)| (argument, member)).collect()
+        members
+            .filter(|(member, argument)| member != argument)
+            .map(|(member, argument)| (argument, member))
+            .collect()
     }
 
     /// Adds the members of the body. Returns the name of each member and of its argument.
     fn members(&mut self, body: &Body) -> Vec<(String, String)> {
         let whole = schema::flat(&body.schema, self.shared);
-        let required = whole.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-        let is_required = |name: &str| body.required && required.iter().any(|it| it.as_str() == Some(name));
-        self.open |=
-            whole.get("additionalProperties").is_some_and(|more| more.is_object() || *more == Value::Bool(true));
-        let members = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let required = whole
+            .get("required")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let is_required =
+            |name: &str| body.required && required.iter().any(|it| it.as_str() == Some(name));
+        self.open |= whole
+            .get("additionalProperties")
+            .is_some_and(|more| more.is_object() || *more == Value::Bool(true));
+        let members = whole
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         let mut added = Vec::new();
         for (name, schema) in members {
             if !schema::only_read(&schema, self.shared) {
-                let argument = self.add(&name, "body", &schema, is_required(&name), body.defaults.get(&name));
+                let argument = self.add(
+                    &name,
+                    "body",
+                    &schema,
+                    is_required(&name),
+                    body.defaults.get(&name),
+                );
                 added.push((name, argument));
             }
         }
@@ -177,9 +257,16 @@ impl Making<'_> {
         let added = self.members(body);
         let carries = |name: &str| {
             let schema = schema::flat(&whole["properties"][name], self.shared);
-            let stated = fields.iter().find(|field| field.name == name).map(|field| field.carries);
+            let stated = fields
+                .iter()
+                .find(|field| field.name == name)
+                .map(|field| field.carries);
             let file = is_file(&schema) || is_file(&schema["items"]);
-            if file { Carries::File } else { stated.unwrap_or_else(|| usual(&schema, &body.media)) }
+            if file {
+                Carries::File
+            } else {
+                stated.unwrap_or_else(|| usual(&schema, &body.media))
+            }
         };
         let field = |(name, argument): (String, String)| FormField {
             argument: (argument != name).then_some(argument),
@@ -189,8 +276,11 @@ impl Making<'_> {
         };
         let mut fields: Vec<_> = added.into_iter().map(field).collect();
         // Members that the overlay hides have no argument but are still sent.
-        let hidden: Vec<_> =
-            body.defaults.iter().filter(|(name, _)| fields.iter().all(|field| field.name != **name)).collect();
+        let hidden: Vec<_> = body
+            .defaults
+            .iter()
+            .filter(|(name, _)| fields.iter().all(|field| field.name != **name))
+            .collect();
         fields.extend(hidden.into_iter().map(|(name, value)| FormField {
             argument: Some(HIDDEN.to_owned()),
             name: name.clone(),
@@ -236,7 +326,12 @@ impl Making<'_> {
             properties.insert(entry.name.clone(), schema);
         }
         let mut whole = json!({ "type": "object", "properties": properties });
-        let required: Vec<&str> = self.entries.iter().filter(|it| it.required).map(|it| it.name.as_str()).collect();
+        let required: Vec<&str> = self
+            .entries
+            .iter()
+            .filter(|it| it.required)
+            .map(|it| it.name.as_str())
+            .collect();
         if !required.is_empty() {
             whole["required"] = json!(required);
         }
@@ -249,7 +344,10 @@ impl Making<'_> {
 
 /// Returns true if the members of a body become arguments.
 fn is_spread(whole: &Value) -> bool {
-    let members = whole.get("properties").and_then(Value::as_object).is_some_and(|members| !members.is_empty());
+    let members = whole
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_some_and(|members| !members.is_empty());
     members && whole.get("anyOf").is_none() && whole.get("oneOf").is_none() && allows_object(whole)
 }
 
@@ -264,8 +362,12 @@ fn allows_object(whole: &Value) -> bool {
 /// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
 /// Object).
 fn usual(schema: &Value, media: &Media) -> Carries {
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-    let of_objects = schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";
+    let kind = schema
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let of_objects =
+        schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";
     match (kind, media) {
         ("object", Media::Form { .. }) => Carries::Brackets,
         ("array", Media::Form { .. }) if of_objects => Carries::Brackets,
@@ -296,12 +398,27 @@ mod tests {
                 "schema": { "type": "object", "properties": { "title": { "type": "string" }, "id": { "type": "integer" } }, "required": ["title"] },
             },
         }));
-        let names: Vec<_> = made.schema["properties"].as_object().unwrap().keys().collect();
+        let names: Vec<_> = made.schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
         assert_eq!(names, ["id", "title", "q", "id_body"]);
         assert_eq!(made.schema["required"], json!(["id", "title"]));
         assert_eq!(made.schema["additionalProperties"], json!(false));
-        let Some(plan::Body::Json { argument: None, required: true, renamed, .. }) = made.body else { panic!() };
-        assert_eq!(renamed, BTreeMap::from([("id_body".to_owned(), "id".to_owned())]));
+        let Some(plan::Body::Json {
+            argument: None,
+            required: true,
+            renamed,
+            ..
+        }) = made.body
+        else {
+            panic!()
+        };
+        assert_eq!(
+            renamed,
+            BTreeMap::from([("id_body".to_owned(), "id".to_owned())])
+        );
     }
 
     #[test]
@@ -311,10 +428,17 @@ mod tests {
             json!({ "type": "object" }),
             json!({ "oneOf": [{}], "properties": { "a": {} } }),
         ] {
-            let made =
-                arguments(json!({ "body": { "media": { "kind": "json" }, "schema": schema, "required": true } }));
+            let made = arguments(
+                json!({ "body": { "media": { "kind": "json" }, "schema": schema, "required": true } }),
+            );
             assert_eq!(made.schema["required"], json!(["body"]), "{schema}");
-            assert!(matches!(made.body, Some(plan::Body::Json { argument: Some(_), .. })));
+            assert!(matches!(
+                made.body,
+                Some(plan::Body::Json {
+                    argument: Some(_),
+                    ..
+                })
+            ));
         }
     }
 
@@ -342,7 +466,10 @@ mod tests {
         hidden["hidden"] = true.into();
         hidden["default"] = 2.into();
         let made = arguments(json!({ "parameters": [hidden] }));
-        assert_eq!(made.schema, json!({ "type": "object", "properties": {}, "additionalProperties": false }));
+        assert_eq!(
+            made.schema,
+            json!({ "type": "object", "properties": {}, "additionalProperties": false })
+        );
         assert_eq!(made.parameters[0].default, Some(json!(2)));
         assert_ne!(made.parameters[0].argument, None);
     }
@@ -350,11 +477,20 @@ mod tests {
     #[test]
     fn very_many_arguments_share_the_room() {
         let members: Map<String, Value> = (0..200)
-            .map(|n| (format!("m{n}"), json!({ "type": "string", "description": "word ".repeat(200) })))
+            .map(|n| {
+                (
+                    format!("m{n}"),
+                    json!({ "type": "string", "description": "word ".repeat(200) }),
+                )
+            })
             .collect();
         let body = json!({ "media": { "kind": "json" }, "schema": { "type": "object", "properties": members } });
         let made = arguments(json!({ "body": body }));
-        assert!(made.schema.to_string().len() <= 60_000, "{}", made.schema.to_string().len());
+        assert!(
+            made.schema.to_string().len() <= 60_000,
+            "{}",
+            made.schema.to_string().len()
+        );
         assert_eq!(made.schema["properties"].as_object().unwrap().len(), 200);
     }
 }

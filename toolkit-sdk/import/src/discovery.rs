@@ -27,7 +27,9 @@ const MOST_OPERATIONS: usize = 20_000;
 pub fn discovery(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     if root.get("kind").and_then(Value::as_str) != Some("discovery#restDescription") {
-        return Err(Error::new("this is no Discovery document: `kind` is not `discovery#restDescription`"));
+        return Err(Error::new(
+            "this is no Discovery document: `kind` is not `discovery#restDescription`",
+        ));
     }
     let document: Document = serde_json::from_value(root)
         .map_err(|cause| Error::new(format!("the Discovery document is not well made: {cause}")))?;
@@ -36,34 +38,72 @@ pub fn discovery(bytes: &[u8]) -> Result<Api> {
     }
     let reader = Reader::new(&document);
     let mut api = Api {
-        name: text::line(if document.title.is_empty() { &document.name } else { &document.title }, 100),
+        name: text::line(
+            if document.title.is_empty() {
+                &document.name
+            } else {
+                &document.title
+            },
+            100,
+        ),
         description: text::block(&document.description, 1000),
-        servers: vec![server(&format!("{}/{}", root_url(&document), document.service_path.trim_matches('/')))],
+        servers: vec![server(&format!(
+            "{}/{}",
+            root_url(&document),
+            document.service_path.trim_matches('/')
+        ))],
         auth: auth(&document),
         schemas: schema::shared(&document),
         ..Api::default()
     };
     operations(&reader, &document, &mut api)?;
     if !document.endpoints.is_empty() {
-        let what = format!("{} regional addresses; the general one is called", document.endpoints.len());
+        let what = format!(
+            "{} regional addresses; the general one is called",
+            document.endpoints.len()
+        );
         api.unsupported.push(Unsupported::whole(what));
     }
     Ok(api)
 }
 
 fn operations(reader: &Reader<'_>, document: &Document, api: &mut Api) -> Result<()> {
-    let mut open: Vec<(String, &Resource)> = document.resources.iter().map(|(name, it)| (name.clone(), it)).collect();
-    let mut found: Vec<(String, _, _)> = document.methods.iter().map(|(name, it)| (String::new(), name, it)).collect();
+    let mut open: Vec<(String, &Resource)> = document
+        .resources
+        .iter()
+        .map(|(name, it)| (name.clone(), it))
+        .collect();
+    let mut found: Vec<(String, _, _)> = document
+        .methods
+        .iter()
+        .map(|(name, it)| (String::new(), name, it))
+        .collect();
     while let Some((path, resource)) = open.pop() {
-        found.extend(resource.methods.iter().map(|(name, it)| (path.clone(), name, it)));
-        open.extend(resource.resources.iter().map(|(name, it)| (format!("{path}.{name}"), it)));
+        found.extend(
+            resource
+                .methods
+                .iter()
+                .map(|(name, it)| (path.clone(), name, it)),
+        );
+        open.extend(
+            resource
+                .resources
+                .iter()
+                .map(|(name, it)| (format!("{path}.{name}"), it)),
+        );
     }
     if found.len() > MOST_OPERATIONS {
-        return Err(Error::new(format!("the document has more than {MOST_OPERATIONS} methods")));
+        return Err(Error::new(format!(
+            "the document has more than {MOST_OPERATIONS} methods"
+        )));
     }
     found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
     for (path, name, method) in found {
-        let id = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let id = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
         reader.method(&manifest::cleaned(&id), &path, method, api);
     }
     Ok(())
@@ -74,7 +114,10 @@ fn root_url(document: &Document) -> &str {
 }
 
 fn server(url: &str) -> Server {
-    Server { url: url.trim_end_matches('/').to_owned(), variables: Vec::new() }
+    Server {
+        url: url.trim_end_matches('/').to_owned(),
+        variables: Vec::new(),
+    }
 }
 
 /// Returns the auth schemes. An API with scopes is connected by OAuth 2.0 or an existing token, an
@@ -94,17 +137,42 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
         oauth2: (mode == AuthMode::Oauth2).then(flow),
         ..AuthScheme::default()
     };
-    let bearer = |value: &str| Placement::Header { name: "authorization".to_owned(), value: value.to_owned() };
+    let bearer = |value: &str| Placement::Header {
+        name: "authorization".to_owned(),
+        value: value.to_owned(),
+    };
     if !document.auth.oauth2.scopes.is_empty() {
         let token = vec![field("token", "Access token")];
         return vec![
-            scheme(AuthMode::Oauth2, "OAuth", Vec::new(), bearer("Bearer {access_token}")),
-            scheme(AuthMode::BearerToken, "Bearer token", token, bearer("Bearer {token}")),
+            scheme(
+                AuthMode::Oauth2,
+                "OAuth",
+                Vec::new(),
+                bearer("Bearer {access_token}"),
+            ),
+            scheme(
+                AuthMode::BearerToken,
+                "Bearer token",
+                token,
+                bearer("Bearer {token}"),
+            ),
         ];
     }
-    let key = Placement::Query { name: "key".to_owned(), value: "{api_key}".to_owned() };
-    let key = scheme(AuthMode::ApiKey, "API key", vec![field("api_key", "API key")], key);
-    if document.parameters.contains_key("key") { vec![key] } else { Vec::new() }
+    let key = Placement::Query {
+        name: "key".to_owned(),
+        value: "{api_key}".to_owned(),
+    };
+    let key = scheme(
+        AuthMode::ApiKey,
+        "API key",
+        vec![field("api_key", "API key")],
+        key,
+    );
+    if document.parameters.contains_key("key") {
+        vec![key]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Returns Google's OAuth 2.0 settings. Google returns a refresh token only if offline access is
@@ -112,8 +180,13 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
 fn flow() -> OAuth2 {
     let params = [("access_type", "offline"), ("prompt", "consent")];
     OAuth2 {
-        authorize_params: params.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        ..OAuth2::new("https://accounts.google.com/o/oauth2/v2/auth", "https://oauth2.googleapis.com/token")
+        authorize_params: params
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        ..OAuth2::new(
+            "https://accounts.google.com/o/oauth2/v2/auth",
+            "https://oauth2.googleapis.com/token",
+        )
     }
 }
 

@@ -21,7 +21,9 @@ use model::{Kind, Schema};
 /// have 1,500.
 const MOST_OPERATIONS: usize = 5_000;
 /// Words in the names of destructive mutations.
-const DESTROYING: [&str; 8] = ["clear", "delete", "destroy", "erase", "purge", "remove", "revoke", "wipe"];
+const DESTROYING: [&str; 8] = [
+    "clear", "delete", "destroy", "erase", "purge", "remove", "revoke", "wipe",
+];
 
 /// Reads a schema.
 ///
@@ -33,37 +35,69 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
         true => introspection::read(&parse::document(bytes)?)?,
         false => language::read(source)?,
     };
-    let mut api = Api { auth: vec![bearer()], schemas: input::shared(&schema), ..Api::default() };
+    let mut api = Api {
+        auth: vec![bearer()],
+        schemas: input::shared(&schema),
+        ..Api::default()
+    };
     for (root, name) in [("query", &schema.query), ("mutation", &schema.mutation)] {
-        let fields = name.as_ref().and_then(|name| schema.fields(name)).unwrap_or_default();
+        let fields = name
+            .as_ref()
+            .and_then(|name| schema.fields(name))
+            .unwrap_or_default();
         for field in fields {
             operation(&schema, root, field, &mut api);
         }
     }
     if api.operations.len() > MOST_OPERATIONS {
-        return Err(Error::new(format!("the schema has more than {MOST_OPERATIONS} queries and mutations")));
+        return Err(Error::new(format!(
+            "the schema has more than {MOST_OPERATIONS} queries and mutations"
+        )));
     }
-    let subscriptions = schema.subscription.as_ref().and_then(|name| schema.fields(name)).unwrap_or_default().len();
+    let subscriptions = schema
+        .subscription
+        .as_ref()
+        .and_then(|name| schema.fields(name))
+        .unwrap_or_default()
+        .len();
     if subscriptions > 0 {
-        api.unsupported.push(Unsupported::whole(format!("{subscriptions} subscriptions become no triggers")));
+        api.unsupported.push(Unsupported::whole(format!(
+            "{subscriptions} subscriptions become no triggers"
+        )));
     }
     Ok(api)
 }
 
 fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
-    let taken =
-        root == "mutation" && schema.query.as_ref().is_some_and(|query| schema.field(query, &field.name).is_some());
-    let id = if taken { format!("{} {root}", field.name) } else { field.name.clone() };
+    let taken = root == "mutation"
+        && schema
+            .query
+            .as_ref()
+            .is_some_and(|query| schema.field(query, &field.name).is_some());
+    let id = if taken {
+        format!("{} {root}", field.name)
+    } else {
+        field.name.clone()
+    };
     let read_only = root == "query";
     let selected = select::of(schema, &field.ty);
     let body = input::arguments(schema, &field.arguments);
     for name in &body.unsupported {
         let what = format!("the argument `{name}` takes a file");
-        let needed = field.arguments.iter().any(|it| it.name == *name && it.is_required());
-        api.unsupported.push(if needed { Unsupported::unusable(&id, what) } else { Unsupported::part(&id, what) });
+        let needed = field
+            .arguments
+            .iter()
+            .any(|it| it.name == *name && it.is_required());
+        api.unsupported.push(if needed {
+            Unsupported::unusable(&id, what)
+        } else {
+            Unsupported::part(&id, what)
+        });
     }
-    let document =
-        format!("{root} {}{} {{ {}{}{} }}", field.name, body.variables, field.name, body.passed, selected.text);
+    let document = format!(
+        "{root} {}{} {{ {}{}{} }}",
+        field.name, body.variables, field.name, body.passed, selected.text
+    );
     let description = match &field.deprecated {
         Some(why) if !why.is_empty() => format!("{}\n\nDeprecated: {why}", field.description),
         _ => field.description.clone(),
@@ -80,7 +114,11 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         },
         deprecated: field.deprecated.is_some(),
         pages: pages(schema, field),
-        answer: Answer { file: false, pick: format!("/{}", field.name), schema: Some(selected.schema) },
+        answer: Answer {
+            file: false,
+            pick: format!("/{}", field.name),
+            schema: Some(selected.schema),
+        },
         body: Some(Body {
             media: Media::Graphql { document },
             schema: body.schema,
@@ -94,16 +132,24 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
 
 fn destroys(name: &str) -> bool {
     use heck::ToSnakeCase;
-    name.to_snake_case().split('_').any(|word| DESTROYING.contains(&word))
+    name.to_snake_case()
+        .split('_')
+        .any(|word| DESTROYING.contains(&word))
 }
 
 /// Returns the pagination of a list that follows the Relay convention: `after` takes the cursor at
 /// the end of the previous page.
 fn pages(schema: &Schema, field: &model::Field) -> Option<Pages> {
     let list = schema.connection(field.ty.name())?;
-    field.arguments.iter().find(|argument| argument.name == "after")?;
+    field
+        .arguments
+        .iter()
+        .find(|argument| argument.name == "after")?;
     Some(Pages {
-        next: Next::Cursor { place: "/pageInfo/endCursor".to_owned(), parameter: "after".to_owned() },
+        next: Next::Cursor {
+            place: "/pageInfo/endCursor".to_owned(),
+            parameter: "after".to_owned(),
+        },
         items: format!("/{list}"),
         argument: String::new(),
     })
@@ -113,8 +159,16 @@ pub(crate) fn bearer() -> AuthScheme {
     AuthScheme {
         mode: AuthMode::BearerToken,
         name: "Bearer token".to_owned(),
-        fields: vec![Field { name: "token".to_owned(), title: "Token".to_owned(), secret: true, ..Field::default() }],
-        request: vec![Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() }],
+        fields: vec![Field {
+            name: "token".to_owned(),
+            title: "Token".to_owned(),
+            secret: true,
+            ..Field::default()
+        }],
+        request: vec![Placement::Header {
+            name: "authorization".to_owned(),
+            value: "Bearer {token}".to_owned(),
+        }],
         ..AuthScheme::default()
     }
 }
@@ -125,11 +179,17 @@ impl Schema {
     fn connection(&self, name: &str) -> Option<&'static str> {
         let info = self.field(name, "pageInfo")?;
         self.field(info.ty.name(), "endCursor")?;
-        ["nodes", "edges"].into_iter().find(|list| self.field(name, list).is_some_and(|field| field.ty.is_list()))
+        ["nodes", "edges"].into_iter().find(|list| {
+            self.field(name, list)
+                .is_some_and(|field| field.ty.is_list())
+        })
     }
 
     fn is_leaf(&self, name: &str) -> bool {
-        matches!(self.types.get(name).map(|it| &it.kind), None | Some(Kind::Scalar | Kind::Enum(_)))
+        matches!(
+            self.types.get(name).map(|it| &it.kind),
+            None | Some(Kind::Scalar | Kind::Enum(_))
+        )
     }
 }
 

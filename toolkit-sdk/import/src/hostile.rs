@@ -11,7 +11,10 @@ type Reader = fn(&[u8]) -> Result<Api>;
 
 fn samples() -> Vec<(Reader, String)> {
     let documents = [
-        (discovery as Reader, discovery::tests::document().to_string()),
+        (
+            discovery as Reader,
+            discovery::tests::document().to_string(),
+        ),
         (mcp as Reader, mcp::tests::listing().to_string()),
         (graphql as Reader, graphql::tests::SDL.to_owned()),
         (graphql as Reader, introspection().to_string()),
@@ -36,7 +39,10 @@ fn introspection() -> Value {
 /// none.
 fn survive(reader: Reader, bytes: &[u8]) {
     let Ok(api) = reader(bytes) else { return };
-    let overlay = Overlay { server: Some("https://api.example.com/x".to_owned()), ..Overlay::default() };
+    let overlay = Overlay {
+        server: Some("https://api.example.com/x".to_owned()),
+        ..Overlay::default()
+    };
     if let Ok(made) = toolkit(api, "acme", &overlay) {
         assert_eq!(made.manifest.problems(), Vec::<String>::new());
         assert_eq!(made.manifest.tools.len(), made.calls.len());
@@ -49,9 +55,14 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
         Value::Object(members) => {
-            members.iter().for_each(|(name, value)| places(value, &format!("{at}/{}", escaped(name)), found));
+            members
+                .iter()
+                .for_each(|(name, value)| places(value, &format!("{at}/{}", escaped(name)), found));
         }
-        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| places(item, &format!("{at}/{n}"), found)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(n, item)| places(item, &format!("{at}/{n}"), found)),
         _ => {}
     }
 }
@@ -127,8 +138,14 @@ proptest! {
 
 #[test]
 fn nesting_without_end_is_refused() {
-    let deep = |open: &str, inner: &str, close: &str| open.repeat(200_000) + inner + &close.repeat(200_000);
-    for text in [deep("[", "", "]"), deep("{\"a\":", "1", "}"), "[".repeat(1_000_000)] {
+    let deep = |open: &str, inner: &str, close: &str| {
+        open.repeat(200_000) + inner + &close.repeat(200_000)
+    };
+    for text in [
+        deep("[", "", "]"),
+        deep("{\"a\":", "1", "}"),
+        "[".repeat(1_000_000),
+    ] {
         for reader in [discovery as Reader, graphql, mcp] {
             assert!(reader(text.as_bytes()).is_err());
         }
@@ -145,7 +162,9 @@ fn nesting_without_end_is_refused() {
 #[test]
 fn types_that_lead_everywhere_make_bounded_documents() {
     let fields: String = (0..300).map(|n| format!("f{n}: T{n} v{n}: Int ")).collect();
-    let types: String = (0..300).map(|n| format!("type T{n} {{ {fields} }} ")).collect();
+    let types: String = (0..300)
+        .map(|n| format!("type T{n} {{ {fields} }} "))
+        .collect();
     let api = graphql(format!("type Query {{ {fields} }} {types}").as_bytes()).unwrap();
     assert_eq!(api.operations.len(), 600);
     let longest = api

@@ -34,7 +34,10 @@ mod schema;
 mod text;
 mod toolkit;
 
-pub use api::{Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported, Variable};
+pub use api::{
+    Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported,
+    Variable,
+};
 pub use discovery::discovery;
 pub use graphql::graphql;
 pub use mcp::mcp;

@@ -19,7 +19,9 @@ use manifest::Hints;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse, text};
+use crate::{
+    Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse, text,
+};
 
 /// Largest number of tools of one server.
 const MOST_TOOLS: usize = 5_000;
@@ -70,27 +72,40 @@ struct Annotations {
 pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     let places = ["/result", ""];
-    let found = places.iter().find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
-    let found = found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
+    let found = places
+        .iter()
+        .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
+    let found =
+        found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
     let listing = Listing::deserialize(found)
         .map_err(|cause| Error::new(format!("the list of tools is not well made: {cause}")))?;
     if listing.tools.len() > MOST_TOOLS {
-        return Err(Error::new(format!("the server has more than {MOST_TOOLS} tools")));
+        return Err(Error::new(format!(
+            "the server has more than {MOST_TOOLS} tools"
+        )));
     }
-    let name = listing.server_info.title.unwrap_or(listing.server_info.name);
+    let name = listing
+        .server_info
+        .title
+        .unwrap_or(listing.server_info.name);
     let mut api = Api {
         name: text::line(&name, 100),
         description: text::block(&listing.instructions, 1000),
         servers: Some(listing.server)
             .filter(|url| !url.is_empty())
-            .map(|url| Server { url, variables: Vec::new() })
+            .map(|url| Server {
+                url,
+                variables: Vec::new(),
+            })
             .into_iter()
             .collect(),
         auth: vec![graphql::bearer()],
         ..Api::default()
     };
     if listing.next_cursor.is_some_and(|cursor| !cursor.is_empty()) {
-        api.unsupported.push(Unsupported::whole("the list goes on after these tools; save all pages of it"));
+        api.unsupported.push(Unsupported::whole(
+            "the list goes on after these tools; save all pages of it",
+        ));
     }
     for tool in listing.tools {
         operation(tool, &mut api);
@@ -101,8 +116,10 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
 fn operation(tool: Tool, api: &mut Api) {
     let id = manifest::cleaned(&tool.name);
     if id.is_empty() || api.operations.iter().any(|operation| operation.id == id) {
-        api.unsupported
-            .push(Unsupported::whole(format!("a second tool, or one without a name: `{}`", text::line(&id, 80))));
+        api.unsupported.push(Unsupported::whole(format!(
+            "a second tool, or one without a name: `{}`",
+            text::line(&id, 80)
+        )));
         return;
     }
     let said = tool.annotations.unwrap_or_default();
@@ -128,8 +145,16 @@ fn operation(tool: Tool, api: &mut Api) {
         title: text::line(&tool.title.or(said.title).unwrap_or_default(), 100),
         description: text::block(&tool.description.unwrap_or_default(), 4000),
         hints,
-        body: Some(Body { media: Media::Mcp { tool: tool.name }, schema: input, required: true, defaults: [].into() }),
-        answer: Answer { schema: Some(output), ..Answer::default() },
+        body: Some(Body {
+            media: Media::Mcp { tool: tool.name },
+            schema: input,
+            required: true,
+            defaults: [].into(),
+        }),
+        answer: Answer {
+            schema: Some(output),
+            ..Answer::default()
+        },
         id,
         ..Operation::default()
     });

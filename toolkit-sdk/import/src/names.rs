@@ -17,8 +17,15 @@ const HASH: usize = 6;
 
 /// Returns the slug of each operation, in the order of the operations. An operation whose slug is
 /// set by the overlay keeps it.
-pub(crate) fn slugs(toolkit: &str, operations: &[Operation], given: &BTreeMap<String, String>) -> Vec<String> {
-    let own: Vec<String> = operations.iter().map(|operation| slug(toolkit, operation, given)).collect();
+pub(crate) fn slugs(
+    toolkit: &str,
+    operations: &[Operation],
+    given: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let own: Vec<String> = operations
+        .iter()
+        .map(|operation| slug(toolkit, operation, given))
+        .collect();
     let mut seen = BTreeMap::new();
     for slug in &own {
         *seen.entry(slug.as_str()).or_insert(0) += 1;
@@ -26,7 +33,10 @@ pub(crate) fn slugs(toolkit: &str, operations: &[Operation], given: &BTreeMap<St
     let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
         1 => slug.clone(),
         // Several operations have the same name. None of them takes precedence, so all get a hash.
-        _ => hashed(slug, &format!("{} {} {}", operation.id, operation.method, operation.path)),
+        _ => hashed(
+            slug,
+            &format!("{} {} {}", operation.id, operation.method, operation.path),
+        ),
     };
     own.iter().zip(operations).map(distinct).collect()
 }
@@ -38,15 +48,28 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
         None => plain(&operation.id.to_shouty_snake_case()),
     };
     let name = name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name);
-    let name = if name.is_empty() { hashed("TOOL", &operation.id) } else { name.to_owned() };
+    let name = if name.is_empty() {
+        hashed("TOOL", &operation.id)
+    } else {
+        name.to_owned()
+    };
     let whole = format!("{prefix}_{name}");
-    if whole.len() <= SLUG { whole } else { hashed(&whole, &operation.id) }
+    if whole.len() <= SLUG {
+        whole
+    } else {
+        hashed(&whole, &operation.id)
+    }
 }
 
 /// Reduces a text to A-Z, 0-9 and single `_` between words.
 fn plain(text: &str) -> String {
-    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
+    let words = text
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words
+        .map(str::to_ascii_uppercase)
+        .collect::<Vec<_>>()
+        .join("_")
 }
 
 /// Keeps the words that fit, and appends a hash of the whole.
@@ -56,22 +79,38 @@ fn hashed(slug: &str, whole: &str) -> String {
         Some(kept) if slug.len() > room => kept.rsplit_once('_').map_or(kept, |(words, _)| words),
         _ => slug,
     };
-    format!("{}_{}", kept.trim_end_matches('_'), digest(whole).to_ascii_uppercase())
+    format!(
+        "{}_{}",
+        kept.trim_end_matches('_'),
+        digest(whole).to_ascii_uppercase()
+    )
 }
 
 fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(HASH / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Returns the name of an argument: letters, digits, `_`, `.` and `-`.
 pub(crate) fn argument(name: &str) -> String {
-    let safe = |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
+    let safe = |letter: char| {
+        if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
+            letter
+        } else {
+            '_'
+        }
+    };
     let words: String = name.trim_end_matches("[]").chars().map(safe).collect();
     let plain = words.trim_matches('_');
     match plain {
         "" => format!("value_{}", digest(name)),
-        long if long.len() > ARGUMENT => format!("{}_{}", &long[..ARGUMENT - HASH - 1], digest(name)),
+        long if long.len() > ARGUMENT => {
+            format!("{}_{}", &long[..ARGUMENT - HASH - 1], digest(name))
+        }
         // An underscore of the name itself stays: `_links` is not `links`.
         _ if words.len() <= ARGUMENT && words == name => words,
         plain => plain.to_owned(),
@@ -91,7 +130,10 @@ pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> 
 pub(crate) fn field(name: &str) -> String {
     let snake = plain(name).to_ascii_lowercase();
     let snake = snake.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());
-    match snake.get(..snake.len().min(48)).map(|name| name.trim_end_matches('_')) {
+    match snake
+        .get(..snake.len().min(48))
+        .map(|name| name.trim_end_matches('_'))
+    {
         Some("") | None => "value".to_owned(),
         Some(name) => name.to_owned(),
     }
@@ -103,7 +145,12 @@ mod tests {
 
     fn operation(id: &str) -> Operation {
         let (method, path) = id.split_once(' ').unwrap_or(("GET", "/"));
-        Operation { id: id.to_owned(), method: method.to_owned(), path: path.to_owned(), ..Operation::default() }
+        Operation {
+            id: id.to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            ..Operation::default()
+        }
     }
 
     fn named(ids: &[&str]) -> Vec<String> {
@@ -123,7 +170,13 @@ mod tests {
         for (id, slug) in expected {
             assert_eq!(named(&[id]), [slug], "{id}");
         }
-        assert_eq!(named(&["größe"])[0].chars().filter(|letter| !letter.is_ascii()).count(), 0);
+        assert_eq!(
+            named(&["größe"])[0]
+                .chars()
+                .filter(|letter| !letter.is_ascii())
+                .count(),
+            0
+        );
         assert!(named(&["日本"])[0].starts_with("ACME_TOOL_"));
     }
 
@@ -131,16 +184,28 @@ mod tests {
     fn long_slugs_are_shortened_with_distinct_hashes() {
         let long = "projects_locations_collections_data_stores_branches_documents_";
         let names = named(&[&format!("{long}create"), &format!("{long}delete")]);
-        assert!(names.iter().all(|name| name.len() <= 64 && !name.contains("__")), "{names:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| name.len() <= 64 && !name.contains("__")),
+            "{names:?}"
+        );
         assert_ne!(names[0], names[1]);
-        assert_eq!(named(&[&format!("{long}create")])[0], names[0], "a name does not depend on the others");
+        assert_eq!(
+            named(&[&format!("{long}create")])[0],
+            names[0],
+            "a name does not depend on the others"
+        );
     }
 
     #[test]
     fn names_do_not_depend_on_order() {
         let forwards = named(&["a/b", "a_b", "c"]);
         let backwards = named(&["c", "a_b", "a/b"]);
-        assert_eq!(forwards.iter().rev().collect::<Vec<_>>(), backwards.iter().collect::<Vec<_>>());
+        assert_eq!(
+            forwards.iter().rev().collect::<Vec<_>>(),
+            backwards.iter().collect::<Vec<_>>()
+        );
         assert_ne!(forwards[0], forwards[1]);
         assert_eq!(forwards[2], "ACME_C");
     }
@@ -165,7 +230,12 @@ mod tests {
 
     #[test]
     fn a_field_has_a_name_that_templates_take() {
-        for (name, expected) in [("yourDomain", "yourdomain"), ("X-API-Key", "x_api_key"), ("9a", "a"), ("", "value")] {
+        for (name, expected) in [
+            ("yourDomain", "yourdomain"),
+            ("X-API-Key", "x_api_key"),
+            ("9a", "a"),
+            ("", "value"),
+        ] {
             assert_eq!(field(name), expected, "{name}");
         }
     }

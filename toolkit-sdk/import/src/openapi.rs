@@ -33,14 +33,24 @@ const NO_TOOLS: [&str; 2] = ["TRACE", "CONNECT"];
 /// The input is neither JSON nor YAML, has another version, or is too large.
 pub fn openapi(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
-    let version = root.get("openapi").or_else(|| root.get("swagger")).map(parse::text).unwrap_or_default();
+    let version = root
+        .get("openapi")
+        .or_else(|| root.get("swagger"))
+        .map(parse::text)
+        .unwrap_or_default();
     let root = match version.split('.').next() {
         Some("2") => swagger::upgraded(root),
         Some("3") => root,
         _ if version.is_empty() => {
-            return Err(Error::new("this is no OpenAPI document: it has neither `openapi` nor `swagger` at its top"));
+            return Err(Error::new(
+                "this is no OpenAPI document: it has neither `openapi` nor `swagger` at its top",
+            ));
         }
-        _ => return Err(Error::new(format!("OpenAPI {version} is not known; 2.0, 3.0 and 3.1 are"))),
+        _ => {
+            return Err(Error::new(format!(
+                "OpenAPI {version} is not known; 2.0, 3.0 and 3.1 are"
+            )));
+        }
     };
     Reader::new(&Document::new(&root)).read()
 }
@@ -69,16 +79,35 @@ impl<'a> Reader<'a> {
         let root = self.document.root;
         let info = &root["info"];
         self.api.name = text::line(info["title"].as_str().unwrap_or_default(), 100);
-        let about = info["description"].as_str().or_else(|| info["summary"].as_str()).unwrap_or_default();
-        self.api.description = text::block(about.trim().split("\n\n").next().unwrap_or_default(), 1000);
+        let about = info["description"]
+            .as_str()
+            .or_else(|| info["summary"].as_str())
+            .unwrap_or_default();
+        self.api.description =
+            text::block(about.trim().split("\n\n").next().unwrap_or_default(), 1000);
         self.api.servers = servers(root);
         self.paths()?;
-        if let Some(hooks) = root.get("webhooks").and_then(Value::as_object).filter(|hooks| !hooks.is_empty()) {
+        if let Some(hooks) = root
+            .get("webhooks")
+            .and_then(Value::as_object)
+            .filter(|hooks| !hooks.is_empty())
+        {
             let names: Vec<&str> = hooks.keys().take(5).map(String::as_str).collect();
-            let what = format!("{} webhooks become no triggers: {}", hooks.len(), names.join(", "));
-            self.api.unsupported.push(Unsupported::whole(text::line(&what, 300)));
+            let what = format!(
+                "{} webhooks become no triggers: {}",
+                hooks.len(),
+                names.join(", ")
+            );
+            self.api
+                .unsupported
+                .push(Unsupported::whole(text::line(&what, 300)));
         }
-        let Self { schemas, security, mut api, .. } = self;
+        let Self {
+            schemas,
+            security,
+            mut api,
+            ..
+        } = self;
         security.finish(&mut api);
         schemas.finish(&mut api);
         Ok(api)
@@ -99,7 +128,9 @@ impl<'a> Reader<'a> {
                     let method = method.to_ascii_uppercase();
                     if NO_TOOLS.contains(&method.as_str()) {
                         let what = format!("the method {method}");
-                        self.api.unsupported.push(Unsupported::unusable(&format!("{method} {path}"), what));
+                        self.api
+                            .unsupported
+                            .push(Unsupported::unusable(&format!("{method} {path}"), what));
                     }
                     continue;
                 };
@@ -110,7 +141,9 @@ impl<'a> Reader<'a> {
                 }
                 count += 1;
                 if count > MOST_OPERATIONS {
-                    return Err(Error::new(format!("the description has more than {MOST_OPERATIONS} operations")));
+                    return Err(Error::new(format!(
+                        "the description has more than {MOST_OPERATIONS} operations"
+                    )));
                 }
                 let operation = self.operation(path, &method.to_ascii_uppercase(), item, operation);
                 self.api.operations.push(operation);
@@ -126,7 +159,11 @@ impl<'a> Reader<'a> {
 
     /// Returns the id of an operation, which stays the same when the document grows.
     fn id(&self, path: &str, method: &str, operation: &Map<String, Value>) -> String {
-        let own = operation.get("operationId").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty());
+        let own = operation
+            .get("operationId")
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .filter(|id| !id.is_empty());
         match own.filter(|id| id.len() <= 200 && !self.ambiguous.contains(id)) {
             Some(id) => manifest::cleaned(id),
             None => manifest::cleaned(&format!("{method} {path}")),
@@ -136,7 +173,9 @@ impl<'a> Reader<'a> {
 
 /// Returns true if a member of a path is an operation.
 fn is_method(word: &str) -> bool {
-    manifest::METHODS.iter().any(|method| method.eq_ignore_ascii_case(word))
+    manifest::METHODS
+        .iter()
+        .any(|method| method.eq_ignore_ascii_case(word))
 }
 
 /// Returns true if an OPTIONS operation is only a preflight of browsers and not part of the API: it
@@ -144,27 +183,42 @@ fn is_method(word: &str) -> bool {
 fn is_preflight(operation: &Map<String, Value>) -> bool {
     ["operationId", "summary", "description"]
         .iter()
-        .all(|word| operation.get(*word).and_then(Value::as_str).is_none_or(str::is_empty))
+        .all(|word| {
+            operation
+                .get(*word)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+        })
 }
 
 fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a str> {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    let operations = paths.iter().flat_map(|(_, item)| item.iter().filter(|(method, _)| is_method(method)));
+    let operations = paths
+        .iter()
+        .flat_map(|(_, item)| item.iter().filter(|(method, _)| is_method(method)));
     for id in operations.filter_map(|(_, operation)| operation.get("operationId")?.as_str()) {
         *seen.entry(id.trim()).or_default() += 1;
     }
-    seen.into_iter().filter(|(_, count)| *count > 1).map(|(id, _)| id).collect()
+    seen.into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(id, _)| id)
+        .collect()
 }
 
 /// Returns the servers of a document, a path or an operation.
 fn servers(holder: &Value) -> Vec<Server> {
-    let servers = holder.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let servers = holder
+        .get("servers")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
     // A server that can be called as it is comes first, and a production server comes before a test
     // server.
     let rank = |server: &Server| {
-        let play =
-            ["sandbox", "staging", "localhost", "127.0.0.1", "test"].iter().any(|word| server.url.contains(word));
+        let play = ["sandbox", "staging", "localhost", "127.0.0.1", "test"]
+            .iter()
+            .any(|word| server.url.contains(word));
         (!server.url.starts_with("https://"), play)
     };
     servers.sort_by_key(rank);
@@ -173,35 +227,69 @@ fn servers(holder: &Value) -> Vec<Server> {
 
 fn server(server: &Value) -> Option<Server> {
     let url = server.get("url")?.as_str()?.trim();
-    let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
+    let variables = server
+        .get("variables")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let variable = |(name, about): (&String, &Value)| Variable {
         name: name.clone(),
         default: about.get("default").map(parse::text),
-        choices: about.get("enum").and_then(Value::as_array).into_iter().flatten().map(parse::text).collect(),
+        choices: about
+            .get("enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(parse::text)
+            .collect(),
         description: text::block(about["description"].as_str().unwrap_or_default(), 500),
     };
-    let url = if let Some(rest) = url.strip_prefix("//") { format!("https://{rest}") } else { url.to_owned() };
-    Some(Server { url: url.trim_end_matches('/').to_owned(), variables: variables.map(variable).collect() })
+    let url = if let Some(rest) = url.strip_prefix("//") {
+        format!("https://{rest}")
+    } else {
+        url.to_owned()
+    };
+    Some(Server {
+        url: url.trim_end_matches('/').to_owned(),
+        variables: variables.map(variable).collect(),
+    })
 }
 
 impl Reader<'_> {
     /// Returns the title and the description for an agent, made from the summary and the
     /// description.
     fn words(operation: &Map<String, Value>) -> (String, String) {
-        let said = |name: &str| operation.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+        let said = |name: &str| {
+            operation
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .trim()
+        };
         let (summary, description) = (said("summary"), said("description"));
         let both = match (summary, description) {
             (summary, "") => summary.to_owned(),
             ("", description) => description.to_owned(),
-            (summary, description) if description.starts_with(summary.trim_end_matches('.')) => description.to_owned(),
-            (summary, description) => format!("{}.\n\n{description}", summary.trim_end_matches('.')),
+            (summary, description) if description.starts_with(summary.trim_end_matches('.')) => {
+                description.to_owned()
+            }
+            (summary, description) => {
+                format!("{}.\n\n{description}", summary.trim_end_matches('.'))
+            }
         };
         (text::line(summary, 100), text::block(&both, 4000))
     }
 
     fn labels(operation: &Map<String, Value>) -> Vec<String> {
-        let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten();
-        tags.filter_map(Value::as_str).map(|tag| text::line(tag, 100)).filter(|tag| !tag.is_empty()).collect()
+        let tags = operation
+            .get("tags")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        tags.filter_map(Value::as_str)
+            .map(|tag| text::line(tag, 100))
+            .filter(|tag| !tag.is_empty())
+            .collect()
     }
 
     /// Reads an operation without its parameters, body and responses.

@@ -159,7 +159,8 @@ impl Overlay {
     /// # Errors
     /// The text is not TOML of this form; the message states the position.
     pub fn from_toml(text: &str) -> Result<Self> {
-        toml::from_str(text).map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
+        toml::from_str(text)
+            .map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
     }
 
     /// Parses the file as JSON.
@@ -167,7 +168,8 @@ impl Overlay {
     /// # Errors
     /// The text is not JSON of this form; the message states the position.
     pub fn from_json(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
+        serde_json::from_str(text)
+            .map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
     }
 
     /// Applies the overlay. Returns the number of operations that were not chosen.
@@ -177,12 +179,17 @@ impl Overlay {
     pub(crate) fn apply(&self, api: &mut Api) -> std::result::Result<usize, Vec<String>> {
         let mut problems = self.choose.problems(&api.operations);
         let before = api.operations.len();
-        api.operations.retain(|operation| self.choose.takes(operation));
+        api.operations
+            .retain(|operation| self.choose.takes(operation));
         let left_out = before - api.operations.len();
         if let Some(server) = &self.server {
             self.serve(api, server);
         }
-        for server in api.servers.iter_mut().chain(api.operations.iter_mut().filter_map(|it| it.server.as_mut())) {
+        for server in api.servers.iter_mut().chain(
+            api.operations
+                .iter_mut()
+                .filter_map(|it| it.server.as_mut()),
+        ) {
             for (name, value) in &self.variables {
                 server.url = server.url.replace(&format!("{{{name}}}"), value);
             }
@@ -197,14 +204,27 @@ impl Overlay {
             api.auth.clone_from(auth);
         }
         self.change(api, &mut problems);
-        if problems.is_empty() { Ok(left_out) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(left_out)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Sets one address for all operations, with the known variables.
     fn serve(&self, api: &mut Api, url: &str) {
-        let variables = api.servers.iter().flat_map(|server| server.variables.clone()).collect();
-        api.servers = vec![Server { url: url.trim_end_matches('/').to_owned(), variables }];
-        api.operations.iter_mut().for_each(|operation| operation.server = None);
+        let variables = api
+            .servers
+            .iter()
+            .flat_map(|server| server.variables.clone())
+            .collect();
+        api.servers = vec![Server {
+            url: url.trim_end_matches('/').to_owned(),
+            variables,
+        }];
+        api.operations
+            .iter_mut()
+            .for_each(|operation| operation.server = None);
     }
 
     fn change(&self, api: &mut Api, problems: &mut Vec<String>) {
@@ -221,33 +241,51 @@ impl Overlay {
         for (pattern, change) in &self.operations {
             let shared = &api.schemas;
             let mut found = false;
-            for operation in api.operations.iter_mut().filter(|operation| glob::fits(pattern, &operation.id)) {
+            for operation in api
+                .operations
+                .iter_mut()
+                .filter(|operation| glob::fits(pattern, &operation.id))
+            {
                 found = true;
                 change.apply(operation, shared, problems);
             }
             if !found {
-                problems.push(format!("no operation that was chosen is called `{pattern}`"));
+                problems.push(format!(
+                    "no operation that was chosen is called `{pattern}`"
+                ));
             }
         }
     }
 
     /// Returns the changes to one operation that concern its tool, in their order.
     pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Change> {
-        self.operations.iter().filter(move |(pattern, _)| glob::fits(pattern, id)).map(|(_, change)| change)
+        self.operations
+            .iter()
+            .filter(move |(pattern, _)| glob::fits(pattern, id))
+            .map(|(_, change)| change)
     }
 }
 
 impl Choose {
     fn takes(&self, operation: &Operation) -> bool {
         let any = |globs: &[String], text: &str| globs.iter().any(|glob| glob::fits(glob, text));
-        let path = |globs: &[String]| globs.iter().any(|glob| glob::fits_path(glob, &operation.path));
+        let path = |globs: &[String]| {
+            globs
+                .iter()
+                .any(|glob| glob::fits_path(glob, &operation.path))
+        };
         let tag = |globs: &[String]| operation.tags.iter().any(|tag| any(globs, tag));
         let all = self.operations.is_empty() && self.tags.is_empty() && self.paths.is_empty();
         let named = any(&self.operations, &operation.id);
         let chosen = all || named || tag(&self.tags) || path(&self.paths);
-        let method =
-            self.methods.is_empty() || self.methods.iter().any(|it| it.eq_ignore_ascii_case(&operation.method));
-        let except = any(&self.except.operations, &operation.id) || tag(&self.except.tags) || path(&self.except.paths);
+        let method = self.methods.is_empty()
+            || self
+                .methods
+                .iter()
+                .any(|it| it.eq_ignore_ascii_case(&operation.method));
+        let except = any(&self.except.operations, &operation.id)
+            || tag(&self.except.tags)
+            || path(&self.except.paths);
         let wanted = !operation.deprecated || self.deprecated || named;
         chosen && method && wanted && !except
     }
@@ -255,14 +293,26 @@ impl Choose {
     /// Returns the list entries that match nothing.
     fn problems(&self, operations: &[Operation]) -> Vec<String> {
         let mut problems = Vec::new();
-        for glob in self.operations.iter().filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id))) {
+        for glob in self
+            .operations
+            .iter()
+            .filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id)))
+        {
             problems.push(format!("choose: no operation is called `{glob}`"));
         }
-        let tagged = |glob: &str| operations.iter().any(|it| it.tags.iter().any(|tag| glob::fits(glob, tag)));
+        let tagged = |glob: &str| {
+            operations
+                .iter()
+                .any(|it| it.tags.iter().any(|tag| glob::fits(glob, tag)))
+        };
         for glob in self.tags.iter().filter(|glob| !tagged(glob)) {
             problems.push(format!("choose: no operation has the tag `{glob}`"));
         }
-        for glob in self.paths.iter().filter(|glob| !operations.iter().any(|it| glob::fits_path(glob, &it.path))) {
+        for glob in self
+            .paths
+            .iter()
+            .filter(|glob| !operations.iter().any(|it| glob::fits_path(glob, &it.path)))
+        {
             problems.push(format!("choose: no path fits `{glob}`"));
         }
         problems

@@ -18,7 +18,8 @@ const EVENTS: usize = 2_000_000;
 pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
     let text = utf8(bytes)?;
     if text.trim_start().starts_with(['{', '[']) {
-        return serde_json::from_str(text).map_err(|cause| Error::new(format!("the description is not JSON: {cause}")));
+        return serde_json::from_str(text)
+            .map_err(|cause| Error::new(format!("the description is not JSON: {cause}")));
     }
     yaml(text)
 }
@@ -29,7 +30,11 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
 /// The description is too large or not text.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
     if bytes.len() > LARGEST {
-        return Err(Error::new(format!("{} bytes are too many; at most {} MiB are read", bytes.len(), LARGEST >> 20)));
+        return Err(Error::new(format!(
+            "{} bytes are too many; at most {} MiB are read",
+            bytes.len(),
+            LARGEST >> 20
+        )));
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|cause| Error::new(format!("the description is not UTF-8 text: {cause}")))?;
@@ -66,10 +71,14 @@ mod tests {
 
     #[test]
     fn json_and_yaml_are_read_alike() {
-        let expected = json!({ "openapi": "3.0.0", "responses": { "200": { "ok": true } }, "version": 1.0 });
+        let expected =
+            json!({ "openapi": "3.0.0", "responses": { "200": { "ok": true } }, "version": 1.0 });
         let yaml = "openapi: '3.0.0'\nresponses:\n  200:\n    ok: true\nversion: 1.0\n";
         assert_eq!(document(yaml.as_bytes()).unwrap(), expected);
-        assert_eq!(document(format!("\u{feff}{expected}").as_bytes()).unwrap(), expected);
+        assert_eq!(
+            document(format!("\u{feff}{expected}").as_bytes()).unwrap(),
+            expected
+        );
         let merged = "a: &a {x: 1}\nb: *a\nd: 2020-01-01\ne: on\n";
         assert_eq!(
             document(merged.as_bytes()).unwrap(),
@@ -79,7 +88,11 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_refused_in_words() {
-        for (bytes, part) in [(&b"{\"a\":"[..], "not JSON"), (b"a: [", "nor YAML"), (b"\xff\xfe", "UTF-8")] {
+        for (bytes, part) in [
+            (&b"{\"a\":"[..], "not JSON"),
+            (b"a: [", "nor YAML"),
+            (b"\xff\xfe", "UTF-8"),
+        ] {
             let refused = document(bytes).unwrap_err().to_string();
             assert!(refused.contains(part), "{refused}");
         }
@@ -89,6 +102,9 @@ mod tests {
                 let next = char::from(b'b' + n);
                 text + &format!("{next}: &{next} [{}]\n", format!("*{name},").repeat(10))
             });
-        assert!(document(bomb.as_bytes()).is_err(), "aliases of aliases have no end");
+        assert!(
+            document(bomb.as_bytes()).is_err(),
+            "aliases of aliases have no end"
+        );
     }
 }

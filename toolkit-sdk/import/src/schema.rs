@@ -36,14 +36,46 @@ pub(crate) struct Closed {
 /// Limits to try, in order: nesting, bytes of one description, values of one list. The first that
 /// fits is used.
 const LADDER: [Rung; 8] = [
-    Rung { depth: 12, description: 1000, values: 200 },
-    Rung { depth: 8, description: 500, values: 100 },
-    Rung { depth: 6, description: 300, values: 60 },
-    Rung { depth: 5, description: 200, values: 40 },
-    Rung { depth: 4, description: 160, values: 30 },
-    Rung { depth: 3, description: 120, values: 20 },
-    Rung { depth: 2, description: 80, values: 10 },
-    Rung { depth: 1, description: 40, values: 5 },
+    Rung {
+        depth: 12,
+        description: 1000,
+        values: 200,
+    },
+    Rung {
+        depth: 8,
+        description: 500,
+        values: 100,
+    },
+    Rung {
+        depth: 6,
+        description: 300,
+        values: 60,
+    },
+    Rung {
+        depth: 5,
+        description: 200,
+        values: 40,
+    },
+    Rung {
+        depth: 4,
+        description: 160,
+        values: 30,
+    },
+    Rung {
+        depth: 3,
+        description: 120,
+        values: 20,
+    },
+    Rung {
+        depth: 2,
+        description: 80,
+        values: 10,
+    },
+    Rung {
+        depth: 1,
+        description: 40,
+        values: 5,
+    },
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -57,13 +89,26 @@ struct Rung {
 /// whatever the schema contains.
 pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> Closed {
     for rung in LADDER {
-        let mut closing = Closing { shared, way, rung, left: bytes as isize, path: Vec::new(), cut: false };
+        let mut closing = Closing {
+            shared,
+            way,
+            rung,
+            left: bytes as isize,
+            path: Vec::new(),
+            cut: false,
+        };
         let closed = closing.schema(schema, 0);
         if closing.left >= 0 && closed.to_string().len() <= bytes {
-            return Closed { schema: closed, cut: closing.cut };
+            return Closed {
+                schema: closed,
+                cut: closing.cut,
+            };
         }
     }
-    Closed { schema: kind_only(schema), cut: true }
+    Closed {
+        schema: kind_only(schema),
+        cut: true,
+    }
 }
 
 /// Resolves the references at the top of a schema and merges the parts of `allOf`, but leaves the
@@ -79,7 +124,12 @@ pub(crate) fn only_read(member: &Value, shared: &Shared) -> bool {
 
 fn says(member: &Value, word: &str, shared: &Shared) -> bool {
     let is = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
-    is(member) || member.get("$ref").and_then(Value::as_str).and_then(|it| target_of(it, shared)).is_some_and(is)
+    is(member)
+        || member
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|it| target_of(it, shared))
+            .is_some_and(is)
 }
 
 /// Longest chain of references to references.
@@ -88,13 +138,16 @@ const LONGEST_CHAIN: usize = 16;
 const MOST_PARTS: usize = 200;
 
 fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize) -> Value {
-    let Value::Object(own) = schema else { return schema.clone() };
+    let Value::Object(own) = schema else {
+        return schema.clone();
+    };
     if depth > LONGEST_CHAIN || *parts_left == 0 {
         return json!({});
     }
     *parts_left -= 1;
     if let Some(target) = own.get("$ref").and_then(Value::as_str) {
-        let found = target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
+        let found =
+            target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
         let mut found = found.unwrap_or_else(|| json!({}));
         // Keywords beside a reference say more about this use of it.
         if let Some(found) = found.as_object_mut() {
@@ -103,8 +156,14 @@ fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize
         }
         return found;
     }
-    let Some(Value::Array(parts)) = own.get("allOf") else { return schema.clone() };
-    let mut whole: Map<String, Value> = own.iter().filter(|(keyword, _)| *keyword != "allOf").map(owned).collect();
+    let Some(Value::Array(parts)) = own.get("allOf") else {
+        return schema.clone();
+    };
+    let mut whole: Map<String, Value> = own
+        .iter()
+        .filter(|(keyword, _)| *keyword != "allOf")
+        .map(owned)
+        .collect();
     for part in parts {
         merge(&mut whole, flatten(part, shared, depth + 1, parts_left));
     }
@@ -155,7 +214,9 @@ fn target_of<'a>(reference: &str, shared: &'a Shared) -> Option<&'a Value> {
 fn kind_only(schema: &Value) -> Value {
     match schema.get("type").filter(|kind| keywords::is_type(kind)) {
         Some(kind) => json!({ "type": kind }),
-        None if schema.get("properties").is_some_and(Value::is_object) => json!({ "type": "object" }),
+        None if schema.get("properties").is_some_and(Value::is_object) => {
+            json!({ "type": "object" })
+        }
         None => json!({}),
     }
 }
@@ -174,38 +235,61 @@ struct Closing<'a> {
 impl Closing<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
         let Value::Object(own) = schema else {
-            return if schema.is_boolean() { schema.clone() } else { json!({}) };
+            return if schema.is_boolean() {
+                schema.clone()
+            } else {
+                json!({})
+            };
         };
         self.left -= 2;
         if self.left < 0 {
             self.cut = true;
             return json!({});
         }
-        let Some(reference) = own.get("$ref").and_then(Value::as_str) else { return self.open(schema, depth) };
+        let Some(reference) = own.get("$ref").and_then(Value::as_str) else {
+            return self.open(schema, depth);
+        };
         if self.path.iter().any(|above| above == reference) || self.path.len() > LONGEST_CHAIN * 4 {
             self.cut = true;
             let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
             return self.described(found, own);
         }
-        let Some(found) = target_of(reference, self.shared) else { return self.described(json!({}), own) };
+        let Some(found) = target_of(reference, self.shared) else {
+            return self.described(json!({}), own);
+        };
         self.path.push(reference.to_owned());
         let mut closed = self.schema(found, depth);
         self.path.pop();
         // Keywords beside a reference say more about this use of it.
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
-            closed.extend(keywords::values(own, self.way, self.rung.values, self.rung.description));
+            closed.extend(keywords::values(
+                own,
+                self.way,
+                self.rung.values,
+                self.rung.description,
+            ));
         }
         closed
     }
 
     /// Inlines a schema that is not a reference.
     fn open(&mut self, schema: &Value, depth: usize) -> Value {
-        let joined = schema.get("allOf").is_some_and(Value::is_array).then(|| flat(schema, self.shared));
+        let joined = schema
+            .get("allOf")
+            .is_some_and(Value::is_array)
+            .then(|| flat(schema, self.shared));
         let schema = joined.as_ref().unwrap_or(schema);
-        let Value::Object(own) = schema else { return json!({}) };
-        let nested = |keyword: &str| own.get(keyword).is_some_and(|value| value.is_object() || value.is_array());
+        let Value::Object(own) = schema else {
+            return json!({});
+        };
+        let nested = |keyword: &str| {
+            own.get(keyword)
+                .is_some_and(|value| value.is_object() || value.is_array())
+        };
         if depth >= self.rung.depth
-            && ["properties", "items", "anyOf", "oneOf", "prefixItems"].iter().any(|it| nested(it))
+            && ["properties", "items", "anyOf", "oneOf", "prefixItems"]
+                .iter()
+                .any(|it| nested(it))
         {
             self.cut = true;
             return self.described(kind_only(schema), own);
@@ -216,7 +300,11 @@ impl Closing<'_> {
         self.members(own, &mut out, depth);
         if let Some(items) = own.get("items") {
             // A list of schemas, one for each position, is an older form that agents do not know.
-            let items = if items.is_array() { json!({}) } else { self.schema(items, depth + 1) };
+            let items = if items.is_array() {
+                json!({})
+            } else {
+                self.schema(items, depth + 1)
+            };
             out.insert("items".to_owned(), items);
         }
         Value::Object(out)
@@ -256,14 +344,29 @@ impl Closing<'_> {
 
     /// Returns true if a member of an input is read-only, or a member of an output is write-only.
     fn goes_the_other_way(&self, member: &Value) -> bool {
-        says(member, if self.way == Way::In { "readOnly" } else { "writeOnly" }, self.shared)
+        says(
+            member,
+            if self.way == Way::In {
+                "readOnly"
+            } else {
+                "writeOnly"
+            },
+            self.shared,
+        )
     }
 
     /// Converts `oneOf` to `anyOf`, since a value may match several alternatives that were
     /// shortened.
-    fn alternatives(&mut self, own: &Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
-        let all =
-            ["anyOf", "oneOf"].iter().filter_map(|keyword| own.get(*keyword)?.as_array()).find(|all| !all.is_empty());
+    fn alternatives(
+        &mut self,
+        own: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        let all = ["anyOf", "oneOf"]
+            .iter()
+            .filter_map(|keyword| own.get(*keyword)?.as_array())
+            .find(|all| !all.is_empty());
         let Some(all) = all else { return };
         if all.len() > self.rung.values {
             self.cut = true;

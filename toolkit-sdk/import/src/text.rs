@@ -24,7 +24,10 @@ pub(crate) fn cut(text: &str, longest: usize) -> String {
         end -= 1;
     }
     let kept = &text[..end];
-    let kept = kept.rfind(char::is_whitespace).filter(|space| *space > end / 2).map_or(kept, |space| &kept[..space]);
+    let kept = kept
+        .rfind(char::is_whitespace)
+        .filter(|space| *space > end / 2)
+        .map_or(kept, |space| &kept[..space]);
     format!("{}…", kept.trim_end())
 }
 

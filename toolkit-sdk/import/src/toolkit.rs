@@ -59,7 +59,9 @@ pub struct Report {
 /// No toolkit can be made: the overlay names something that does not exist, no server is known, or
 /// no operation is left. The message states the remedy.
 pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> {
-    let not_chosen = overlay.apply(&mut api).map_err(|problems| Error::new(problems.join("\n")))?;
+    let not_chosen = overlay
+        .apply(&mut api)
+        .map_err(|problems| Error::new(problems.join("\n")))?;
     let mut making = Making {
         slug,
         overlay,
@@ -79,7 +81,15 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     let operations = making.usable(std::mem::take(&mut api.operations));
     let (tools, calls, taken) = making.tools(&operations, main.as_ref());
     let manifest = making.manifest(api, tools);
-    making.finish(manifest, calls, Report { taken, not_chosen, unsupported: Vec::new() })
+    making.finish(
+        manifest,
+        calls,
+        Report {
+            taken,
+            not_chosen,
+            unsupported: Vec::new(),
+        },
+    )
 }
 
 struct Making<'a> {
@@ -124,9 +134,16 @@ impl Making<'_> {
 
     /// Returns the operations that the reader did not mark as unusable.
     fn usable(&self, operations: Vec<Operation>) -> Vec<Operation> {
-        let unusable: BTreeSet<&str> =
-            self.unsupported.iter().filter(|it| it.unusable).filter_map(|it| it.operation.as_deref()).collect();
-        operations.into_iter().filter(|operation| !unusable.contains(operation.id.as_str())).collect()
+        let unusable: BTreeSet<&str> = self
+            .unsupported
+            .iter()
+            .filter(|it| it.unusable)
+            .filter_map(|it| it.operation.as_deref())
+            .collect();
+        operations
+            .into_iter()
+            .filter(|operation| !unusable.contains(operation.id.as_str()))
+            .collect()
     }
 
     fn tools(
@@ -135,26 +152,36 @@ impl Making<'_> {
         main: Option<&Address>,
     ) -> (Vec<Tool>, BTreeMap<String, Call>, BTreeMap<String, String>) {
         let given = operations.iter().filter_map(|operation| {
-            let slug = self.overlay.of(&operation.id).filter_map(|change| change.slug.clone()).last()?;
+            let slug = self
+                .overlay
+                .of(&operation.id)
+                .filter_map(|change| change.slug.clone())
+                .last()?;
             Some((operation.id.clone(), slug))
         });
         let slugs = names::slugs(self.slug, operations, &given.collect());
         let (mut tools, mut calls, mut taken) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for (operation, slug) in operations.iter().zip(slugs) {
-            let own = operation.server.as_ref().map(|server| self.address(server, Some(&operation.id)));
+            let own = operation
+                .server
+                .as_ref()
+                .map(|server| self.address(server, Some(&operation.id)));
             let address = match (own, main) {
                 (Some(own), _) => own,
                 (None, Some(main)) => Some(main.clone()),
                 (None, None) => {
-                    self.unsupported.push(Unsupported::unusable(&operation.id, self.no_server.clone()));
+                    self.unsupported
+                        .push(Unsupported::unusable(&operation.id, self.no_server.clone()));
                     None
                 }
             };
             let Some(address) = address else { continue };
             let arguments = arguments::of(operation, &self.shared);
             if arguments.cut {
-                self.unsupported
-                    .push(Unsupported::part(&operation.id, "parts of its arguments are not described: too large"));
+                self.unsupported.push(Unsupported::part(
+                    &operation.id,
+                    "parts of its arguments are not described: too large",
+                ));
             }
             tools.push(self.tool(operation, &slug, &arguments, &address));
             calls.insert(slug.clone(), self.call(operation, arguments, address));
@@ -163,12 +190,22 @@ impl Making<'_> {
         (tools, calls, taken)
     }
 
-    fn tool(&self, operation: &Operation, slug: &str, arguments: &Arguments, address: &Address) -> Tool {
+    fn tool(
+        &self,
+        operation: &Operation,
+        slug: &str,
+        arguments: &Arguments,
+        address: &Address,
+    ) -> Tool {
         let name = title(operation);
         let description = text::block(&operation.description, DESCRIPTION);
         let mut tool = Tool {
             slug: slug.to_owned(),
-            description: if description.is_empty() { format!("{name}.") } else { description },
+            description: if description.is_empty() {
+                format!("{name}.")
+            } else {
+                description
+            },
             name,
             input: arguments.schema.clone(),
             output: output(operation, &self.shared),
@@ -182,16 +219,28 @@ impl Making<'_> {
         };
         let changes: Vec<&Change> = self.overlay.of(&operation.id).collect();
         for change in changes {
-            change.input.iter().for_each(|patch| merge(&mut tool.input, patch));
-            change.output.iter().for_each(|patch| merge(&mut tool.output, patch));
+            change
+                .input
+                .iter()
+                .for_each(|patch| merge(&mut tool.input, patch));
+            change
+                .output
+                .iter()
+                .for_each(|patch| merge(&mut tool.output, patch));
         }
         // A read-only tool may send other methods only if a rule names them.
         if tool.hints.read_only && !matches!(operation.method.as_str(), "GET" | "HEAD") {
             let mut methods = vec![operation.method.clone()];
             // Ends the session with the server.
-            let mcp = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
+            let mcp = operation
+                .body
+                .as_ref()
+                .is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
             methods.extend(mcp.then(|| "DELETE".to_owned()));
-            let rule = |rule: &EgressRule| EgressRule { methods: methods.clone(), ..rule.clone() };
+            let rule = |rule: &EgressRule| EgressRule {
+                methods: methods.clone(),
+                ..rule.clone()
+            };
             tool.egress = Some(address.egress.iter().map(rule).collect());
         }
         tool
@@ -199,7 +248,11 @@ impl Making<'_> {
 
     fn call(&self, operation: &Operation, arguments: Arguments, address: Address) -> Call {
         let pages = operation.pages.clone().zip(arguments.pages);
-        let fixed = self.overlay.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        let fixed = self
+            .overlay
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
         Call {
             method: operation.method.clone(),
             url: format!("{}{}", address.url, operation.path),
@@ -207,7 +260,10 @@ impl Making<'_> {
             headers: operation.headers.iter().cloned().chain(fixed).collect(),
             parameters: arguments.parameters,
             body: arguments.body,
-            answer: plan::Answer { file: operation.answer.file, pick: operation.answer.pick.clone() },
+            answer: plan::Answer {
+                file: operation.answer.file,
+                pick: operation.answer.pick.clone(),
+            },
             pages: pages.map(|(pages, argument)| plan::Pages { argument, ..pages }),
             anonymous: false,
         }
@@ -222,18 +278,29 @@ impl Making<'_> {
         }
         let mut auth = api.auth;
         for scheme in &mut auth {
-            let missing = self.fields.iter().filter(|field| scheme.fields.iter().all(|known| known.name != field.name));
+            let missing = self
+                .fields
+                .iter()
+                .filter(|field| scheme.fields.iter().all(|known| known.name != field.name));
             let missing: Vec<_> = missing.cloned().collect();
             scheme.fields.extend(missing);
         }
         let name = text::line(&api.name, NAME);
-        let name = if name.is_empty() { self.slug.to_owned() } else { name };
+        let name = if name.is_empty() {
+            self.slug.to_owned()
+        } else {
+            name
+        };
         let description = text::block(&api.description, 1000);
         Manifest {
             abi: ABI.to_owned(),
             sdk: SDK.to_owned(),
             slug: self.slug.to_owned(),
-            description: if description.is_empty() { format!("Tools of {name}.") } else { description },
+            description: if description.is_empty() {
+                format!("Tools of {name}.")
+            } else {
+                description
+            },
             name,
             logo: None,
             categories: self.overlay.categories.clone(),
@@ -247,16 +314,27 @@ impl Making<'_> {
     }
 
     /// Removes the tools that a manifest refuses, until no refused tool is left.
-    fn finish(self, mut manifest: Manifest, mut calls: BTreeMap<String, Call>, mut report: Report) -> Result<Imported> {
+    fn finish(
+        self,
+        mut manifest: Manifest,
+        mut calls: BTreeMap<String, Call>,
+        mut report: Report,
+    ) -> Result<Imported> {
         let mut unsupported = self.unsupported;
         loop {
             if manifest.tools.is_empty() {
-                let why = unsupported.iter().filter(|it| it.unusable).take(5).map(|it| format!("\n  {}", it.what));
+                let why = unsupported
+                    .iter()
+                    .filter(|it| it.unusable)
+                    .take(5)
+                    .map(|it| format!("\n  {}", it.what));
                 let why: BTreeSet<String> = why.collect();
                 let not_chosen = match report.not_chosen {
                     0 => String::new(),
                     count => {
-                        format!("; {count} were not chosen, or are deprecated: `choose` in the overlay takes them")
+                        format!(
+                            "; {count} were not chosen, or are deprecated: `choose` in the overlay takes them"
+                        )
                     }
                 };
                 return Err(Error::new(format!(
@@ -267,7 +345,9 @@ impl Making<'_> {
             let problems = manifest.problems();
             let mut refused: BTreeMap<&str, &str> = BTreeMap::new();
             for problem in &problems {
-                let named = problem.strip_prefix("tools.").and_then(|rest| rest.split_once(['.', ':']));
+                let named = problem
+                    .strip_prefix("tools.")
+                    .and_then(|rest| rest.split_once(['.', ':']));
                 if let Some((slug, what)) = named {
                     refused.entry(slug).or_insert(what);
                 }
@@ -278,7 +358,10 @@ impl Making<'_> {
                 }
                 break;
             }
-            let ids = report.taken.iter().filter_map(|(id, slug)| Some((id, *refused.get(slug.as_str())?)));
+            let ids = report
+                .taken
+                .iter()
+                .filter_map(|(id, slug)| Some((id, *refused.get(slug.as_str())?)));
             unsupported.extend(ids.map(|(id, what)| Unsupported::unusable(id, what.trim())));
             let refused: BTreeSet<String> = refused.into_keys().map(str::to_owned).collect();
             manifest.tools.retain(|tool| !refused.contains(&tool.slug));
@@ -288,7 +371,12 @@ impl Making<'_> {
         unsupported.sort();
         unsupported.dedup();
         report.unsupported = unsupported;
-        Ok(Imported { manifest, stamped: self.overlay.version.is_some(), calls, report })
+        Ok(Imported {
+            manifest,
+            stamped: self.overlay.version.is_some(),
+            calls,
+            report,
+        })
     }
 }
 
@@ -306,12 +394,20 @@ fn title(operation: &Operation) -> String {
     }
     let words = operation.id.replace(['{', '}', '/'], " ").to_title_case();
     let words = text::line(&words, NAME);
-    if words.is_empty() { operation.method.clone() } else { words }
+    if words.is_empty() {
+        operation.method.clone()
+    } else {
+        words
+    }
 }
 
 fn labels(given: &[String]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    for label in given.iter().map(|label| text::line(label, LABEL)).filter(|label| !label.is_empty()) {
+    for label in given
+        .iter()
+        .map(|label| text::line(label, LABEL))
+        .filter(|label| !label.is_empty())
+    {
         if labels.len() < MOST_LABELS && !labels.contains(&label) {
             labels.push(label);
         }
@@ -333,10 +429,15 @@ fn output(operation: &Operation, shared: &Shared) -> Value {
     if operation.answer.file {
         return json!({ "type": "object", "properties": { "file": file } });
     }
-    let Some(schema) = &operation.answer.schema else { return json!({ "type": "object" }) };
+    let Some(schema) = &operation.answer.schema else {
+        return json!({ "type": "object" });
+    };
     let closed = schema::close(schema, shared, Way::Out, OUTPUT).schema;
     let kind = match closed.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().find(|kind| *kind != "null").and_then(Value::as_str),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .find(|kind| *kind != "null")
+            .and_then(Value::as_str),
         kind => kind.and_then(Value::as_str),
     };
     match kind {

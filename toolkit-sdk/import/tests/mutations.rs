@@ -1,7 +1,10 @@
 //! Descriptions come from outside. Whatever they contain, reading ends with an error message or a
 //! valid toolkit.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -68,12 +71,15 @@ fn odd() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         "\\PC{0,12}".prop_map(Value::from),
-        prop::sample::select(references.to_vec()).prop_map(|reference| json!({ "$ref": reference })),
+        prop::sample::select(references.to_vec())
+            .prop_map(|reference| json!({ "$ref": reference })),
         Just(json!([])),
         Just(json!({})),
         Just(json!([[[{}]]])),
         Just(json!("{a}{b}{{}/../?x#y")),
-        Just(json!({ "allOf": [{ "$ref": "#/components/schemas/Both" }, { "$ref": "#/components/schemas/Both" }] })),
+        Just(
+            json!({ "allOf": [{ "$ref": "#/components/schemas/Both" }, { "$ref": "#/components/schemas/Both" }] })
+        ),
         Just(json!("x".repeat(70_000))),
     ]
 }
@@ -85,22 +91,34 @@ fn change(value: &mut Value, steps: &mut usize, odd: &Value) {
     }
     *steps = steps.wrapping_sub(1);
     match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| change(value, steps, odd)),
-        Value::Object(members) => members.values_mut().for_each(|value| change(value, steps, odd)),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| change(value, steps, odd)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|value| change(value, steps, odd)),
         _ => {}
     }
 }
 
 fn is_answered(bytes: &[u8]) {
-    let Ok(api) = toolkit_sdk_import::openapi(bytes) else { return };
+    let Ok(api) = toolkit_sdk_import::openapi(bytes) else {
+        return;
+    };
     // The stored form can be read again.
     let kept = serde_json::to_vec(&api).unwrap();
-    assert_eq!(serde_json::from_slice::<toolkit_sdk_import::Api>(&kept).unwrap(), api);
+    assert_eq!(
+        serde_json::from_slice::<toolkit_sdk_import::Api>(&kept).unwrap(),
+        api
+    );
     if let Ok(made) = toolkit_sdk_import::toolkit(api, "acme", &Overlay::default()) {
         assert_eq!(made.manifest.problems(), Vec::<String>::new());
         assert_eq!(made.manifest.tools.len(), made.calls.len());
         assert!(
-            made.manifest.tools.iter().all(|tool| tool.slug.len() <= 64 && tool.input.to_string().len() <= 64 << 10)
+            made.manifest
+                .tools
+                .iter()
+                .all(|tool| tool.slug.len() <= 64 && tool.input.to_string().len() <= 64 << 10)
         );
     }
 }

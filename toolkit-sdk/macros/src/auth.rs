@@ -29,15 +29,18 @@ const FLOWS: [(&str, &str, &str); 10] = [
     ("s2s_oauth2", "S2sOauth2", "OAuth, server to server"),
     ("dcr_oauth", "DcrOauth", "OAuth"),
     ("cimd_oauth", "CimdOauth", "OAuth"),
-    ("google_service_account", "GoogleServiceAccount", "Service account"),
+    (
+        "google_service_account",
+        "GoogleServiceAccount",
+        "Service account",
+    ),
     ("service_account", "ServiceAccount", "Service account"),
     ("basic_with_jwt", "BasicWithJwt", "User name and password"),
     ("billcom_auth", "BillcomAuth", "User name and password"),
     ("calcom_auth", "CalcomAuth", "Client"),
     ("saml", "Saml", "Single sign-on"),
 ];
-const KEYS: &str =
-    "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
+const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
 
 /// One scheme as the author wrote it.
 pub(crate) struct Scheme {
@@ -70,14 +73,22 @@ struct Mode {
 
 impl Parse for Scheme {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mode: Ident = input.parse().map_err(|error| syn::Error::new(error.span(), format!("write {MODES}")))?;
+        let mode: Ident = input
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), format!("write {MODES}")))?;
         if !input.peek(token::Paren) {
             return Err(syn::Error::new(mode.span(), format!("write {MODES}")));
         }
         let content;
         parenthesized!(content in input);
         let keys = Punctuated::<Entry, Token![,]>::parse_terminated(&content)?;
-        Ok(Self { mode, keys: keys.into_iter().map(|entry| (entry.key, entry.value)).collect() })
+        Ok(Self {
+            mode,
+            keys: keys
+                .into_iter()
+                .map(|entry| (entry.key, entry.value))
+                .collect(),
+        })
     }
 }
 
@@ -94,9 +105,17 @@ impl Parse for Entry {
             let content;
             bracketed!(content in input);
             if content.peek(LitStr) {
-                Value::Texts(Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+                Value::Texts(
+                    Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?
+                        .into_iter()
+                        .collect(),
+                )
             } else {
-                Value::List(Punctuated::<Call, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+                Value::List(
+                    Punctuated::<Call, Token![,]>::parse_terminated(&content)?
+                        .into_iter()
+                        .collect(),
+                )
             }
         } else if input.peek(LitBool) {
             Value::Flag(input.parse()?)
@@ -109,7 +128,12 @@ impl Parse for Entry {
 
 impl Parse for Call {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut call = Self { name: input.parse()?, words: Vec::new(), texts: Vec::new(), named: Vec::new() };
+        let mut call = Self {
+            name: input.parse()?,
+            words: Vec::new(),
+            texts: Vec::new(),
+            named: Vec::new(),
+        };
         let content;
         parenthesized!(content in input);
         while !content.is_empty() {
@@ -142,20 +166,42 @@ impl Scheme {
             None => self.default_fields(&mode)?,
         };
         let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-        let flow = if self.has_flow() { Some(oauth2::expression(self, &names)?) } else { None };
+        let flow = if self.has_flow() {
+            Some(oauth2::expression(self, &names)?)
+        } else {
+            None
+        };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
         let certificate = option(oauth1::certificate(self)?);
-        let (oauth1, sign) = (option(oauth1::expression(self)?), option(oauth1::sign(self)?));
-        names.extend(self.is_oauth1().then_some(oauth1::VALUES).into_iter().flatten().map(str::to_owned));
+        let (oauth1, sign) = (
+            option(oauth1::expression(self)?),
+            option(oauth1::sign(self)?),
+        );
+        names.extend(
+            self.is_oauth1()
+                .then_some(oauth1::VALUES)
+                .into_iter()
+                .flatten()
+                .map(str::to_owned),
+        );
         let request = self.request(&mode)?;
         let mut problems = Problems::default();
-        for template in request.iter().flat_map(|placement| &placement.templates).chain(self.text("base_url")?) {
+        for template in request
+            .iter()
+            .flat_map(|placement| &placement.templates)
+            .chain(self.text("base_url")?)
+        {
             check_template(template, &names, &mut problems);
         }
         problems.finish()?;
         let variant = Ident::new(mode.variant, self.mode.span());
-        let name = self.text("name")?.map_or_else(|| mode.name.to_owned(), LitStr::value);
-        let base_url = option(self.text("base_url")?.map(|url| quote!(::std::string::String::from(#url))));
+        let name = self
+            .text("name")?
+            .map_or_else(|| mode.name.to_owned(), LitStr::value);
+        let base_url = option(
+            self.text("base_url")?
+                .map(|url| quote!(::std::string::String::from(#url))),
+        );
         let verify = option(self.text("verify")?.map(check).transpose()?);
         let flow = option(flow);
         let fields = fields.iter().map(|field| &field.tokens);
@@ -186,7 +232,9 @@ impl Scheme {
 
     /// Returns true if the user is redirected to the provider for consent.
     pub(crate) fn redirects(&self) -> bool {
-        ["oauth2", "dcr_oauth", "cimd_oauth"].iter().any(|word| self.mode == word)
+        ["oauth2", "dcr_oauth", "cimd_oauth"]
+            .iter()
+            .any(|word| self.mode == word)
     }
 
     pub(crate) fn span(&self) -> Span {
@@ -195,9 +243,12 @@ impl Scheme {
 
     fn mode(&self) -> syn::Result<Mode> {
         Ok(match self.mode.to_string().as_str() {
-            "api_key" => {
-                Mode { variant: "ApiKey", name: "API key", fields: &[("api_key", "API key", true)], value: "{api_key}" }
-            }
+            "api_key" => Mode {
+                variant: "ApiKey",
+                name: "API key",
+                fields: &[("api_key", "API key", true)],
+                value: "{api_key}",
+            },
             "bearer_token" => Mode {
                 variant: "BearerToken",
                 name: "Token",
@@ -207,13 +258,31 @@ impl Scheme {
             "basic" => Mode {
                 variant: "Basic",
                 name: "User name and password",
-                fields: &[("username", "User name", false), ("password", "Password", true)],
+                fields: &[
+                    ("username", "User name", false),
+                    ("password", "Password", true),
+                ],
                 value: "",
             },
-            "oauth1" => Mode { variant: "Oauth1", name: "OAuth", fields: &[], value: "" },
-            "no_auth" => Mode { variant: "NoAuth", name: "No account", fields: &[], value: "" },
+            "oauth1" => Mode {
+                variant: "Oauth1",
+                name: "OAuth",
+                fields: &[],
+                value: "",
+            },
+            "no_auth" => Mode {
+                variant: "NoAuth",
+                name: "No account",
+                fields: &[],
+                value: "",
+            },
             other => match FLOWS.iter().find(|(word, ..)| *word == other) {
-                Some(&(_, variant, name)) => Mode { variant, name, fields: &[], value: "Bearer {access_token}" },
+                Some(&(_, variant, name)) => Mode {
+                    variant,
+                    name,
+                    fields: &[],
+                    value: "Bearer {access_token}",
+                },
                 None => {
                     let message = format!("`{other}` is not a way to connect; write {MODES}");
                     return Err(syn::Error::new(self.mode.span(), message));
@@ -229,11 +298,18 @@ impl Scheme {
             () if self.is_oauth1() => "flow",
             () => "",
         };
-        let known = |key: &Ident| KEYS.split(", ").chain(flow.split(", ")).any(|known| key == known);
+        let known = |key: &Ident| {
+            KEYS.split(", ")
+                .chain(flow.split(", "))
+                .any(|known| key == known)
+        };
         for (index, (key, _)) in self.keys.iter().enumerate() {
             if !known(key) {
                 let more = if flow.is_empty() { "" } else { ", " };
-                problems.add(key, format!("`{key}` is unknown; known are {KEYS}{more}{flow}"));
+                problems.add(
+                    key,
+                    format!("`{key}` is unknown; known are {KEYS}{more}{flow}"),
+                );
             } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
                 problems.add(key, format!("`{key}` stands here twice; drop one of them"));
             }
@@ -242,11 +318,23 @@ impl Scheme {
     }
 
     pub(crate) fn text(&self, name: &str) -> syn::Result<Option<&LitStr>> {
-        self.value(name, "\"…\"", |value| if let Value::Text(text) = value { Some(text) } else { None })
+        self.value(name, "\"…\"", |value| {
+            if let Value::Text(text) = value {
+                Some(text)
+            } else {
+                None
+            }
+        })
     }
 
     pub(crate) fn list(&self, name: &str) -> syn::Result<Option<&[Call]>> {
-        self.value(name, "[…]", |value| if let Value::List(calls) = value { Some(calls.as_slice()) } else { None })
+        self.value(name, "[…]", |value| {
+            if let Value::List(calls) = value {
+                Some(calls.as_slice())
+            } else {
+                None
+            }
+        })
     }
 
     /// Returns the value of a key that has only one form.
@@ -256,10 +344,15 @@ impl Scheme {
         form: &str,
         read: impl Fn(&'a Value) -> Option<T>,
     ) -> syn::Result<Option<T>> {
-        let Some((key, value)) = self.keys.iter().find(|(key, _)| key == name) else { return Ok(None) };
+        let Some((key, value)) = self.keys.iter().find(|(key, _)| key == name) else {
+            return Ok(None);
+        };
         match read(value) {
             Some(value) => Ok(Some(value)),
-            None => Err(syn::Error::new(key.span(), format!("write `{name}: {form}`"))),
+            None => Err(syn::Error::new(
+                key.span(),
+                format!("write `{name}: {form}`"),
+            )),
         }
     }
 
@@ -269,7 +362,10 @@ impl Scheme {
         let fields = mode.fields.iter().map(|&(name, default_title, secret)| {
             let title = title.as_deref().filter(|_| secret).unwrap_or(default_title);
             let help = if secret { help.as_str() } else { "" };
-            Field { name: name.to_owned(), tokens: field_tokens(name, title, help, secret, false, &TokenStream::new()) }
+            Field {
+                name: name.to_owned(),
+                tokens: field_tokens(name, title, help, secret, false, &TokenStream::new()),
+            }
         });
         Ok(fields.collect())
     }
@@ -278,19 +374,31 @@ impl Scheme {
         if let Some(calls) = self.list("request")? {
             return all(calls.iter().map(placement));
         }
-        let value = self.text("value")?.cloned().unwrap_or_else(|| LitStr::new(mode.value, self.mode.span()));
+        let value = self
+            .text("value")?
+            .cloned()
+            .unwrap_or_else(|| LitStr::new(mode.value, self.mode.span()));
         if let Some(name) = self.text("header")? {
             return Ok(vec![header(name, &value)?]);
         }
         if let Some(name) = self.text("query")? {
             return Ok(vec![query(name, &value)]);
         }
-        if self.is_oauth1() || self.text("sign")?.is_some() || self.text("client_certificate")?.is_some() {
+        if self.is_oauth1()
+            || self.text("sign")?.is_some()
+            || self.text("client_certificate")?.is_some()
+        {
             return Ok(Vec::new());
         }
         match mode.variant {
-            "BearerToken" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
-            _ if self.has_flow() => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
+            "BearerToken" => Ok(vec![header(
+                &LitStr::new("authorization", self.mode.span()),
+                &value,
+            )?]),
+            _ if self.has_flow() => Ok(vec![header(
+                &LitStr::new("authorization", self.mode.span()),
+                &value,
+            )?]),
             "Basic" => {
                 let part = |text| LitStr::new(text, self.mode.span());
                 Ok(vec![basic(&part("{username}"), &part("{password}"))])
@@ -298,7 +406,10 @@ impl Scheme {
             "NoAuth" => Ok(Vec::new()),
             _ => {
                 let hint = "write `header: \"authorization\", value: \"Bearer {api_key}\"`, `query: \"key\"` or `request: […]`";
-                Err(syn::Error::new(self.mode.span(), format!("an API key goes somewhere; {hint}")))
+                Err(syn::Error::new(
+                    self.mode.span(),
+                    format!("an API key goes somewhere; {hint}"),
+                ))
             }
         }
     }
@@ -319,7 +430,12 @@ fn field(call: &Call) -> syn::Result<Field> {
     let secret = match call.name.to_string().as_str() {
         "secret" => true,
         "text" => false,
-        _ => return fail(call.name.span(), "a field is `secret(name, title: \"…\")` or `text(name, title: \"…\")`"),
+        _ => {
+            return fail(
+                call.name.span(),
+                "a field is `secret(name, title: \"…\")` or `text(name, title: \"…\")`",
+            );
+        }
     };
     let [name, flags @ ..] = call.words.as_slice() else {
         return fail(
@@ -327,14 +443,37 @@ fn field(call: &Call) -> syn::Result<Field> {
             "a field begins with its name, for example `text(subdomain, title: \"Subdomain\")`",
         );
     };
-    if let Some(unknown) = flags.iter().find(|flag| !["optional", "hidden"].iter().any(|known| flag == known)) {
-        return fail(unknown.span(), "only `optional` and `hidden` may stand alone here");
+    if let Some(unknown) = flags
+        .iter()
+        .find(|flag| !["optional", "hidden"].iter().any(|known| flag == known))
+    {
+        return fail(
+            unknown.span(),
+            "only `optional` and `hidden` may stand alone here",
+        );
     }
-    let known = ["title", "help", "default", "pattern", "format", "one_of", "prefix", "suffix"];
-    if let Some((key, _)) = call.named.iter().find(|(key, _)| !known.iter().any(|known| key == known)) {
-        return fail(key.span(), &format!("a field has {} and the words `optional` and `hidden`", known.join(", ")));
+    let known = [
+        "title", "help", "default", "pattern", "format", "one_of", "prefix", "suffix",
+    ];
+    if let Some((key, _)) = call
+        .named
+        .iter()
+        .find(|(key, _)| !known.iter().any(|known| key == known))
+    {
+        return fail(
+            key.span(),
+            &format!(
+                "a field has {} and the words `optional` and `hidden`",
+                known.join(", ")
+            ),
+        );
     }
-    let get = |wanted: &str| call.named.iter().find(|(key, _)| key == wanted).map(|(_, text)| text.value());
+    let get = |wanted: &str| {
+        call.named
+            .iter()
+            .find(|(key, _)| key == wanted)
+            .map(|(_, text)| text.value())
+    };
     let word = |wanted: &str| flags.iter().any(|flag| flag == wanted);
     let name = name.to_string();
     let title = get("title").unwrap_or_else(|| words(&name));
@@ -345,7 +484,11 @@ fn field(call: &Call) -> syn::Result<Field> {
 }
 
 /// Returns the rarely used properties of a field.
-fn more_tokens(call: &Call, get: &impl Fn(&str) -> Option<String>, hidden: bool) -> syn::Result<TokenStream> {
+fn more_tokens(
+    call: &Call,
+    get: &impl Fn(&str) -> Option<String>,
+    hidden: bool,
+) -> syn::Result<TokenStream> {
     let text = |text: String| quote!(::std::string::String::from(#text));
     let mut tokens = TokenStream::new();
     for name in ["default", "pattern"] {
@@ -363,9 +506,17 @@ fn more_tokens(call: &Call, get: &impl Fn(&str) -> Option<String>, hidden: bool)
         tokens.extend(quote!(one_of: ::std::vec![#(#all),*],));
     }
     if let Some(format) = get("format") {
-        let kinds = [("hostname", "Hostname"), ("uri", "Uri"), ("uuid", "Uuid"), ("email", "Email")];
+        let kinds = [
+            ("hostname", "Hostname"),
+            ("uri", "Uri"),
+            ("uuid", "Uuid"),
+            ("email", "Email"),
+        ];
         let Some((_, kind)) = kinds.iter().find(|(word, _)| *word == format) else {
-            return Err(syn::Error::new(call.name.span(), "a format is \"hostname\", \"uri\", \"uuid\" or \"email\""));
+            return Err(syn::Error::new(
+                call.name.span(),
+                "a format is \"hostname\", \"uri\", \"uuid\" or \"email\"",
+            ));
         };
         let kind = Ident::new(kind, Span::call_site());
         tokens.extend(quote!(format: ::core::option::Option::Some(::toolkit_sdk::rt::manifest::FieldFormat::#kind),));
@@ -380,10 +531,20 @@ fn words(name: &str) -> String {
         return format!("API {rest}");
     }
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
-fn field_tokens(name: &str, title: &str, help: &str, secret: bool, optional: bool, more: &TokenStream) -> TokenStream {
+fn field_tokens(
+    name: &str,
+    title: &str,
+    help: &str,
+    secret: bool,
+    optional: bool,
+    more: &TokenStream,
+) -> TokenStream {
     quote! {
         ::toolkit_sdk::rt::manifest::Field {
             name: ::std::string::String::from(#name),
@@ -414,7 +575,10 @@ fn placement(call: &Call) -> syn::Result<Placement> {
         _ => {
             let forms = "header(\"name\", \"{field}\"), query(\"name\", \"{field}\"), basic(\"{user}\", \"{password}\") \
                          or path(\"~marker~\", \"{field}\")";
-            Err(syn::Error::new(call.name.span(), format!("a credential goes into {forms}")))
+            Err(syn::Error::new(
+                call.name.span(),
+                format!("a credential goes into {forms}"),
+            ))
         }
     }
 }
@@ -422,7 +586,10 @@ fn placement(call: &Call) -> syn::Result<Placement> {
 fn header(name: &LitStr, value: &LitStr) -> syn::Result<Placement> {
     let text = name.value();
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        let message = format!("header names are in lower case: write \"{}\"", text.to_ascii_lowercase());
+        let message = format!(
+            "header names are in lower case: write \"{}\"",
+            text.to_ascii_lowercase()
+        );
         return Err(syn::Error::new(name.span(), message));
     }
     let tokens = quote! {
@@ -431,7 +598,10 @@ fn header(name: &LitStr, value: &LitStr) -> syn::Result<Placement> {
             value: ::std::string::String::from(#value),
         }
     };
-    Ok(Placement { tokens, templates: vec![value.clone()] })
+    Ok(Placement {
+        tokens,
+        templates: vec![value.clone()],
+    })
 }
 
 fn query(name: &LitStr, value: &LitStr) -> Placement {
@@ -441,7 +611,10 @@ fn query(name: &LitStr, value: &LitStr) -> Placement {
             value: ::std::string::String::from(#value),
         }
     };
-    Placement { tokens, templates: vec![value.clone()] }
+    Placement {
+        tokens,
+        templates: vec![value.clone()],
+    }
 }
 
 fn basic(username: &LitStr, password: &LitStr) -> Placement {
@@ -451,15 +624,20 @@ fn basic(username: &LitStr, password: &LitStr) -> Placement {
             password: ::std::string::String::from(#password),
         }
     };
-    Placement { tokens, templates: vec![username.clone(), password.clone()] }
+    Placement {
+        tokens,
+        templates: vec![username.clone(), password.clone()],
+    }
 }
 
 /// Parses `"https://…"` or `"POST https://…"`.
 fn check(text: &LitStr) -> syn::Result<TokenStream> {
     let value = text.value();
     let (method, url) = value.split_once(' ').unwrap_or(("GET", &value));
-    if !["GET", "POST"].contains(&method) || !(url.starts_with("https://") || url.starts_with('/')) {
-        let hint = "write an address, or GET or POST and an address: \"GET https://api.example.com/me\"";
+    if !["GET", "POST"].contains(&method) || !(url.starts_with("https://") || url.starts_with('/'))
+    {
+        let hint =
+            "write an address, or GET or POST and an address: \"GET https://api.example.com/me\"";
         return Err(syn::Error::new(text.span(), hint));
     }
     Ok(quote! {
@@ -480,7 +658,10 @@ pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mu
     for (index, part) in text.split('{').enumerate() {
         let Some((name, _)) = part.split_once('}') else {
             if index > 0 {
-                problems.add(template, "`{` without `}`: a template is text and `{field}`".to_owned());
+                problems.add(
+                    template,
+                    "`{` without `}`: a template is text and `{field}`".to_owned(),
+                );
             }
             continue;
         };
@@ -490,7 +671,10 @@ pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mu
                 [] => "it has none".to_owned(),
                 fields => format!("its fields are `{}`", fields.join("`, `")),
             };
-            problems.add(template, format!("`{{{name}}}` is not a field of this scheme; {known}"));
+            problems.add(
+                template,
+                format!("`{{{name}}}` is not a field of this scheme; {known}"),
+            );
         }
     }
 }

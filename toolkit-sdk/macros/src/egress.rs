@@ -6,8 +6,7 @@ use quote::quote;
 use syn::LitStr;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
-const FORM: &str =
-    "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
+const FORM: &str = "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
 
 /// Returns the expression that builds one `EgressRule`.
 pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
@@ -34,7 +33,9 @@ pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
         },
         None => (authority, None),
     };
-    if host.strip_prefix("*.").unwrap_or(host).split('.').count() < 2 || host.contains(char::is_whitespace) {
+    if host.strip_prefix("*.").unwrap_or(host).split('.').count() < 2
+        || host.contains(char::is_whitespace)
+    {
         return fail(format!("`{host}` is not a host with at least two labels"));
     }
     let port = option(port.map(|port| quote!(#port)));

@@ -42,5 +42,7 @@ pub fn trigger(attributes: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
-    expanded.unwrap_or_else(|error| error.to_compile_error()).into()
+    expanded
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
 }

@@ -8,8 +8,13 @@ use crate::auth::Scheme;
 use crate::oauth2::object;
 
 /// Values that templates of the scheme may name besides its fields.
-pub(crate) const VALUES: [&str; 5] =
-    ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
+pub(crate) const VALUES: [&str; 5] = [
+    "consumer_key",
+    "consumer_secret",
+    "consumer_private_key",
+    "oauth_token",
+    "oauth_token_secret",
+];
 
 /// Returns the expression that builds the `OAuth1`, for the mode that has one.
 pub(crate) fn expression(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
@@ -17,8 +22,7 @@ pub(crate) fn expression(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
         return Ok(None);
     }
     let Some(flow) = scheme.text("flow")? else {
-        let hint =
-            "a flow of OAuth 1 needs `flow: r#\"{ \"request_url\": …, \"authorize_url\": …, \"token_url\": … }\"#`";
+        let hint = "a flow of OAuth 1 needs `flow: r#\"{ \"request_url\": …, \"authorize_url\": …, \"token_url\": … }\"#`";
         return Err(syn::Error::new(scheme.span(), hint));
     };
     let flow = object(flow)?;
@@ -32,7 +36,9 @@ pub(crate) fn sign(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
             let sign = object(sign)?;
             Some(quote!(::toolkit_sdk::rt::sign(#sign)))
         }
-        None => scheme.is_oauth1().then(|| quote!(::toolkit_sdk::rt::manifest::Sign::oauth1())),
+        None => scheme
+            .is_oauth1()
+            .then(|| quote!(::toolkit_sdk::rt::manifest::Sign::oauth1())),
     })
 }
 

@@ -10,8 +10,7 @@ use crate::signature::{Problems, all};
 
 /// Name of the issued access token in templates.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
-pub(crate) const KEYS: &str =
-    "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
+pub(crate) const KEYS: &str = "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
 /// Methods of client authentication: the word in the macro and the variant in the manifest.
 const CLIENT_AUTH: [(&str, &str); 5] = [
     ("body", "Body"),
@@ -29,17 +28,38 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
         None if discovered => Ok(String::new()),
         _ => url(scheme, key, fields).map(LitStr::value),
     };
-    let authorize_url = if scheme.redirects() { address("authorize_url")? } else { String::new() };
+    let authorize_url = if scheme.redirects() {
+        address("authorize_url")?
+    } else {
+        String::new()
+    };
     let token_url = address("token_url")?;
     let scopes = texts(scheme, "scopes")?;
-    let separator = scheme.text("scope_separator")?.map(|text| quote!(::std::string::String::from(#text)));
+    let separator = scheme
+        .text("scope_separator")?
+        .map(|text| quote!(::std::string::String::from(#text)));
     let separator = option(separator);
-    let params = all(scheme.list("authorize_params")?.unwrap_or_default().iter().map(parameter))?;
+    let params = all(scheme
+        .list("authorize_params")?
+        .unwrap_or_default()
+        .iter()
+        .map(parameter))?;
     let pkce = scheme
-        .value("pkce", "false", |value| if let Value::Flag(flag) = value { Some(flag.value) } else { None })?
+        .value("pkce", "false", |value| {
+            if let Value::Flag(flag) = value {
+                Some(flag.value)
+            } else {
+                None
+            }
+        })?
         .unwrap_or(true);
     let client_auth = choice(scheme, "client_auth", "ClientAuth", &CLIENT_AUTH)?;
-    let token_answer = choice(scheme, "token_answer", "TokenAnswer", &[("json", "Json"), ("form", "Form")])?;
+    let token_answer = choice(
+        scheme,
+        "token_answer",
+        "TokenAnswer",
+        &[("json", "Json"), ("form", "Form")],
+    )?;
     let more = more.map_or_else(|| "{}".to_owned(), LitStr::value);
     Ok(quote! {
         ::toolkit_sdk::rt::manifest::OAuth2 {
@@ -58,10 +78,16 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
 
 fn url<'a>(scheme: &'a Scheme, key: &str, fields: &[String]) -> syn::Result<&'a LitStr> {
     let Some(text) = scheme.text(key)? else {
-        return Err(syn::Error::new(scheme.span(), format!("a flow needs `{key}: \"https://…\"`")));
+        return Err(syn::Error::new(
+            scheme.span(),
+            format!("a flow needs `{key}: \"https://…\"`"),
+        ));
     };
     if !text.value().starts_with("https://") {
-        return Err(syn::Error::new(text.span(), format!("write the whole address: `{key}: \"https://…\"`")));
+        return Err(syn::Error::new(
+            text.span(),
+            format!("write the whole address: `{key}: \"https://…\"`"),
+        ));
     }
     let mut problems = Problems::default();
     check_template(text, fields, &mut problems);
@@ -84,14 +110,21 @@ fn parameter(call: &Call) -> syn::Result<TokenStream> {
         ("param", [name, value]) => {
             Ok(quote!((::std::string::String::from(#name), ::std::string::String::from(#value))))
         }
-        _ => Err(syn::Error::new(call.name.span(), "a parameter is `param(\"access_type\", \"offline\")`")),
+        _ => Err(syn::Error::new(
+            call.name.span(),
+            "a parameter is `param(\"access_type\", \"offline\")`",
+        )),
     }
 }
 
 /// Returns true if the provider's metadata supplies the URLs that are left out.
 fn is_discovered(flow: &LitStr) -> bool {
     let flow = serde_json::from_str::<serde_json::Value>(&flow.value());
-    flow.is_ok_and(|flow| ["issuer", "resource"].iter().any(|name| flow.get(name).is_some()))
+    flow.is_ok_and(|flow| {
+        ["issuer", "resource"]
+            .iter()
+            .any(|name| flow.get(name).is_some())
+    })
 }
 
 /// Checks that the further settings of a flow are a JSON object. Its content is parsed when the
@@ -99,20 +132,40 @@ fn is_discovered(flow: &LitStr) -> bool {
 pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     match serde_json::from_str::<serde_json::Value>(&text.value()) {
         Ok(serde_json::Value::Object(_)) => Ok(text),
-        Ok(_) => Err(syn::Error::new(text.span(), "write an object, for example r#\"{ \"token\": { … } }\"#")),
-        Err(cause) => Err(syn::Error::new(text.span(), format!("this is not JSON: {cause}"))),
+        Ok(_) => Err(syn::Error::new(
+            text.span(),
+            "write an object, for example r#\"{ \"token\": { … } }\"#",
+        )),
+        Err(cause) => Err(syn::Error::new(
+            text.span(),
+            format!("this is not JSON: {cause}"),
+        )),
     }
 }
 
 /// Returns the variant of a text that is one of these words. Without a text it is the first.
-fn choice(scheme: &Scheme, key: &str, kind: &str, words: &[(&str, &str)]) -> syn::Result<TokenStream> {
+fn choice(
+    scheme: &Scheme,
+    key: &str,
+    kind: &str,
+    words: &[(&str, &str)],
+) -> syn::Result<TokenStream> {
     let text = scheme.text(key)?;
     let word = text.map_or_else(|| words[0].0.to_owned(), LitStr::value);
     let Some((_, variant)) = words.iter().find(|(known, _)| *known == word) else {
-        let known: Vec<_> = words.iter().map(|(word, _)| format!("`{key}: \"{word}\"`")).collect();
+        let known: Vec<_> = words
+            .iter()
+            .map(|(word, _)| format!("`{key}: \"{word}\"`"))
+            .collect();
         let span = text.map_or_else(|| scheme.span(), LitStr::span);
-        return Err(syn::Error::new(span, format!("write {}", known.join(" or "))));
+        return Err(syn::Error::new(
+            span,
+            format!("write {}", known.join(" or ")),
+        ));
     };
-    let (kind, variant) = (quote::format_ident!("{kind}"), quote::format_ident!("{variant}"));
+    let (kind, variant) = (
+        quote::format_ident!("{kind}"),
+        quote::format_ident!("{variant}"),
+    );
     Ok(quote!(::toolkit_sdk::rt::manifest::#kind::#variant))
 }

@@ -7,7 +7,9 @@ use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, FnArg, Ident, ItemFn, Lit, LitStr, ReturnType, Token, Type, parenthesized, token};
+use syn::{
+    Expr, ExprLit, FnArg, Ident, ItemFn, Lit, LitStr, ReturnType, Token, Type, parenthesized, token,
+};
 
 const LONGEST_DESCRIPTION: usize = 4096;
 
@@ -22,49 +24,81 @@ pub(crate) struct Signature {
 impl Signature {
     /// Parses the item; `what` is `tool` or `trigger`.
     pub(crate) fn read(item: TokenStream, what: &str) -> syn::Result<Self> {
-        let span = item.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+        let span = item
+            .clone()
+            .into_iter()
+            .next()
+            .map_or_else(Span::call_site, |token| token.span());
         let function: ItemFn = syn::parse2(item).map_err(|error| {
             syn::Error::new(
                 span,
-                format!("#[{what}] stands on a function with a body: `fn name(…) -> Result<…>`: {error}"),
+                format!(
+                    "#[{what}] stands on a function with a body: `fn name(…) -> Result<…>`: {error}"
+                ),
             )
         })?;
         let signature = &function.sig;
         let mut problems = Problems::default();
         if let Some(token) = &signature.asyncness {
-            problems.add(token, format!("a {what} is a plain function: remove `async`; `send()` waits by itself"));
+            problems.add(
+                token,
+                format!("a {what} is a plain function: remove `async`; `send()` waits by itself"),
+            );
         }
         if let Some(token) = &signature.unsafety {
-            problems.add(token, format!("a {what} is a plain function: remove `unsafe`"));
+            problems.add(
+                token,
+                format!("a {what} is a plain function: remove `unsafe`"),
+            );
         }
         if !signature.generics.params.is_empty() {
-            problems.add(&signature.generics, format!("a {what} has one input type: remove the type parameters"));
+            problems.add(
+                &signature.generics,
+                format!("a {what} has one input type: remove the type parameters"),
+            );
         }
         let mut inputs = Vec::new();
         for argument in &signature.inputs {
             match argument {
-                FnArg::Receiver(receiver) => {
-                    problems.add(receiver, format!("a {what} is a free function: remove `self`"))
-                }
+                FnArg::Receiver(receiver) => problems.add(
+                    receiver,
+                    format!("a {what} is a free function: remove `self`"),
+                ),
                 FnArg::Typed(typed) => inputs.push((*typed.ty).clone()),
             }
         }
         let description = description(&function);
         if description.is_empty() {
-            let hint = format!("write a doc comment: it is the description that agents read to choose this {what}");
-            problems.add(&signature.ident, format!("`{}` has no description; {hint}", signature.ident));
+            let hint = format!(
+                "write a doc comment: it is the description that agents read to choose this {what}"
+            );
+            problems.add(
+                &signature.ident,
+                format!("`{}` has no description; {hint}", signature.ident),
+            );
         } else if description.len() > LONGEST_DESCRIPTION {
-            problems.add(&signature.ident, "the doc comment is longer than 4 KiB; cut it".to_owned());
+            problems.add(
+                &signature.ident,
+                "the doc comment is longer than 4 KiB; cut it".to_owned(),
+            );
         }
         let output = match &signature.output {
             ReturnType::Type(_, output) => (**output).clone(),
             ReturnType::Default => {
-                problems.add(&signature.ident, format!("a {what} answers something: write `-> Result<…>`"));
+                problems.add(
+                    &signature.ident,
+                    format!("a {what} answers something: write `-> Result<…>`"),
+                );
                 Type::Verbatim(TokenStream::new())
             }
         };
         problems.finish()?;
-        Ok(Self { description, inputs, output, function })
+        Ok(Self {
+            description,
+            inputs,
+            output,
+            function,
+        })
     }
 
     /// Returns the function's name.
@@ -80,12 +114,17 @@ impl Signature {
         };
         let value = given.value();
         if !value.is_empty()
-            && value.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+            && value
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
         {
             return Ok(value);
         }
         let hint = "write the part after the toolkit's name in upper case, for example slug = \"CREATE_ISSUE\"";
-        Err(syn::Error::new(given.span(), format!("`{value}` cannot be part of a slug; {hint}")))
+        Err(syn::Error::new(
+            given.span(),
+            format!("`{value}` cannot be part of a slug; {hint}"),
+        ))
     }
 
     /// Returns the readable name: the given one, or the function's name in words.
@@ -93,9 +132,16 @@ impl Signature {
         if let Some(given) = given {
             return given.value();
         }
-        let words = self.ident().to_string().trim_start_matches("r#").replace('_', " ");
+        let words = self
+            .ident()
+            .to_string()
+            .trim_start_matches("r#")
+            .replace('_', " ");
         let mut letters = words.chars();
-        letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+        letters
+            .next()
+            .map(|first| first.to_uppercase().chain(letters).collect())
+            .unwrap_or_default()
     }
 }
 
@@ -107,11 +153,24 @@ pub(crate) fn at(tokens: &impl ToTokens) -> Span {
 
 fn description(function: &ItemFn) -> String {
     let mut lines = Vec::new();
-    for attribute in function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")) {
-        let syn::Meta::NameValue(meta) = &attribute.meta else { continue };
-        if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &meta.value {
+    for attribute in function
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("doc"))
+    {
+        let syn::Meta::NameValue(meta) = &attribute.meta else {
+            continue;
+        };
+        if let Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) = &meta.value
+        {
             let text = text.value();
-            lines.extend(text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()));
+            lines.extend(
+                text.split('\n')
+                    .map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()),
+            );
         }
     }
     lines.join("\n").trim().to_owned()
@@ -139,7 +198,11 @@ impl Parse for Word {
         } else if input.peek(token::Paren) {
             let content;
             parenthesized!(content in input);
-            Given::Many(Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+            Given::Many(
+                Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?
+                    .into_iter()
+                    .collect(),
+            )
         } else {
             Given::Nothing
         };
@@ -152,7 +215,10 @@ impl Word {
     pub(crate) fn flag(self) -> syn::Result<bool> {
         match self.value {
             Given::Nothing => Ok(true),
-            _ => Err(syn::Error::new(self.name.span(), format!("`{0}` stands alone: write just `{0}`", self.name))),
+            _ => Err(syn::Error::new(
+                self.name.span(),
+                format!("`{0}` stands alone: write just `{0}`", self.name),
+            )),
         }
     }
 
@@ -160,7 +226,10 @@ impl Word {
     pub(crate) fn text(self) -> syn::Result<LitStr> {
         match self.value {
             Given::One(text) => Ok(text),
-            _ => Err(syn::Error::new(self.name.span(), format!("write `{} = \"…\"`", self.name))),
+            _ => Err(syn::Error::new(
+                self.name.span(),
+                format!("write `{} = \"…\"`", self.name),
+            )),
         }
     }
 
@@ -168,14 +237,18 @@ impl Word {
     pub(crate) fn texts(self) -> syn::Result<Vec<LitStr>> {
         match self.value {
             Given::Many(texts) if !texts.is_empty() => Ok(texts),
-            _ => Err(syn::Error::new(self.name.span(), format!("write `{}(\"…\")`", self.name))),
+            _ => Err(syn::Error::new(
+                self.name.span(),
+                format!("write `{}(\"…\")`", self.name),
+            )),
         }
     }
 }
 
 /// Parses the words of an attribute.
 pub(crate) fn words(attributes: TokenStream) -> syn::Result<Vec<Word>> {
-    let words = syn::parse::Parser::parse2(Punctuated::<Word, Token![,]>::parse_terminated, attributes)?;
+    let words =
+        syn::parse::Parser::parse2(Punctuated::<Word, Token![,]>::parse_terminated, attributes)?;
     Ok(words.into_iter().collect())
 }
 

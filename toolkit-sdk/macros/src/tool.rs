@@ -31,7 +31,10 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<
     let signature = Signature::read(item, "tool")?;
     if let Some(second) = signature.inputs.get(1) {
         let hint = "put all arguments into one struct with `#[derive(Deserialize, JsonSchema)]`";
-        return Err(syn::Error::new_spanned(second, format!("a tool has one argument; {hint}")));
+        return Err(syn::Error::new_spanned(
+            second,
+            format!("a tool has one argument; {hint}"),
+        ));
     }
     registration(&attributes, &signature)
 }
@@ -45,7 +48,11 @@ impl Attributes {
             if let Err(error) = read.take(word) {
                 problems.push(error);
             } else if read.read_only && read.destructive {
-                problems.add(&place, "a tool that is `read_only` cannot be `destructive`; drop one of them".to_owned());
+                problems.add(
+                    &place,
+                    "a tool that is `read_only` cannot be `destructive`; drop one of them"
+                        .to_owned(),
+                );
             }
         }
         problems.finish()?;
@@ -81,34 +88,62 @@ impl Attributes {
 fn object(text: LitStr) -> syn::Result<LitStr> {
     match serde_json::from_str::<serde_json::Value>(&text.value()) {
         Ok(serde_json::Value::Object(_)) => Ok(text),
-        Ok(_) => {
-            Err(syn::Error::new(text.span(), "an example is a JSON object, the arguments of one call: r#\"{…}\"#"))
-        }
-        Err(error) => Err(syn::Error::new(text.span(), format!("this example is not JSON: {error}"))),
+        Ok(_) => Err(syn::Error::new(
+            text.span(),
+            "an example is a JSON object, the arguments of one call: r#\"{…}\"#",
+        )),
+        Err(error) => Err(syn::Error::new(
+            text.span(),
+            format!("this example is not JSON: {error}"),
+        )),
     }
 }
 
 fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<TokenStream> {
     let Attributes {
-        read_only, destructive, idempotent, open_world, important, no_auth, tags, scopes, examples, ..
+        read_only,
+        destructive,
+        idempotent,
+        open_world,
+        important,
+        no_auth,
+        tags,
+        scopes,
+        examples,
+        ..
     } = attributes;
     let function = &signature.function;
     let ident = signature.ident();
     let suffix = signature.suffix(attributes.slug.as_ref())?;
     let title = signature.title(attributes.name.as_ref());
     let description = &signature.description;
-    let tags = important.then(|| quote!("important")).into_iter().chain(tags.iter().map(|tag| quote!(#tag)));
-    let egress = egress::option(attributes.egress.as_deref().map(egress::rules).transpose()?);
+    let tags = important
+        .then(|| quote!("important"))
+        .into_iter()
+        .chain(tags.iter().map(|tag| quote!(#tag)));
+    let egress = egress::option(
+        attributes
+            .egress
+            .as_deref()
+            .map(egress::rules)
+            .transpose()?,
+    );
 
     let answers = at(&signature.output);
     let output = quote_spanned!(answers=> ::toolkit_sdk::rt::output_schema);
     let (result, input) = match signature.inputs.first() {
-        None => (quote_spanned!(answers=> super::#ident()), quote!(::toolkit_sdk::rt::no_input_schema())),
+        None => (
+            quote_spanned!(answers=> super::#ident()),
+            quote!(::toolkit_sdk::rt::no_input_schema()),
+        ),
         Some(argument) => {
             let takes = at(argument);
             let read = quote_spanned!(takes=> ::toolkit_sdk::rt::arguments(arguments)?);
             let schema = quote_spanned!(takes=> ::toolkit_sdk::rt::input_schema);
-            (quote_spanned!(answers=> super::#ident(#read)), quote!(#schema(super::#ident)))
+            (
+                quote_spanned!(answers=> super::#ident(#read)),
+                quote!(#schema(super::#ident)),
+            )
         }
     };
     let run = quote_spanned!(answers=> ::toolkit_sdk::rt::answer(#result));
@@ -116,7 +151,11 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
         None => quote_spanned!(answers=> #output(|()| super::#ident())),
         Some(_) => quote_spanned!(answers=> #output(super::#ident)),
     };
-    let arguments = if signature.inputs.is_empty() { quote!(_) } else { quote!(arguments) };
+    let arguments = if signature.inputs.is_empty() {
+        quote!(_)
+    } else {
+        quote!(arguments)
+    };
     Ok(quote! {
         #function
 

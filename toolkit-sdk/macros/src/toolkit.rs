@@ -43,17 +43,38 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let mut problems = Problems::default();
     let mut required = |value: &Option<LitStr>, line: &str| {
         if value.is_none() {
-            problems.push(syn::Error::new(Span::call_site(), format!("a toolkit says what it is; add `{line}`")));
+            problems.push(syn::Error::new(
+                Span::call_site(),
+                format!("a toolkit says what it is; add `{line}`"),
+            ));
         }
     };
     required(&declaration.slug, "slug: \"hacker_news\",");
     required(&declaration.name, "name: \"Hacker News\",");
-    required(&declaration.description, "description: \"One or two sentences.\",");
-    if let Some(slug) = declaration.slug.as_ref().filter(|slug| !is_slug(&slug.value())) {
-        problems.add(slug, "a slug is 2 to 48 of a-z, 0-9 and _, and begins with a letter: \"hacker_news\"".to_owned());
+    required(
+        &declaration.description,
+        "description: \"One or two sentences.\",",
+    );
+    if let Some(slug) = declaration
+        .slug
+        .as_ref()
+        .filter(|slug| !is_slug(&slug.value()))
+    {
+        problems.add(
+            slug,
+            "a slug is 2 to 48 of a-z, 0-9 and _, and begins with a letter: \"hacker_news\""
+                .to_owned(),
+        );
     }
-    if let Some(version) = declaration.version.as_ref().filter(|version| !is_version(&version.value())) {
-        problems.add(version, "a version is year, month, day and a number: \"20261121_00\"".to_owned());
+    if let Some(version) = declaration
+        .version
+        .as_ref()
+        .filter(|version| !is_version(&version.value()))
+    {
+        problems.add(
+            version,
+            "a version is year, month, day and a number: \"20261121_00\"".to_owned(),
+        );
     }
     problems.finish()?;
     let manifest = declaration.manifest()?;
@@ -65,7 +86,9 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         Import::Plain => Some(quote!(::core::option::Option::None)),
         Import::Like(client) => Some(quote!(::core::option::Option::Some(#client))),
     };
-    let place = client.is_some().then(|| quote!(::toolkit_sdk::rt::plan_place!(PLAN);));
+    let place = client
+        .is_some()
+        .then(|| quote!(::toolkit_sdk::rt::plan_place!(PLAN);));
     let imported = option(
         client.map(|client| quote!(|tool, arguments| ::toolkit_sdk::rt::imported(&PLAN, #client, tool, arguments))),
     );
@@ -95,7 +118,10 @@ impl Parse for Declaration {
         while !input.is_empty() {
             let key: Ident = input.parse()?;
             if seen.contains(&key) {
-                return Err(syn::Error::new(key.span(), format!("`{key}` stands here twice; drop one of them")));
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{key}` stands here twice; drop one of them"),
+                ));
             }
             input.parse::<Token![:]>()?;
             declaration.take(&key, input)?;
@@ -132,20 +158,39 @@ impl Declaration {
                 let content;
                 braced!(content in input);
                 let entries = Punctuated::<Limit, Token![,]>::parse_terminated(&content)?;
-                self.limits = entries.into_iter().map(|limit| (limit.name, limit.value)).collect();
+                self.limits = entries
+                    .into_iter()
+                    .map(|limit| (limit.name, limit.value))
+                    .collect();
             }
-            other => return Err(syn::Error::new(key.span(), format!("`{other}` is unknown; known are {KEYS}"))),
+            other => {
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{other}` is unknown; known are {KEYS}"),
+                ));
+            }
         }
         Ok(())
     }
 
     /// Returns the expression that builds the manifest.
     fn manifest(&self) -> syn::Result<TokenStream> {
-        let Self { slug, name, description, categories, tools, triggers, .. } = self;
+        let Self {
+            slug,
+            name,
+            description,
+            categories,
+            tools,
+            triggers,
+            ..
+        } = self;
         let prefix = slug.as_ref().map(|slug| slug.value().to_ascii_uppercase());
         let auth = all(self.auth.iter().map(Scheme::expression))?;
         let egress = egress::rules(&self.egress)?;
-        let limits = self.limits.iter().map(|(name, value)| quote!(#name: ::core::option::Option::Some(#value)));
+        let limits = self
+            .limits
+            .iter()
+            .map(|(name, value)| quote!(#name: ::core::option::Option::Some(#value)));
         let logo = option(self.logo.as_ref().map(logo).transpose()?);
         let version = match &self.version {
             Some(version) => quote!(#version),
@@ -182,42 +227,64 @@ struct Limit {
 impl Parse for Limit {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name: Ident = input.parse()?;
-        if !["memory_mib", "cpu_ms", "wall_ms"].iter().any(|known| name == known) {
+        if !["memory_mib", "cpu_ms", "wall_ms"]
+            .iter()
+            .any(|known| name == known)
+        {
             let known = "memory_mib, cpu_ms, wall_ms";
-            return Err(syn::Error::new(name.span(), format!("`{name}` is unknown; known are {known}")));
+            return Err(syn::Error::new(
+                name.span(),
+                format!("`{name}` is unknown; known are {known}"),
+            ));
         }
         input.parse::<Token![:]>()?;
-        Ok(Self { name, value: input.parse()? })
+        Ok(Self {
+            name,
+            value: input.parse()?,
+        })
     }
 }
 
 fn list<T: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<T>> {
     let content;
     bracketed!(content in input);
-    Ok(Punctuated::<T, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+    Ok(Punctuated::<T, Token![,]>::parse_terminated(&content)?
+        .into_iter()
+        .collect())
 }
 
 /// Returns the expression of a logo. An SVG document stays as it is, a PNG becomes a `data:` URL.
 fn logo(path: &LitStr) -> syn::Result<TokenStream> {
     let value = path.value();
     if value.ends_with(".svg") {
-        let text = quote!(::core::include_str!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)));
+        let text = quote!(::core::include_str!(
+            ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)
+        ));
         return Ok(quote!(::std::string::String::from(#text)));
     }
     if value.ends_with(".png") {
-        let bytes = quote!(::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)));
+        let bytes = quote!(::core::include_bytes!(
+            ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)
+        ));
         return Ok(quote!(::toolkit_sdk::rt::png(#bytes)));
     }
-    Err(syn::Error::new(path.span(), "a logo is a file next to Cargo.toml that ends in .svg or .png"))
+    Err(syn::Error::new(
+        path.span(),
+        "a logo is a file next to Cargo.toml that ends in .svg or .png",
+    ))
 }
 
 fn is_slug(text: &str) -> bool {
     (2..=48).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn is_version(text: &str) -> bool {
-    let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-    text.split_once('_').is_some_and(|(day, number)| digits(day, 8) && digits(number, 2))
+    let digits =
+        |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('_')
+        .is_some_and(|(day, number)| digits(day, 8) && digits(number, 2))
 }

@@ -26,13 +26,17 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<
     let attributes = Attributes::read(attributes)?;
     let signature = Signature::read(item, "trigger")?;
     let Some(kind) = attributes.kind else {
-        let hint =
-            "write #[trigger(poll)] when the toolkit asks for news, #[trigger(webhook)] when the application sends it";
-        return Err(syn::Error::new(Span::call_site(), format!("a trigger says how events arrive; {hint}")));
+        let hint = "write #[trigger(poll)] when the toolkit asks for news, #[trigger(webhook)] when the application sends it";
+        return Err(syn::Error::new(
+            Span::call_site(),
+            format!("a trigger says how events arrive; {hint}"),
+        ));
     };
     if signature.inputs.len() != 2 {
         let form = match kind {
-            Kind::Poll => "fn name(config: Config, cursor: Option<Cursor>) -> Result<Polled<Item, Cursor>>",
+            Kind::Poll => {
+                "fn name(config: Config, cursor: Option<Cursor>) -> Result<Polled<Item, Cursor>>"
+            }
             Kind::Webhook => "fn name(config: Config, request: Inbound) -> Result<Received<Item>>",
         };
         return Err(syn::Error::new_spanned(
@@ -62,9 +66,16 @@ impl Attributes {
         match name.as_str() {
             "poll" | "webhook" => {
                 word.flag()?;
-                let kind = if name == "poll" { Kind::Poll } else { Kind::Webhook };
+                let kind = if name == "poll" {
+                    Kind::Poll
+                } else {
+                    Kind::Webhook
+                };
                 if self.kind.replace(kind).is_some() {
-                    return Err(syn::Error::new(span, "a trigger is either `poll` or `webhook`; drop one of them"));
+                    return Err(syn::Error::new(
+                        span,
+                        "a trigger is either `poll` or `webhook`; drop one of them",
+                    ));
                 }
             }
             "scopes" => self.scopes.extend(word.texts()?),
@@ -72,22 +83,36 @@ impl Attributes {
             "name" => self.name = Some(word.text()?),
             "slug" => self.slug = Some(word.text()?),
             _ => {
-                let known = "poll, webhook, scopes(\"…\"), egress(\"…\"), name = \"…\", slug = \"…\"";
-                return Err(syn::Error::new(span, format!("`{name}` is unknown; known are {known}")));
+                let known =
+                    "poll, webhook, scopes(\"…\"), egress(\"…\"), name = \"…\", slug = \"…\"";
+                return Err(syn::Error::new(
+                    span,
+                    format!("`{name}` is unknown; known are {known}"),
+                ));
             }
         }
         Ok(())
     }
 }
 
-fn registration(attributes: &Attributes, kind: Kind, signature: &Signature) -> syn::Result<TokenStream> {
+fn registration(
+    attributes: &Attributes,
+    kind: Kind,
+    signature: &Signature,
+) -> syn::Result<TokenStream> {
     let function = &signature.function;
     let ident = signature.ident();
     let suffix = signature.suffix(attributes.slug.as_ref())?;
     let title = signature.title(attributes.name.as_ref());
     let description = &signature.description;
     let scopes = &attributes.scopes;
-    let egress = egress::option(attributes.egress.as_deref().map(egress::rules).transpose()?);
+    let egress = egress::option(
+        attributes
+            .egress
+            .as_deref()
+            .map(egress::rules)
+            .transpose()?,
+    );
     let takes = at(&signature.inputs[0]);
     let answers = at(&signature.output);
     let config = quote_spanned!(takes=> ::toolkit_sdk::rt::config_schema);
@@ -100,7 +125,10 @@ fn registration(attributes: &Attributes, kind: Kind, signature: &Signature) -> s
         Kind::Webhook => {
             let receive = quote_spanned!(answers=> ::toolkit_sdk::rt::receive);
             let run = quote!(|config, request| #receive(super::#ident, config, request));
-            (quote!(::toolkit_sdk::rt::Source::Webhook(#run)), quote!(Webhook))
+            (
+                quote!(::toolkit_sdk::rt::Source::Webhook(#run)),
+                quote!(Webhook),
+            )
         }
     };
     let carried = quote_spanned!(answers=> ::toolkit_sdk::rt::payload_schema(super::#ident));

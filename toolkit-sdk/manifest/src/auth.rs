@@ -8,7 +8,9 @@ use crate::{OAUTH1_VALUES, OAuth1, OAuth2, Sign};
 pub const ACCESS_TOKEN: &str = "access_token";
 
 /// The kind of credential, by its name on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AuthMode {
     /// One key that the user copies from the provider.
@@ -71,14 +73,20 @@ impl AuthMode {
     /// Returns true if the user is sent to the provider to consent.
     #[must_use]
     pub fn redirects(self) -> bool {
-        matches!(self, Self::Oauth2 | Self::DcrOauth | Self::CimdOauth | Self::Oauth1)
+        matches!(
+            self,
+            Self::Oauth2 | Self::DcrOauth | Self::CimdOauth | Self::Oauth1
+        )
     }
 
     /// Returns true if the provider issues a token for the user's input or consent. Such a scheme
     /// has a flow.
     #[must_use]
     pub fn has_flow(self) -> bool {
-        !matches!(self, Self::ApiKey | Self::BearerToken | Self::Basic | Self::NoAuth)
+        !matches!(
+            self,
+            Self::ApiKey | Self::BearerToken | Self::Basic | Self::NoAuth
+        )
     }
 }
 
@@ -122,7 +130,11 @@ impl AuthScheme {
     /// Returns the names of the secret values: the secret fields and the values that a flow
     /// obtains.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let filled_in = self.fields.iter().filter(|field| field.secret).map(|field| field.name.as_str());
+        let filled_in = self
+            .fields
+            .iter()
+            .filter(|field| field.secret)
+            .map(|field| field.name.as_str());
         filled_in.chain(self.brought())
     }
 
@@ -130,7 +142,11 @@ impl AuthScheme {
     /// of an OAuth 1 client: every request carries it openly, but users do not need to see it.
     pub fn brought(&self) -> impl Iterator<Item = &str> {
         let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
-        self.oauth2.is_some().then_some(ACCESS_TOKEN).into_iter().chain(of_oauth1)
+        self.oauth2
+            .is_some()
+            .then_some(ACCESS_TOKEN)
+            .into_iter()
+            .chain(of_oauth1)
     }
 }
 

@@ -47,45 +47,78 @@ impl AuthScheme {
         let mut values = Vec::new();
         let mut problems = Vec::new();
         for field in &self.fields {
-            let value = given(&field.name).map(|value| field.bare(value)).filter(|value| !value.is_empty());
+            let value = given(&field.name)
+                .map(|value| field.bare(value))
+                .filter(|value| !value.is_empty());
             match value.or_else(|| field.default.clone()) {
                 Some(value) if field.accepts(&value) => values.push((field, value)),
-                Some(_) => problems.push(FieldProblem { field, missing: false }),
+                Some(_) => problems.push(FieldProblem {
+                    field,
+                    missing: false,
+                }),
                 None if field.optional || field.hidden => {}
-                None => problems.push(FieldProblem { field, missing: true }),
+                None => problems.push(FieldProblem {
+                    field,
+                    missing: true,
+                }),
             }
         }
-        if problems.is_empty() { Ok(values) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(values)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Fills the templates of the scheme.
     #[must_use]
     pub fn filled(&self, value: impl Fn(&str) -> Option<String>) -> Filled {
-        let placements: Vec<_> = self.request.iter().filter_map(|placement| placement.filled(&value)).collect();
+        let placements: Vec<_> = self
+            .request
+            .iter()
+            .filter_map(|placement| placement.filled(&value))
+            .collect();
         let own = self.secrets().filter_map(&value);
         // A provider may echo the header as it was sent. Therefore the encoded form of a secret is
         // secret too.
         let encoded = placements.iter().filter_map(|placement| match placement {
-            Placement::Basic { username, password } => Some(BASE64.encode(format!("{username}:{password}"))),
+            Placement::Basic { username, password } => {
+                Some(BASE64.encode(format!("{username}:{password}")))
+            }
             _ => None,
         });
-        let secrets = own.chain(encoded).filter(|secret| !secret.is_empty()).collect();
+        let secrets = own
+            .chain(encoded)
+            .filter(|secret| !secret.is_empty())
+            .collect();
         let sign = self.sign.clone().map(|sign| {
             let templates = sign.templates();
-            let parsed = templates.iter().filter_map(|(_, template)| Template::parse(template).ok());
+            let parsed = templates
+                .iter()
+                .filter_map(|(_, template)| Template::parse(template).ok());
             let mut names: Vec<_> = parsed.flat_map(|template| template.fields()).collect();
             names.sort_unstable();
             names.dedup();
-            let values = names.into_iter().filter_map(|name| Some((name.to_owned(), value(name)?))).collect();
+            let values = names
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), value(name)?)))
+                .collect();
             (sign, values)
         });
-        Filled { placements, secrets, sign }
+        Filled {
+            placements,
+            secrets,
+            sign,
+        }
     }
 
     /// Returns the client certificate and its key, or none if the scheme has no certificate or
     /// lacks a value for it.
     #[must_use]
-    pub fn filled_certificate(&self, value: impl Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    pub fn filled_certificate(
+        &self,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Option<(String, String)> {
         let about = self.client_certificate.as_ref()?;
         Some((value(&about.certificate)?, value(&about.key)?))
     }
@@ -101,7 +134,8 @@ impl AuthScheme {
     #[must_use]
     pub fn open_fields(&self, value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
         let open = self.fields.iter().filter(|field| !field.secret);
-        open.filter_map(|field| Some((field.name.clone(), value(&field.name)?))).collect()
+        open.filter_map(|field| Some((field.name.clone(), value(&field.name)?)))
+            .collect()
     }
 }
 
@@ -111,16 +145,23 @@ impl Field {
     pub fn accepts(&self, value: &str) -> bool {
         let format = self.format.map(FieldFormat::pattern);
         (self.one_of.is_empty() || self.one_of.iter().any(|one| one == value))
-            && format.into_iter().chain(self.pattern.as_deref()).all(|pattern| {
-                // An invalid pattern matches nothing. `Manifest::problems` refuses it earlier.
-                Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(value))
-            })
+            && format
+                .into_iter()
+                .chain(self.pattern.as_deref())
+                .all(|pattern| {
+                    // An invalid pattern matches nothing. `Manifest::problems` refuses it earlier.
+                    Regex::new(&format!("^(?:{pattern})$"))
+                        .is_ok_and(|pattern| pattern.is_match(value))
+                })
     }
 
     /// Removes prefix and suffix from the value, which users often paste along with it.
     fn bare(&self, value: String) -> String {
         let value = value.strip_prefix(&*self.prefix).unwrap_or(&value);
-        value.strip_suffix(&*self.suffix).unwrap_or(value).to_owned()
+        value
+            .strip_suffix(&*self.suffix)
+            .unwrap_or(value)
+            .to_owned()
     }
 }
 
@@ -149,23 +190,43 @@ impl Placement {
     fn filled(&self, value: &impl Fn(&str) -> Option<String>) -> Option<Self> {
         let fill = |template: &str| fill(template, value);
         Some(match self {
-            Self::Header { name, value } => Self::Header { name: name.clone(), value: fill(value)? },
-            Self::Query { name, value } => Self::Query { name: name.clone(), value: fill(value)? },
-            Self::Path { marker, value } => Self::Path { marker: marker.clone(), value: fill(value)? },
-            Self::Basic { username, password } => {
-                Self::Basic { username: fill(username)?, password: fill(password).unwrap_or_default() }
-            }
+            Self::Header { name, value } => Self::Header {
+                name: name.clone(),
+                value: fill(value)?,
+            },
+            Self::Query { name, value } => Self::Query {
+                name: name.clone(),
+                value: fill(value)?,
+            },
+            Self::Path { marker, value } => Self::Path {
+                marker: marker.clone(),
+                value: fill(value)?,
+            },
+            Self::Basic { username, password } => Self::Basic {
+                username: fill(username)?,
+                password: fill(password).unwrap_or_default(),
+            },
         })
     }
 }
 
 impl fmt::Display for FieldProblem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field { name, title, pattern, format, one_of, .. } = self.field;
+        let Field {
+            name,
+            title,
+            pattern,
+            format,
+            one_of,
+            ..
+        } = self.field;
         match (pattern, format) {
             _ if self.missing => write!(f, "{name}: is required ({title})"),
             _ if !one_of.is_empty() => write!(f, "{name}: is not one of {}", one_of.join(", ")),
-            (Some(pattern), _) => write!(f, "{name}: does not have the form the toolkit asks for, {pattern}"),
+            (Some(pattern), _) => write!(
+                f,
+                "{name}: does not have the form the toolkit asks for, {pattern}"
+            ),
             (None, Some(format)) => write!(f, "{name}: is not {}", format.words()),
             (None, None) => write!(f, "{name}: cannot be taken"),
         }
@@ -186,41 +247,79 @@ mod tests {
     fn field(name: &str, secret: bool, optional: bool) -> Field {
         let pattern = (name == "region").then(|| "eu|us".to_owned());
         let title = name.to_uppercase();
-        Field { name: name.into(), title, secret, optional, pattern, ..Field::default() }
+        Field {
+            name: name.into(),
+            title,
+            secret,
+            optional,
+            pattern,
+            ..Field::default()
+        }
     }
 
     fn scheme() -> AuthScheme {
         AuthScheme {
             mode: AuthMode::ApiKey,
             name: "API key".into(),
-            fields: vec![field("key", true, false), field("region", false, false), field("team", true, true)],
+            fields: vec![
+                field("key", true, false),
+                field("region", false, false),
+                field("team", true, true),
+            ],
             request: vec![
-                Placement::Header { name: "authorization".into(), value: "Bearer {key}".into() },
-                Placement::Header { name: "x-team".into(), value: "{team}".into() },
-                Placement::Basic { username: "{key}".into(), password: "{team}".into() },
+                Placement::Header {
+                    name: "authorization".into(),
+                    value: "Bearer {key}".into(),
+                },
+                Placement::Header {
+                    name: "x-team".into(),
+                    value: "{team}".into(),
+                },
+                Placement::Basic {
+                    username: "{key}".into(),
+                    password: "{team}".into(),
+                },
             ],
             ..AuthScheme::default()
         }
     }
 
     fn of<'a>(values: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
-        |name| values.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
+        |name| {
+            values
+                .iter()
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| (*value).to_owned())
+        }
     }
 
     #[test]
     fn field_problems_are_listed_without_values() {
         let scheme = scheme();
-        let problems = scheme.complete(of(&[("region", "mars"), ("key", "")])).unwrap_err();
+        let problems = scheme
+            .complete(of(&[("region", "mars"), ("key", "")]))
+            .unwrap_err();
         let lines: Vec<_> = problems.iter().map(FieldProblem::to_string).collect();
-        assert_eq!(lines, ["key: is required (KEY)", "region: does not have the form the toolkit asks for, eu|us"]);
+        assert_eq!(
+            lines,
+            [
+                "key: is required (KEY)",
+                "region: does not have the form the toolkit asks for, eu|us"
+            ]
+        );
     }
 
     #[test]
     fn defaults_fill_empty_fields() {
         let mut scheme = scheme();
         scheme.fields[1].default = Some("us".into());
-        let values = scheme.complete(of(&[("key", "k"), ("region", ""), ("other", "o")])).unwrap();
-        let values: Vec<_> = values.iter().map(|(field, value)| (field.name.as_str(), value.as_str())).collect();
+        let values = scheme
+            .complete(of(&[("key", "k"), ("region", ""), ("other", "o")]))
+            .unwrap();
+        let values: Vec<_> = values
+            .iter()
+            .map(|(field, value)| (field.name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(values, [("key", "k"), ("region", "us")]);
     }
 
@@ -230,38 +329,82 @@ mod tests {
         let given = [("key", "k1"), ("region", "eu")];
         let filled = scheme.filled(of(&given));
         let expected = [
-            Placement::Header { name: "authorization".into(), value: "Bearer k1".into() },
-            Placement::Basic { username: "k1".into(), password: String::new() },
+            Placement::Header {
+                name: "authorization".into(),
+                value: "Bearer k1".into(),
+            },
+            Placement::Basic {
+                username: "k1".into(),
+                password: String::new(),
+            },
         ];
         assert_eq!(filled.placements, expected);
         assert_eq!(filled.secrets, ["k1", "azE6"]);
-        assert_eq!(scheme.open_fields(of(&given)), [("region".to_owned(), "eu".to_owned())]);
+        assert_eq!(
+            scheme.open_fields(of(&given)),
+            [("region".to_owned(), "eu".to_owned())]
+        );
         assert!(!format!("{filled:?}").contains("k1"), "it does not print");
     }
 
     #[test]
     fn affixes_are_stripped_and_formats_checked() {
         let mut scheme = scheme();
-        scheme.fields =
-            vec![Field { prefix: "https://".into(), suffix: ".example.com".into(), ..field("site", false, false) }];
-        let values = scheme.complete(of(&[("site", "https://north.example.com")])).unwrap();
+        scheme.fields = vec![Field {
+            prefix: "https://".into(),
+            suffix: ".example.com".into(),
+            ..field("site", false, false)
+        }];
+        let values = scheme
+            .complete(of(&[("site", "https://north.example.com")]))
+            .unwrap();
         assert_eq!(values[0].1, "north");
         let lines = |change: &dyn Fn(&mut Field), given: &str| {
             let mut scheme = scheme.clone();
             change(&mut scheme.fields[0]);
-            let problems = scheme.complete(of(&[("site", given)])).err().unwrap_or_default();
-            problems.iter().map(FieldProblem::to_string).collect::<Vec<_>>().join("\n")
+            let problems = scheme
+                .complete(of(&[("site", given)]))
+                .err()
+                .unwrap_or_default();
+            problems
+                .iter()
+                .map(FieldProblem::to_string)
+                .collect::<Vec<_>>()
+                .join("\n")
         };
-        assert_eq!(lines(&|field| field.one_of = vec!["eu".into(), "us".into()], "mars"), "site: is not one of eu, us");
-        assert_eq!(lines(&|field| field.hidden = true, ""), "", "the flow fills it");
+        assert_eq!(
+            lines(
+                &|field| field.one_of = vec!["eu".into(), "us".into()],
+                "mars"
+            ),
+            "site: is not one of eu, us"
+        );
+        assert_eq!(
+            lines(&|field| field.hidden = true, ""),
+            "",
+            "the flow fills it"
+        );
         for (format, good, bad) in [
-            (FieldFormat::Hostname, "files.example.org", "https://files.example.org"),
+            (
+                FieldFormat::Hostname,
+                "files.example.org",
+                "https://files.example.org",
+            ),
             (FieldFormat::Uri, "https://a.example/x", "http://a.example"),
-            (FieldFormat::Uuid, "67e55044-10b1-426f-9247-bb680e5fe0c8", "67e55044"),
+            (
+                FieldFormat::Uuid,
+                "67e55044-10b1-426f-9247-bb680e5fe0c8",
+                "67e55044",
+            ),
             (FieldFormat::Email, "amy@example.com", "amy"),
         ] {
-            let with =
-                |field: &mut Field| *field = Field { name: "site".into(), format: Some(format), ..Field::default() };
+            let with = |field: &mut Field| {
+                *field = Field {
+                    name: "site".into(),
+                    format: Some(format),
+                    ..Field::default()
+                }
+            };
             assert_eq!(
                 (lines(&with, good), lines(&with, bad).contains("is not a")),
                 (String::new(), true),

@@ -29,13 +29,15 @@ mod version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientCertificate, Field, FieldFormat, Placement};
+pub use auth::{
+    ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientCertificate, Field, FieldFormat, Placement,
+};
 #[cfg(not(target_arch = "wasm32"))]
 pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
 pub use flow::{
-    Algorithm, Assertion, Call, CallFormat, CallMethod, Callback, ClientAuth, Condition, Expiry, ExpiryKind,
-    FLOW_VALUES, Identity, OAuth1, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
+    Algorithm, Assertion, Call, CallFormat, CallMethod, Callback, ClientAuth, Condition, Expiry,
+    ExpiryKind, FLOW_VALUES, Identity, OAuth1, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};
@@ -43,8 +45,9 @@ pub use form::{FieldProblem, Filled};
 pub use path::at;
 #[cfg(not(target_arch = "wasm32"))]
 pub use problems::{
-    DEEPEST_SCHEMA, LARGEST_DESCRIPTION, LARGEST_MANIFEST, LARGEST_SCHEMA, MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN,
-    MAX_SCHEMAS_PER_VALUE, MOST_TOOLS, SchemaCost, cleaned, host_problem, is_slug, leads_to, schema_cost, shown_logo,
+    DEEPEST_SCHEMA, LARGEST_DESCRIPTION, LARGEST_MANIFEST, LARGEST_SCHEMA, MAX_PATTERNS_PER_SCHEMA,
+    MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, MOST_TOOLS, SchemaCost, cleaned, host_problem,
+    is_slug, leads_to, schema_cost, shown_logo,
 };
 pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
@@ -173,7 +176,10 @@ pub struct Limits {
     pub wall_ms: Option<u32>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -190,13 +196,17 @@ impl Manifest {
     /// Finds a tool by slug, in any case.
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.slug.eq_ignore_ascii_case(slug))
+        self.tools
+            .iter()
+            .find(|tool| tool.slug.eq_ignore_ascii_case(slug))
     }
 
     /// Finds a trigger by slug, in any case.
     #[must_use]
     pub fn trigger(&self, slug: &str) -> Option<&Trigger> {
-        self.triggers.iter().find(|trigger| trigger.slug.eq_ignore_ascii_case(slug))
+        self.triggers
+            .iter()
+            .find(|trigger| trigger.slug.eq_ignore_ascii_case(slug))
     }
 
     /// Finds an auth scheme by mode.
@@ -210,6 +220,8 @@ impl<S> Manifest<S> {
     /// Returns true if every tool runs without an account.
     #[must_use]
     pub fn no_auth(&self) -> bool {
-        self.auth.iter().all(|scheme| scheme.mode == AuthMode::NoAuth)
+        self.auth
+            .iter()
+            .all(|scheme| scheme.mode == AuthMode::NoAuth)
     }
 }

@@ -33,7 +33,9 @@ impl Pick {
             Value::Bool(value) => value.to_string(),
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
         };
-        let Some(pattern) = &self.pattern else { return Some(text).filter(|text| !text.is_empty()) };
+        let Some(pattern) = &self.pattern else {
+            return Some(text).filter(|text| !text.is_empty());
+        };
         let pattern = Regex::new(&format!("^(?:{pattern})$")).ok()?;
         let found = pattern.captures(&text)?;
         let part = found.get(1).or_else(|| found.get(0))?.as_str();
@@ -50,16 +52,37 @@ mod tests {
     #[test]
     fn a_path_leads_through_objects_and_lists() {
         let answer = json!({ "data": [{ "id": 7 }, { "id": "b" }], "": 1 });
-        let pick = |path: &str| Pick { path: path.to_owned(), pattern: None }.of(&answer);
-        assert_eq!((pick("data.0.id").as_deref(), pick("data.1.id").as_deref()), (Some("7"), Some("b")));
-        assert_eq!((pick("data.2.id"), pick("data"), pick("data.id")), (None, None, None));
-        assert_eq!(Pick::default().of(&json!("whole")).as_deref(), Some("whole"));
+        let pick = |path: &str| {
+            Pick {
+                path: path.to_owned(),
+                pattern: None,
+            }
+            .of(&answer)
+        };
+        assert_eq!(
+            (pick("data.0.id").as_deref(), pick("data.1.id").as_deref()),
+            (Some("7"), Some("b"))
+        );
+        assert_eq!(
+            (pick("data.2.id"), pick("data"), pick("data.id")),
+            (None, None, None)
+        );
+        assert_eq!(
+            Pick::default().of(&json!("whole")).as_deref(),
+            Some("whole")
+        );
     }
 
     #[test]
     fn pattern_selects_its_first_group() {
         let pattern = Some(r"https://([a-z]+)\.example\.com".to_owned());
-        let pick = |url: &str| Pick { path: String::new(), pattern: pattern.clone() }.of(&json!(url));
+        let pick = |url: &str| {
+            Pick {
+                path: String::new(),
+                pattern: pattern.clone(),
+            }
+            .of(&json!(url))
+        };
         assert_eq!(pick("https://north.example.com").as_deref(), Some("north"));
         assert_eq!(pick("https://north.example.com.evil.example"), None);
     }

@@ -311,7 +311,8 @@ pub fn find(plan: &[u8], name: &str) -> Option<Call> {
         let bytes = plan.get(place..place + 4)?.try_into().ok()?;
         usize::try_from(u32::from_le_bytes(bytes)).ok()
     };
-    let text = |place: usize| -> Option<&[u8]> { plan.get(number(place)?..)?.get(..number(place + 4)?) };
+    let text =
+        |place: usize| -> Option<&[u8]> { plan.get(number(place)?..)?.get(..number(place + 4)?) };
     if !plan.starts_with(&MAGIC) {
         return None;
     }
@@ -333,9 +334,19 @@ mod tests {
     use super::*;
 
     fn plan() -> Vec<u8> {
-        let call = |url: &str| Call { method: "GET".to_owned(), url: url.to_owned(), ..Call::default() };
+        let call = |url: &str| Call {
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            ..Call::default()
+        };
         let names = ["LIST_ITEMS", "A", "GET_ITEM", "Z"];
-        write(&names.iter().map(|name| ((*name).to_owned(), call(name))).collect()).unwrap()
+        write(
+            &names
+                .iter()
+                .map(|name| ((*name).to_owned(), call(name)))
+                .collect(),
+        )
+        .unwrap()
     }
 
     #[test]

@@ -33,8 +33,13 @@ const RESERVED: [&str; 21] = [
 /// needed.
 #[must_use]
 pub fn is_platforms(header: &str) -> bool {
-    let proxy = header.get(..6).is_some_and(|begins| begins.eq_ignore_ascii_case("proxy-"));
-    proxy || RESERVED.iter().any(|name| name.eq_ignore_ascii_case(header))
+    let proxy = header
+        .get(..6)
+        .is_some_and(|begins| begins.eq_ignore_ascii_case("proxy-"));
+    proxy
+        || RESERVED
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(header))
 }
 
 #[cfg(test)]
@@ -43,7 +48,13 @@ mod tests {
 
     #[test]
     fn credentials_framing_and_destination_are_the_platforms() {
-        for name in ["Authorization", "cookie", "HOST", "proxy-anything", "X-Forwarded-For"] {
+        for name in [
+            "Authorization",
+            "cookie",
+            "HOST",
+            "proxy-anything",
+            "X-Forwarded-For",
+        ] {
             assert!(is_platforms(name), "{name}");
         }
         for name in ["accept", "x-acme-key", "", "prox", "größe"] {

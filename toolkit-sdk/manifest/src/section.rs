@@ -146,9 +146,18 @@ mod tests {
         assert!(matches!(extract(b""), Err(ReadError::Empty)));
         assert!(matches!(extract(b"hello, world"), Err(ReadError::NotWasm)));
         assert!(matches!(extract(&[0; 1000]), Err(ReadError::NotWasm)));
-        assert!(matches!(extract(&MODULE_HEADER), Err(ReadError::CoreModule)));
-        assert!(matches!(extract(&COMPONENT_HEADER), Err(ReadError::Missing)));
-        assert!(matches!(extract(&embed(component(), &manifest())), Err(ReadError::Duplicate)));
+        assert!(matches!(
+            extract(&MODULE_HEADER),
+            Err(ReadError::CoreModule)
+        ));
+        assert!(matches!(
+            extract(&COMPONENT_HEADER),
+            Err(ReadError::Missing)
+        ));
+        assert!(matches!(
+            extract(&embed(component(), &manifest())),
+            Err(ReadError::Duplicate)
+        ));
         let mut broken = component();
         let last = broken.len() - 1;
         broken[last] = b'!';
@@ -159,7 +168,11 @@ mod tests {
     fn truncated_component_is_refused() {
         let whole = component();
         for length in 0..whole.len() {
-            assert!(extract(&whole[..length]).is_err(), "{length} of {} bytes", whole.len());
+            assert!(
+                extract(&whole[..length]).is_err(),
+                "{length} of {} bytes",
+                whole.len()
+            );
         }
     }
 

@@ -11,14 +11,30 @@ use crate::Placement;
 
 /// Names that templates of a scheme of mode `OAUTH1` may use in addition to its fields: values of
 /// the client and of the account.
-pub const OAUTH1_VALUES: [&str; 5] =
-    ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
+pub const OAUTH1_VALUES: [&str; 5] = [
+    "consumer_key",
+    "consumer_secret",
+    "consumer_private_key",
+    "oauth_token",
+    "oauth_token_secret",
+];
 
 /// Names of request values that templates of [`Sign::Template`] may use in addition to the fields
 /// of their scheme. `query` is as it is sent. `sorted_query` is the same, sorted by name and then
 /// by value. `body_sha256` is lower-case hex. `random` is the same everywhere in one request.
-pub const REQUEST_VALUES: [&str; 11] =
-    ["method", "host", "path", "query", "sorted_query", "body", "body_sha256", "now", "now_ms", "now_iso", "random"];
+pub const REQUEST_VALUES: [&str; 11] = [
+    "method",
+    "host",
+    "path",
+    "query",
+    "sorted_query",
+    "body",
+    "body_sha256",
+    "now",
+    "now_ms",
+    "now_iso",
+    "random",
+];
 
 /// A method of signing requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +52,10 @@ pub enum Sign {
         #[serde(default = "consumer_secret")]
         consumer_secret: String,
         /// Template of the client's private key, PEM. Used only with [`SignatureMethod::RsaSha1`].
-        #[serde(default = "consumer_private_key", skip_serializing_if = "is_consumer_private_key")]
+        #[serde(
+            default = "consumer_private_key",
+            skip_serializing_if = "is_consumer_private_key"
+        )]
         private_key: String,
         /// Template of the account's identifier. Empty where a client signs for itself.
         #[serde(default = "oauth_token")]
@@ -119,23 +138,50 @@ impl Sign {
     /// Returns true if a client signs with a private key.
     #[must_use]
     pub fn has_private_key(&self) -> bool {
-        matches!(self, Self::Oauth1 { method: SignatureMethod::RsaSha1, .. })
+        matches!(
+            self,
+            Self::Oauth1 {
+                method: SignatureMethod::RsaSha1,
+                ..
+            }
+        )
     }
 
     /// Returns every template that is used, with the name of its member.
     #[must_use]
     pub fn templates(&self) -> Vec<(&str, &str)> {
         match self {
-            Self::Oauth1 { method, consumer_key, consumer_secret, private_key, token, token_secret, realm } => {
+            Self::Oauth1 {
+                method,
+                consumer_key,
+                consumer_secret,
+                private_key,
+                token,
+                token_secret,
+                realm,
+            } => {
                 let proof = match method {
                     SignatureMethod::RsaSha1 => vec![("private_key", private_key)],
-                    _ => vec![("consumer_secret", consumer_secret), ("token_secret", token_secret)],
+                    _ => vec![
+                        ("consumer_secret", consumer_secret),
+                        ("token_secret", token_secret),
+                    ],
                 };
-                let own = [("consumer_key", consumer_key), ("token", token)].into_iter().chain(proof);
+                let own = [("consumer_key", consumer_key), ("token", token)]
+                    .into_iter()
+                    .chain(proof);
                 let realm = realm.iter().map(|realm| ("realm", realm));
-                own.chain(realm).map(|(name, template)| (name, template.as_str())).collect()
+                own.chain(realm)
+                    .map(|(name, template)| (name, template.as_str()))
+                    .collect()
             }
-            Self::AwsSigv4 { access_key_id, secret_access_key, session_token, region, service } => {
+            Self::AwsSigv4 {
+                access_key_id,
+                secret_access_key,
+                session_token,
+                region,
+                service,
+            } => {
                 let own = [
                     ("access_key_id", access_key_id),
                     ("secret_access_key", secret_access_key),
@@ -143,7 +189,10 @@ impl Sign {
                     ("service", service),
                 ];
                 let session = session_token.iter().map(|token| ("session_token", token));
-                own.into_iter().chain(session).map(|(name, template)| (name, template.as_str())).collect()
+                own.into_iter()
+                    .chain(session)
+                    .map(|(name, template)| (name, template.as_str()))
+                    .collect()
             }
             Self::Template { request } => {
                 let values = request.iter().filter_map(|placement| match placement {
@@ -163,12 +212,19 @@ impl Sign {
         match self {
             Self::Oauth1 { .. } => vec!["authorization"],
             Self::AwsSigv4 { .. } => {
-                vec!["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
+                vec![
+                    "authorization",
+                    "x-amz-date",
+                    "x-amz-content-sha256",
+                    "x-amz-security-token",
+                ]
             }
             Self::Template { request } => {
                 let names = request.iter().filter_map(|placement| match placement {
                     Placement::Header { name, .. } => Some(name.as_str()),
-                    Placement::Query { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
+                    Placement::Query { .. } | Placement::Basic { .. } | Placement::Path { .. } => {
+                        None
+                    }
                 });
                 names.collect()
             }
@@ -178,7 +234,9 @@ impl Sign {
     /// Returns the names of the query parameters that the signature writes.
     #[must_use]
     pub fn query_names(&self) -> Vec<&str> {
-        let Self::Template { request } = self else { return Vec::new() };
+        let Self::Template { request } = self else {
+            return Vec::new();
+        };
         let names = request.iter().filter_map(|placement| match placement {
             Placement::Query { name, .. } => Some(name.as_str()),
             Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,

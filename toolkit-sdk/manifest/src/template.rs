@@ -63,15 +63,23 @@ pub enum Hash {
 impl Digest {
     /// Finds the function of a name, for example `hmac_sha256_base64`.
     fn named(name: &str) -> Option<Self> {
-        let (name, base64) = name.strip_suffix("_base64").map_or((name, false), |name| (name, true));
-        let (name, keyed) = name.strip_prefix("hmac_").map_or((name, false), |name| (name, true));
+        let (name, base64) = name
+            .strip_suffix("_base64")
+            .map_or((name, false), |name| (name, true));
+        let (name, keyed) = name
+            .strip_prefix("hmac_")
+            .map_or((name, false), |name| (name, true));
         let hash = match name {
             "sha1" => Hash::Sha1,
             "sha256" => Hash::Sha256,
             "sha512" => Hash::Sha512,
             _ => return None,
         };
-        Some(Self { hash, keyed, base64 })
+        Some(Self {
+            hash,
+            keyed,
+            base64,
+        })
     }
 }
 
@@ -101,7 +109,11 @@ pub fn fill(template: &str, source: &impl Source) -> Option<String> {
 /// Fills a template as [`fill`] does, and converts each filled value, for example to encode it for
 /// an address.
 #[must_use]
-pub fn fill_each(template: &str, source: &impl Source, each: impl Fn(String) -> String) -> Option<String> {
+pub fn fill_each(
+    template: &str,
+    source: &impl Source,
+    each: impl Fn(String) -> String,
+) -> Option<String> {
     Template::parse(template).ok()?.fill(source, &each)
 }
 
@@ -109,14 +121,19 @@ impl<'a> Template<'a> {
     /// Parses a template. The error says what is wrong with it.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         if text.len() > LONGEST {
-            return Err(format!("{} bytes are too long; at most {LONGEST}", text.len()));
+            return Err(format!(
+                "{} bytes are too long; at most {LONGEST}",
+                text.len()
+            ));
         }
         Self::nested(text, 0)
     }
 
     fn nested(text: &'a str, depth: usize) -> Result<Self, String> {
         if depth > DEEPEST {
-            return Err(format!("functions stand more than {DEEPEST} deep in each other"));
+            return Err(format!(
+                "functions stand more than {DEEPEST} deep in each other"
+            ));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -128,9 +145,13 @@ impl<'a> Template<'a> {
                 parts.push(Part::Text(&rest[..start]));
             }
             let inner = &rest[start + 1..];
-            let end = unquoted(inner).find(|&(_, byte, depth)| byte == b'}' && depth == 0).map(|(at, ..)| at);
+            let end = unquoted(inner)
+                .find(|&(_, byte, depth)| byte == b'}' && depth == 0)
+                .map(|(at, ..)| at);
             let end = end.ok_or("`{` without `}`")?;
-            let terms = split(&inner[..end], "||").into_iter().map(|term| Term::parse(term.trim(), depth));
+            let terms = split(&inner[..end], "||")
+                .into_iter()
+                .map(|term| Term::parse(term.trim(), depth));
             parts.push(Part::Any(terms.collect::<Result<_, _>>()?));
             rest = &inner[end + 1..];
         }
@@ -148,8 +169,12 @@ impl<'a> Template<'a> {
             for term in terms {
                 match term {
                     Term::Text(_) => {}
-                    Term::Field(name) => fields.push(name.split_once('.').map_or(*name, |(field, _)| field)),
-                    Term::Function(_, arguments) => fields.extend(arguments.iter().flat_map(Self::fields)),
+                    Term::Field(name) => {
+                        fields.push(name.split_once('.').map_or(*name, |(field, _)| field))
+                    }
+                    Term::Function(_, arguments) => {
+                        fields.extend(arguments.iter().flat_map(Self::fields))
+                    }
                 }
             }
         }
@@ -158,7 +183,13 @@ impl<'a> Template<'a> {
 
     /// Returns true if the template contains a digest.
     pub(crate) fn digests(&self) -> bool {
-        let terms = self.0.iter().filter_map(|part| if let Part::Any(terms) = part { Some(terms) } else { None });
+        let terms = self.0.iter().filter_map(|part| {
+            if let Part::Any(terms) = part {
+                Some(terms)
+            } else {
+                None
+            }
+        });
         terms.flatten().any(|term| match term {
             Term::Text(_) | Term::Field(_) => false,
             Term::Function(Function::Digest(_), _) => true,
@@ -171,7 +202,9 @@ impl<'a> Template<'a> {
         for part in &self.0 {
             match part {
                 Part::Text(text) => filled.push_str(text),
-                Part::Any(terms) => filled.push_str(&each(terms.iter().find_map(|term| term.fill(source))?)),
+                Part::Any(terms) => {
+                    filled.push_str(&each(terms.iter().find_map(|term| term.fill(source))?))
+                }
             }
         }
         Some(filled)
@@ -180,17 +213,24 @@ impl<'a> Template<'a> {
 
 impl<'a> Term<'a> {
     fn parse(text: &'a str, depth: usize) -> Result<Self, String> {
-        if let Some(quoted) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        if let Some(quoted) = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'))
+        {
             return Ok(Self::Text(quoted));
         }
         let Some((name, arguments)) = text.split_once('(') else {
             return if is_name(text) {
                 Ok(Self::Field(text))
             } else {
-                Err(format!("`{{{text}}}` is not a field; a template is text and `{{field}}`"))
+                Err(format!(
+                    "`{{{text}}}` is not a field; a template is text and `{{field}}`"
+                ))
             };
         };
-        let arguments = arguments.strip_suffix(')').ok_or_else(|| format!("`{name}(` without `)`"))?;
+        let arguments = arguments
+            .strip_suffix(')')
+            .ok_or_else(|| format!("`{name}(` without `)`"))?;
         let (function, count) = match (name, Digest::named(name)) {
             ("base64", _) => (Function::Base64, 1),
             ("base64url", _) => (Function::Base64Url, 1),
@@ -202,11 +242,20 @@ impl<'a> Term<'a> {
                 ));
             }
         };
-        let arguments = if count == 1 { vec![arguments] } else { split(arguments, ",") };
+        let arguments = if count == 1 {
+            vec![arguments]
+        } else {
+            split(arguments, ",")
+        };
         if arguments.len() != count {
-            return Err(format!("`{name}` takes {count} arguments, not {}", arguments.len()));
+            return Err(format!(
+                "`{name}` takes {count} arguments, not {}",
+                arguments.len()
+            ));
         }
-        let read = arguments.into_iter().map(|text| Template::nested(text, depth + 1));
+        let read = arguments
+            .into_iter()
+            .map(|text| Template::nested(text, depth + 1));
         Ok(Self::Function(function, read.collect::<Result<_, _>>()?))
     }
 
@@ -216,7 +265,9 @@ impl<'a> Term<'a> {
             Self::Field(name) => return source.value(name),
             Self::Function(function, arguments) => (function, arguments),
         };
-        let filled = arguments.iter().map(|argument| argument.fill(source, &|text| text));
+        let filled = arguments
+            .iter()
+            .map(|argument| argument.fill(source, &|text| text));
         let filled = filled.collect::<Option<Vec<_>>>()?;
         match function {
             Function::Base64 => Some(STANDARD.encode(filled.first()?)),
@@ -228,7 +279,9 @@ impl<'a> Term<'a> {
 
 /// Returns true if the text is `field` or `field.part`.
 fn is_name(text: &str) -> bool {
-    let (field, path) = text.split_once('.').map_or((text, None), |(field, path)| (field, Some(path)));
+    let (field, path) = text
+        .split_once('.')
+        .map_or((text, None), |(field, path)| (field, Some(path)));
     is_field(field) && path.is_none_or(|path| crate::path::is_path(path) && !path.is_empty())
 }
 
@@ -236,7 +289,9 @@ fn is_name(text: &str) -> bool {
 pub(crate) fn is_field(name: &str) -> bool {
     (1..=48).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Returns the bytes outside of quotes, with their position and the number of brackets that are
@@ -296,29 +351,42 @@ mod tests {
     #[test]
     fn the_first_alternative_that_there_is_is_taken() {
         assert_eq!(filled("{b || a || n}").as_deref(), Some("1"));
-        assert_eq!(filled(r#"{b||"none, (really) {"}!"#).as_deref(), Some("none, (really) {!"));
+        assert_eq!(
+            filled(r#"{b||"none, (really) {"}!"#).as_deref(),
+            Some("none, (really) {!")
+        );
         assert_eq!(filled("{b || c}"), None);
     }
 
     /// Uses the test vectors of RFC 4648, section 10.
     #[test]
     fn base64_is_standard_and_source_computes_digests() {
-        assert_eq!(filled("{base64(foob)} {base64({a}:{n})}").as_deref(), Some("Zm9vYg== MToy"));
+        assert_eq!(
+            filled("{base64(foob)} {base64({a}:{n})}").as_deref(),
+            Some("Zm9vYg== MToy")
+        );
         assert_eq!(filled("{base64url(foob)}").as_deref(), Some("Zm9vYg"));
-        assert_eq!(filled("{base64({sha256({a})})}"), None, "this source has none");
+        assert_eq!(
+            filled("{base64({sha256({a})})}"),
+            None,
+            "this source has none"
+        );
         let digests = |template| Template::parse(template).unwrap().digests();
         assert!(digests("{a || base64({hmac_sha256(k,{a})})}") && !digests("{base64({a})}"));
     }
 
     #[test]
     fn fields_are_found_wherever_they_stand() {
-        let template = Template::parse(r#"{a}{b.c || "d"}{hmac_sha256({e},{base64({f})})}"#).unwrap();
+        let template =
+            Template::parse(r#"{a}{b.c || "d"}{hmac_sha256({e},{base64({f})})}"#).unwrap();
         assert_eq!(template.fields(), ["a", "b", "e", "f"]);
     }
 
     #[test]
     fn only_filled_values_are_converted() {
-        let each = fill_each("a/{a}", &|_: &str| Some("b/c".to_owned()), |text| text.replace('/', "%2F"));
+        let each = fill_each("a/{a}", &|_: &str| Some("b/c".to_owned()), |text| {
+            text.replace('/', "%2F")
+        });
         assert_eq!(each.as_deref(), Some("a/b%2Fc"));
     }
 
@@ -334,7 +402,10 @@ mod tests {
             ("{md5({a})}", "is not a function"),
             ("{sha256({a}}", "without"),
             ("{hmac_sha256({a})}", "2 arguments"),
-            ("{base64({base64({base64({base64({base64({a})})})})})}", "deep"),
+            (
+                "{base64({base64({base64({base64({base64({a})})})})})}",
+                "deep",
+            ),
             (&"a".repeat(5000), "too long"),
         ] {
             let problem = Template::parse(template).err().unwrap_or_default();

@@ -27,7 +27,8 @@ impl Version {
     pub fn is_on_calendar(&self) -> bool {
         let number = |digits: &str| digits.parse::<u32>().unwrap_or_default();
         let year = number(&self.0[..4]);
-        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let days = match number(&self.0[4..6]) {
             2 if leap => 29,
             2 => 28,
@@ -44,10 +45,16 @@ impl FromStr for Version {
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let valid = match text.split_once('_') {
-            Some((day, number)) => day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day),
+            Some((day, number)) => {
+                day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day)
+            }
             None => false,
         };
-        if valid { Ok(Self(text.to_owned())) } else { Err(InvalidVersion(text.to_owned())) }
+        if valid {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidVersion(text.to_owned()))
+        }
     }
 }
 
@@ -77,7 +84,11 @@ impl fmt::Display for Version {
 
 impl fmt::Display for InvalidVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a dated version; write year, month, day and a number, for example 20261121_00", self.0)
+        write!(
+            f,
+            "`{}` is not a dated version; write year, month, day and a number, for example 20261121_00",
+            self.0
+        )
     }
 }
 
@@ -92,9 +103,16 @@ mod tests {
         for text in ["20261121_00", "20260101_99"] {
             assert_eq!(text.parse::<Version>().unwrap().as_str(), text);
         }
-        for text in
-            ["", "20261121", "2026112_000", "20261321_00", "20261100_00", "20261121_0a", "20261121-00", "２0261121_00"]
-        {
+        for text in [
+            "",
+            "20261121",
+            "2026112_000",
+            "20261321_00",
+            "20261100_00",
+            "20261121_0a",
+            "20261121-00",
+            "２0261121_00",
+        ] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }
     }
@@ -102,7 +120,13 @@ mod tests {
     #[test]
     fn days_that_no_month_has_are_told() {
         let on_calendar = |text: &str| text.parse::<Version>().unwrap().is_on_calendar();
-        for text in ["20260131_00", "20260430_00", "20240229_00", "20000229_00", "20261231_00"] {
+        for text in [
+            "20260131_00",
+            "20260430_00",
+            "20240229_00",
+            "20000229_00",
+            "20261231_00",
+        ] {
             assert!(on_calendar(text), "{text}");
         }
         for text in ["20260230_00", "20260229_00", "20260431_00", "21000229_00"] {

@@ -14,7 +14,12 @@ pub struct Access {
     #[arg(long, env = "OCI_USERNAME", requires = "password", value_name = "NAME")]
     username: Option<String>,
     /// Password or token for that name.
-    #[arg(long, env = "OCI_PASSWORD", requires = "username", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "OCI_PASSWORD",
+        requires = "username",
+        hide_env_values = true
+    )]
     password: Option<String>,
     /// Connect without TLS. A registry on this machine is always accessed without it.
     #[arg(long)]
@@ -37,7 +42,9 @@ impl Access {
             return Ok(RegistryAuth::Basic(name.clone(), password.clone()));
         }
         match docker_credential::get_credential(registry) {
-            Ok(DockerCredential::UsernamePassword(name, password)) => Ok(RegistryAuth::Basic(name, password)),
+            Ok(DockerCredential::UsernamePassword(name, password)) => {
+                Ok(RegistryAuth::Basic(name, password))
+            }
             Ok(DockerCredential::IdentityToken(_)) => bail!(
                 "what `docker login` kept for {registry} is an identity token, which cannot be used here; give --username and --password"
             ),
@@ -53,7 +60,11 @@ impl Access {
 
 fn is_loopback(registry: &str) -> bool {
     let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
-    let address = host.parse::<IpAddr>().or_else(|_| host.trim_matches(['[', ']']).parse::<Ipv6Addr>().map(IpAddr::V6));
+    let address = host.parse::<IpAddr>().or_else(|_| {
+        host.trim_matches(['[', ']'])
+            .parse::<Ipv6Addr>()
+            .map(IpAddr::V6)
+    });
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
@@ -66,9 +77,20 @@ mod tests {
         for here in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.9.9.9"] {
             assert!(is_loopback(here), "{here}");
         }
-        for there in ["registry.example", "localhost.example:80", "10.0.0.1:5000", "127.0.0.1.example"] {
+        for there in [
+            "registry.example",
+            "localhost.example:80",
+            "10.0.0.1:5000",
+            "127.0.0.1.example",
+        ] {
             assert!(!is_loopback(there), "{there}");
-            assert!(Access { plain_http: true, ..Access::default() }.plain(there));
+            assert!(
+                Access {
+                    plain_http: true,
+                    ..Access::default()
+                }
+                .plain(there)
+            );
         }
     }
 }

@@ -17,7 +17,8 @@ use futures::TryStreamExt;
 use oci_client::{
     Client, Reference,
     annotations::{
-        ORG_OPENCONTAINERS_IMAGE_DESCRIPTION, ORG_OPENCONTAINERS_IMAGE_TITLE, ORG_OPENCONTAINERS_IMAGE_VERSION,
+        ORG_OPENCONTAINERS_IMAGE_DESCRIPTION, ORG_OPENCONTAINERS_IMAGE_TITLE,
+        ORG_OPENCONTAINERS_IMAGE_VERSION,
     },
     client::{ClientConfig, ClientProtocol},
     errors::{OciDistributionError, OciErrorCode},
@@ -95,12 +96,26 @@ impl Place {
     pub fn new(reference: &str, access: &Access) -> Result<Self> {
         let text = reference.strip_prefix(SCHEME).unwrap_or(reference);
         let form = "write HOST[:PORT]/PATH[:TAG][@sha256:…]";
-        let (host, _) = text.split_once('/').with_context(|| format!("`{text}` names no registry; {form}"))?;
-        ensure!(host.contains(['.', ':']) || host == "localhost", "`{text}` names no registry; {form}");
-        let parsed: Reference =
-            text.parse().map_err(|cause| anyhow::anyhow!("`{text}` is no reference ({cause}); {form}"))?;
-        let tagged = text.split('@').next().and_then(|name| name.rsplit('/').next()).is_some_and(|n| n.contains(':'));
-        let protocol = if access.plain(parsed.registry()) { ClientProtocol::Http } else { ClientProtocol::Https };
+        let (host, _) = text
+            .split_once('/')
+            .with_context(|| format!("`{text}` names no registry; {form}"))?;
+        ensure!(
+            host.contains(['.', ':']) || host == "localhost",
+            "`{text}` names no registry; {form}"
+        );
+        let parsed: Reference = text
+            .parse()
+            .map_err(|cause| anyhow::anyhow!("`{text}` is no reference ({cause}); {form}"))?;
+        let tagged = text
+            .split('@')
+            .next()
+            .and_then(|name| name.rsplit('/').next())
+            .is_some_and(|n| n.contains(':'));
+        let protocol = if access.plain(parsed.registry()) {
+            ClientProtocol::Http
+        } else {
+            ClientProtocol::Https
+        };
         let client = Client::try_from(ClientConfig {
             protocol,
             connect_timeout: Some(CONNECT),
@@ -109,7 +124,12 @@ impl Place {
             ..ClientConfig::default()
         });
         let client = client.context("cannot set up TLS")?;
-        Ok(Self { client, auth: access.credentials(parsed.registry())?, reference: parsed, tagged })
+        Ok(Self {
+            client,
+            auth: access.credentials(parsed.registry())?,
+            reference: parsed,
+            tagged,
+        })
     }
 
     /// Pushes a component. The same bytes, description and signature result in the same digest.
@@ -117,31 +137,73 @@ impl Place {
     /// # Errors
     /// When the reference has a digest, which only the result can have, or when the registry
     /// refuses.
-    pub async fn push(&self, component: Vec<u8>, about: &About, signature: Option<&str>) -> Result<Pushed> {
-        ensure!(self.reference.digest().is_none(), "{} has a digest; push to a tag", self.reference);
-        ensure!(component.len() <= COMPONENT, "the component is larger than {} MiB", COMPONENT >> 20);
-        let tag = if self.tagged { self.reference.tag().unwrap_or_default() } else { &about.version };
-        let to = Reference::with_tag(self.reference.registry().into(), self.reference.repository().into(), tag.into());
+    pub async fn push(
+        &self,
+        component: Vec<u8>,
+        about: &About,
+        signature: Option<&str>,
+    ) -> Result<Pushed> {
+        ensure!(
+            self.reference.digest().is_none(),
+            "{} has a digest; push to a tag",
+            self.reference
+        );
+        ensure!(
+            component.len() <= COMPONENT,
+            "the component is larger than {} MiB",
+            COMPONENT >> 20
+        );
+        let tag = if self.tagged {
+            self.reference.tag().unwrap_or_default()
+        } else {
+            &about.version
+        };
+        let to = Reference::with_tag(
+            self.reference.registry().into(),
+            self.reference.repository().into(),
+            tag.into(),
+        );
         let sending = async {
-            self.client.store_auth_if_needed(to.resolve_registry(), &self.auth).await;
+            self.client
+                .store_auth_if_needed(to.resolve_registry(), &self.auth)
+                .await;
             let (mut config, mut layer) = WasmConfig::from_raw_component(component, None)?;
             // General tools use this name when they write the layer to a file.
             let name = format!("{}.wasm", about.slug);
-            layer.annotations = Some(BTreeMap::from([(ORG_OPENCONTAINERS_IMAGE_TITLE.to_owned(), name)]));
+            layer.annotations = Some(BTreeMap::from([(
+                ORG_OPENCONTAINERS_IMAGE_TITLE.to_owned(),
+                name,
+            )]));
             config.created = day(&about.version);
             let config = config.to_config()?;
             let layers = [layer];
-            let mut manifest = OciImageManifest::build(&layers, &config, Some(annotations(about, signature)));
+            let mut manifest =
+                OciImageManifest::build(&layers, &config, Some(annotations(about, signature)));
             manifest.media_type = Some(OCI_IMAGE_MEDIA_TYPE.into());
             let [layer] = layers;
             let body = serde_json::to_vec(&manifest)?;
-            let digest = oci_client::client::ImageLayer::new(body.clone(), String::new(), None).sha256_digest();
+            let digest = oci_client::client::ImageLayer::new(body.clone(), String::new(), None)
+                .sha256_digest();
             let told = |cause| self.explain(cause, "push to");
-            self.client.push_blob(&to, layer.data.clone(), &layer.sha256_digest()).await.map_err(told)?;
-            self.client.push_blob(&to, config.data.clone(), &config.sha256_digest()).await.map_err(told)?;
-            let kind = OCI_IMAGE_MEDIA_TYPE.parse().context("a media type is a header value")?;
-            self.client.push_manifest_raw(&to, body, kind).await.map_err(told)?;
-            Ok(Pushed { reference: format!("{to}@{digest}"), digest })
+            self.client
+                .push_blob(&to, layer.data.clone(), &layer.sha256_digest())
+                .await
+                .map_err(told)?;
+            self.client
+                .push_blob(&to, config.data.clone(), &config.sha256_digest())
+                .await
+                .map_err(told)?;
+            let kind = OCI_IMAGE_MEDIA_TYPE
+                .parse()
+                .context("a media type is a header value")?;
+            self.client
+                .push_manifest_raw(&to, body, kind)
+                .await
+                .map_err(told)?;
+            Ok(Pushed {
+                reference: format!("{to}@{digest}"),
+                digest,
+            })
         };
         within(sending, &to).await
     }
@@ -163,30 +225,52 @@ impl Place {
             Some(tag) => Reference::with_tag(registry.clone(), repository.clone(), tag.into()),
             None => at.clone(),
         };
-        let (body, digest) = match self.client.pull_manifest_raw(&asked, &self.auth, &[OCI_IMAGE_MEDIA_TYPE]).await {
+        let (body, digest) = match self
+            .client
+            .pull_manifest_raw(&asked, &self.auth, &[OCI_IMAGE_MEDIA_TYPE])
+            .await
+        {
             Ok(found) => found,
             Err(cause) => return Err(self.missing(cause).await),
         };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != digest) {
-            bail!("{asked} is {digest} now, not {wanted}: the tag was moved; name the digest alone, or the new one");
+            bail!(
+                "{asked} is {digest} now, not {wanted}: the tag was moved; name the digest alone, or the new one"
+            );
         }
-        let manifest: OciImageManifest =
-            serde_json::from_slice(&body).with_context(|| format!("the manifest of {asked} cannot be read"))?;
-        let layer = only_layer(&manifest).with_context(|| format!("{asked} is no WebAssembly component"))?;
+        let manifest: OciImageManifest = serde_json::from_slice(&body)
+            .with_context(|| format!("the manifest of {asked} cannot be read"))?;
+        let layer = only_layer(&manifest)
+            .with_context(|| format!("{asked} is no WebAssembly component"))?;
         let pinned = Reference::with_digest(registry, repository, digest.clone());
         let component = self.blob(&pinned, &layer).await?;
-        let signature = manifest.annotations.and_then(|mut all| all.remove(SIGNATURE));
-        Ok(Pulled { reference: pinned.whole(), digest, component, signature })
+        let signature = manifest
+            .annotations
+            .and_then(|mut all| all.remove(SIGNATURE));
+        Ok(Pulled {
+            reference: pinned.whole(),
+            digest,
+            component,
+            signature,
+        })
     }
 
     async fn blob(&self, at: &Reference, layer: &OciDescriptor) -> Result<Bytes> {
         let failed = || format!("cannot pull {} of {at}", layer.digest);
-        let mut stream = self.client.pull_blob_stream(at, layer).await.with_context(failed)?;
+        let mut stream = self
+            .client
+            .pull_blob_stream(at, layer)
+            .await
+            .with_context(failed)?;
         let mut bytes = BytesMut::new();
         // The stream ends with an error if the bytes do not match the digest.
         while let Some(chunk) = stream.try_next().await.with_context(failed)? {
             bytes.extend_from_slice(&chunk);
-            ensure!(bytes.len() <= COMPONENT, "{at} is larger than {} MiB", COMPONENT >> 20);
+            ensure!(
+                bytes.len() <= COMPONENT,
+                "{at} is larger than {} MiB",
+                COMPONENT >> 20
+            );
         }
         Ok(bytes.freeze())
     }
@@ -195,17 +279,25 @@ impl Place {
     async fn missing(&self, cause: OciDistributionError) -> anyhow::Error {
         let unknown = |cause: &OciDistributionError| match cause {
             OciDistributionError::ImageManifestNotFoundError(_) => true,
-            OciDistributionError::RegistryError { envelope, .. } => {
-                envelope.errors.iter().any(|error| error.code == OciErrorCode::ManifestUnknown)
-            }
+            OciDistributionError::RegistryError { envelope, .. } => envelope
+                .errors
+                .iter()
+                .any(|error| error.code == OciErrorCode::ManifestUnknown),
             _ => false,
         };
         if !unknown(&cause) {
             return self.explain(cause, "pull");
         }
-        let tags = self.client.list_tags(&self.reference, &self.auth, Some(TAGS), None).await;
+        let tags = self
+            .client
+            .list_tags(&self.reference, &self.auth, Some(TAGS), None)
+            .await;
         let there = tags.map(|found| found.tags).unwrap_or_default();
-        let hint = if there.is_empty() { String::new() } else { format!("; tags there: {}", there.join(", ")) };
+        let hint = if there.is_empty() {
+            String::new()
+        } else {
+            format!("; tags there: {}", there.join(", "))
+        };
         anyhow::anyhow!("there is no {}{hint}", self.reference)
     }
 
@@ -213,9 +305,9 @@ impl Place {
         let hint = match &cause {
             OciDistributionError::UnauthorizedError { .. }
             | OciDistributionError::AuthenticationFailure(_)
-            | OciDistributionError::ServerError { code: 401 | 403, .. } => {
-                "; log in with `docker login`, or give --username and --password"
-            }
+            | OciDistributionError::ServerError {
+                code: 401 | 403, ..
+            } => "; log in with `docker login`, or give --username and --password",
             OciDistributionError::RequestError(cause) if cause.is_connect() => {
                 "; does the registry run there? One without TLS needs --plain-http"
             }
@@ -235,29 +327,57 @@ async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Res
 /// it.
 fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     let kind = &manifest.config.media_type;
-    ensure!(kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE, "its configuration is of type {kind}");
-    let [layer] = manifest.layers.as_slice() else { bail!("it has {} layers, not one", manifest.layers.len()) };
-    ensure!(layer.media_type == WASM_LAYER_MEDIA_TYPE, "its layer is of type {}", layer.media_type);
+    ensure!(
+        kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE,
+        "its configuration is of type {kind}"
+    );
+    let [layer] = manifest.layers.as_slice() else {
+        bail!("it has {} layers, not one", manifest.layers.len())
+    };
+    ensure!(
+        layer.media_type == WASM_LAYER_MEDIA_TYPE,
+        "its layer is of type {}",
+        layer.media_type
+    );
     let fits = usize::try_from(layer.size).is_ok_and(|size| size <= COMPONENT);
-    ensure!(fits, "its layer of {} bytes is larger than {} MiB", layer.size, COMPONENT >> 20);
-    Ok(OciDescriptor { urls: None, ..layer.clone() })
+    ensure!(
+        fits,
+        "its layer of {} bytes is larger than {} MiB",
+        layer.size,
+        COMPONENT >> 20
+    );
+    Ok(OciDescriptor {
+        urls: None,
+        ..layer.clone()
+    })
 }
 
 fn annotations(about: &About, signature: Option<&str>) -> BTreeMap<String, String> {
     let pairs = [
         (ORG_OPENCONTAINERS_IMAGE_TITLE, about.slug.as_str()),
-        (ORG_OPENCONTAINERS_IMAGE_DESCRIPTION, about.description.as_str()),
+        (
+            ORG_OPENCONTAINERS_IMAGE_DESCRIPTION,
+            about.description.as_str(),
+        ),
         (ORG_OPENCONTAINERS_IMAGE_VERSION, about.version.as_str()),
     ];
     let signature = signature.map(|text| (SIGNATURE, text));
-    pairs.into_iter().chain(signature).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    pairs
+        .into_iter()
+        .chain(signature)
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// Returns the day of a dated version as the creation time, so that a repeated push creates nothing
 /// new.
 fn day(version: &str) -> DateTime<Utc> {
-    let date = version.get(..8).and_then(|date| NaiveDate::parse_from_str(date, "%Y%m%d").ok());
-    date.and_then(|date| date.and_hms_opt(0, 0, 0)).map(|time| time.and_utc()).unwrap_or_default()
+    let date = version
+        .get(..8)
+        .and_then(|date| NaiveDate::parse_from_str(date, "%Y%m%d").ok());
+    date.and_then(|date| date.and_hms_opt(0, 0, 0))
+        .map(|time| time.and_utc())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -270,11 +390,21 @@ mod tests {
 
     #[test]
     fn a_reference_names_its_registry() {
-        for good in ["oci://localhost:5000/a", "localhost:5000/a:b", "registry.example/a/b:20260101_00", "localhost/a"]
-        {
+        for good in [
+            "oci://localhost:5000/a",
+            "localhost:5000/a:b",
+            "registry.example/a/b:20260101_00",
+            "localhost/a",
+        ] {
             place(good).unwrap_or_else(|cause| panic!("{good}: {cause:#}"));
         }
-        for bad in ["hello", "team/hello:1", "localhost:5000/UPPER", "localhost:5000/a@sha256:12", ""] {
+        for bad in [
+            "hello",
+            "team/hello:1",
+            "localhost:5000/UPPER",
+            "localhost:5000/a@sha256:12",
+            "",
+        ] {
             assert!(place(bad).is_err(), "{bad}");
         }
     }
@@ -285,7 +415,11 @@ mod tests {
         assert!(place("localhost:5000/a:b").unwrap().tagged);
         let digest = format!("sha256:{}", "0".repeat(64));
         assert!(!place(&format!("localhost:5000/a@{digest}")).unwrap().tagged);
-        assert!(place(&format!("localhost:5000/a:b@{digest}")).unwrap().tagged);
+        assert!(
+            place(&format!("localhost:5000/a:b@{digest}"))
+                .unwrap()
+                .tagged
+        );
     }
 
     #[test]
@@ -304,9 +438,12 @@ mod tests {
         };
         let wasm = || layer(WASM_LAYER_MEDIA_TYPE, 8);
         assert_eq!(only_layer(&manifest(vec![wasm()])).unwrap().urls, None);
-        for bad in
-            [vec![], vec![wasm(), wasm()], vec![layer("text/plain", 8)], vec![layer(WASM_LAYER_MEDIA_TYPE, 1 << 30)]]
-        {
+        for bad in [
+            vec![],
+            vec![wasm(), wasm()],
+            vec![layer("text/plain", 8)],
+            vec![layer(WASM_LAYER_MEDIA_TYPE, 1 << 30)],
+        ] {
             only_layer(&manifest(bad)).unwrap_err();
         }
     }

@@ -31,7 +31,10 @@ static ARENA: Arena = Arena::new();
 
 impl Arena {
     const fn new() -> Self {
-        Self { bytes: UnsafeCell::new([0; SIZE]), used: Cell::new(0) }
+        Self {
+            bytes: UnsafeCell::new([0; SIZE]),
+            used: Cell::new(0),
+        }
     }
 
     fn start(&self) -> *mut u8 {
@@ -47,7 +50,9 @@ impl Arena {
     fn take(&self, layout: Layout) -> Option<*mut u8> {
         let address = self.start() as usize + self.used.get();
         let offset = address.next_multiple_of(layout.align()) - self.start() as usize;
-        let end = offset.checked_add(layout.size()).filter(|&end| end < SIZE)?;
+        let end = offset
+            .checked_add(layout.size())
+            .filter(|&end| end < SIZE)?;
         self.used.set(end);
         Some(self.start().wrapping_add(offset))
     }
@@ -119,7 +124,10 @@ mod tests {
         fn check(&self, length: usize) {
             assert!(self.pointer.addr().is_multiple_of(self.layout.align()));
             let bytes = unsafe { std::slice::from_raw_parts(self.pointer, length) };
-            assert!(bytes.iter().all(|byte| *byte == self.filling), "a block was overwritten by another");
+            assert!(
+                bytes.iter().all(|byte| *byte == self.filling),
+                "a block was overwritten by another"
+            );
         }
 
         fn fill(&self) {

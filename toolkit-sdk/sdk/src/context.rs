@@ -27,8 +27,13 @@ pub(crate) fn set(context: Context) {
 /// Returns a non-secret field of the connected account, for example `subdomain`.
 #[must_use]
 pub fn field(name: &str) -> Option<String> {
-    CONTEXT
-        .with_borrow(|context| context.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone()))
+    CONTEXT.with_borrow(|context| {
+        context
+            .fields
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value.clone())
+    })
 }
 
 /// Returns a non-secret field of the connected account that the call cannot do without.
@@ -37,7 +42,9 @@ pub fn field(name: &str) -> Option<String> {
 /// `unauthorized` if the connected account has no such field.
 pub fn require(name: &str) -> crate::Result<String> {
     let hint = "connect the account again and fill it in";
-    field(name).ok_or_else(|| ToolError::unauthorized(format!("the connected account has no `{name}`; {hint}")))
+    field(name).ok_or_else(|| {
+        ToolError::unauthorized(format!("the connected account has no `{name}`; {hint}"))
+    })
 }
 
 /// Returns the identifier of this run in logs.
@@ -56,5 +63,6 @@ pub fn user_id() -> String {
 /// Returns the wall-clock time that this call may still take.
 #[must_use]
 pub fn remaining() -> Duration {
-    Duration::from_millis(CONTEXT.with_borrow(|context| context.deadline_ms)).saturating_sub(clock::elapsed())
+    Duration::from_millis(CONTEXT.with_borrow(|context| context.deadline_ms))
+        .saturating_sub(clock::elapsed())
 }

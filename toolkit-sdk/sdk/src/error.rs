@@ -24,7 +24,13 @@ impl ToolError {
     /// Creates an error of any kind. `kind` is a stable identifier in snake_case for programs.
     /// `message` is one readable sentence for people and agents.
     pub fn new(kind: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { kind: kind.into(), message: message.into(), retry_after: None, upstream_status: None, details: None }
+        Self {
+            kind: kind.into(),
+            message: message.into(),
+            retry_after: None,
+            upstream_status: None,
+            details: None,
+        }
     }
 
     /// Creates an error for arguments that cannot be used.

@@ -32,14 +32,22 @@ impl File {
     pub fn create(name: impl Into<String>, media_type: impl Into<String>) -> Result<Self> {
         let (name, media_type) = (name.into(), media_type.into());
         let id = host::blob_create(&name, &media_type).map_err(failure)?;
-        Ok(Self { name, media_type, id })
+        Ok(Self {
+            name,
+            media_type,
+            id,
+        })
     }
 
     /// Creates a file with these bytes.
     ///
     /// # Errors
     /// The call has created too many files, or there are too many bytes.
-    pub fn with(name: impl Into<String>, media_type: impl Into<String>, bytes: &[u8]) -> Result<Self> {
+    pub fn with(
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        bytes: &[u8],
+    ) -> Result<Self> {
         let file = Self::create(name, media_type)?;
         file.append(bytes)?;
         Ok(file)
@@ -48,7 +56,11 @@ impl File {
     /// Opens a file that the platform created, for example from a response body.
     pub(crate) fn existing(id: String) -> Result<Self> {
         let info = host::blob_stat(&id).map_err(failure)?;
-        Ok(Self { name: info.name, media_type: info.media_type, id: info.id })
+        Ok(Self {
+            name: info.name,
+            media_type: info.media_type,
+            id: info.id,
+        })
     }
 
     /// Returns the platform's identifier of the file.
@@ -81,7 +93,10 @@ impl File {
     pub fn read(&self, limit: u64) -> Result<Vec<u8>> {
         let size = self.size()?;
         if size > limit {
-            let message = format!("the file `{}` has {size} bytes; at most {limit} can be read", self.name);
+            let message = format!(
+                "the file `{}` has {size} bytes; at most {limit} can be read",
+                self.name
+            );
             return Err(ToolError::invalid_input(message));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
@@ -100,8 +115,9 @@ impl File {
     /// `invalid_input` if the file is larger than `limit` or not UTF-8; an error if the file does
     /// not exist.
     pub fn read_text(&self, limit: u64) -> Result<String> {
-        String::from_utf8(self.read(limit)?)
-            .map_err(|_| ToolError::invalid_input(format!("the file `{}` is not UTF-8 text", self.name)))
+        String::from_utf8(self.read(limit)?).map_err(|_| {
+            ToolError::invalid_input(format!("the file `{}` is not UTF-8 text", self.name))
+        })
     }
 
     /// Appends bytes to a file that was created in this call. A file may have at most 100 MiB.
@@ -138,7 +154,11 @@ impl JsonSchema for File {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let output = generator.contract().is_serialize();
-        let (flag, id) = if output { ("file_downloadable", "s3url") } else { ("file_uploadable", "s3key") };
+        let (flag, id) = if output {
+            ("file_downloadable", "s3url")
+        } else {
+            ("file_uploadable", "s3key")
+        };
         json_schema!({
             "type": "object",
             flag: true,

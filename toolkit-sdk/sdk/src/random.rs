@@ -11,7 +11,9 @@ pub fn bytes(length: u32) -> Vec<u8> {
 /// Returns a random number.
 #[must_use]
 pub fn number() -> u64 {
-    bytes(8).iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    bytes(8)
+        .iter()
+        .fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// Returns a random identifier in the form of a version 4 UUID, for example for idempotency keys.

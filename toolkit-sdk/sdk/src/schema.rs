@@ -54,7 +54,11 @@ fn plain(schema: &mut Schema) {
         "partial-date-time",
         "decimal",
     ];
-    if schema.get("format").and_then(Value::as_str).is_some_and(|format| RUST.contains(&format)) {
+    if schema
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| RUST.contains(&format))
+    {
         schema.remove("format");
     }
 }
@@ -107,9 +111,18 @@ mod tests {
 
     #[test]
     fn a_file_is_flagged_by_direction() {
-        assert_eq!(of_input::<Attachment>()["properties"]["file"]["file_uploadable"], json!(true));
-        assert_eq!(of_output::<Attachment>()["properties"]["file"]["file_downloadable"], json!(true));
-        assert_eq!(of_output::<Attachment>()["properties"]["file"]["required"], json!(["name", "mimetype", "s3url"]));
+        assert_eq!(
+            of_input::<Attachment>()["properties"]["file"]["file_uploadable"],
+            json!(true)
+        );
+        assert_eq!(
+            of_output::<Attachment>()["properties"]["file"]["file_downloadable"],
+            json!(true)
+        );
+        assert_eq!(
+            of_output::<Attachment>()["properties"]["file"]["required"],
+            json!(["name", "mimetype", "s3url"])
+        );
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]

@@ -11,9 +11,13 @@ use crate::{Result, ToolError, host};
 /// # Errors
 /// `internal` if the stored value cannot be read as `T`, for example after the type changed.
 pub fn get<T: DeserializeOwned>(key: &str) -> Result<Option<T>> {
-    let Some(bytes) = host::state_get(key) else { return Ok(None) };
+    let Some(bytes) = host::state_get(key) else {
+        return Ok(None);
+    };
     let value = serde_json::from_slice(&bytes);
-    value.map(Some).map_err(|error| ToolError::internal(format!("the state `{key}` cannot be read: {error}")))
+    value
+        .map(Some)
+        .map_err(|error| ToolError::internal(format!("the state `{key}` cannot be read: {error}")))
 }
 
 /// Stores a value. At most 128 keys, 256 bytes per key and 64 KiB per value.
@@ -24,7 +28,9 @@ pub fn set(key: &str, value: &impl Serialize) -> Result<()> {
     if host::state_set(key, &serde_json::to_vec(value)?) {
         return Ok(());
     }
-    Err(ToolError::internal(format!("the state `{key}` is too large, or there are too many keys")))
+    Err(ToolError::internal(format!(
+        "the state `{key}` is too large, or there are too many keys"
+    )))
 }
 
 /// Removes a key.

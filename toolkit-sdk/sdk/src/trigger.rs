@@ -17,7 +17,11 @@ impl<T, C> Polled<T, C> {
     /// Creates a result without events. The next poll receives this cursor, which may have at most
     /// 64 KiB as JSON.
     pub fn new(cursor: C) -> Self {
-        Self { events: Vec::new(), cursor, more: false }
+        Self {
+            events: Vec::new(),
+            cursor,
+            more: false,
+        }
     }
 
     /// Adds an event. `id` identifies the item at its source; the platform drops items that it has
@@ -29,7 +33,8 @@ impl<T, C> Polled<T, C> {
 
     /// Adds several events.
     pub fn events<I: ToString>(mut self, items: impl IntoIterator<Item = (I, T)>) -> Self {
-        self.events.extend(items.into_iter().map(|(id, item)| (id.to_string(), item)));
+        self.events
+            .extend(items.into_iter().map(|(id, item)| (id.to_string(), item)));
         self
     }
 
@@ -57,7 +62,10 @@ impl Inbound {
     /// Returns the first header with this name, compared without regard to case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// Parses the body as JSON.
@@ -65,8 +73,11 @@ impl Inbound {
     /// # Errors
     /// `invalid_input` if the body is not the expected JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| ToolError::invalid_input(format!("the webhook's body is not the expected JSON: {error}")))
+        serde_json::from_slice(&self.body).map_err(|error| {
+            ToolError::invalid_input(format!(
+                "the webhook's body is not the expected JSON: {error}"
+            ))
+        })
     }
 }
 
@@ -83,7 +94,12 @@ pub struct Received<T> {
 impl<T> Received<T> {
     /// Creates a result without events, for example for a ping. The response has status 200.
     pub fn nothing() -> Self {
-        Self { events: Vec::new(), status: 200, media_type: "text/plain".to_owned(), body: Vec::new() }
+        Self {
+            events: Vec::new(),
+            status: 200,
+            media_type: "text/plain".to_owned(),
+            body: Vec::new(),
+        }
     }
 
     /// Creates a result with one event. The response has status 200.

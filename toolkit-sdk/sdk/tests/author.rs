@@ -5,7 +5,8 @@ use std::time::Duration;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::testing;
 
-const API: Client = Client::new("https://api.example.com/v1").headers(&[("accept", "application/json")]);
+const API: Client =
+    Client::new("https://api.example.com/v1").headers(&[("accept", "application/json")]);
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
@@ -24,7 +25,9 @@ struct Greeting {
 #[tool(read_only, important, tags("talk"), example = r#"{"name": "Ada"}"#)]
 fn greet(input: Greet) -> Result<Greeting> {
     log::info!("greeting {}", input.name);
-    Ok(Greeting { text: format!("Hello, {}!", input.name) })
+    Ok(Greeting {
+        text: format!("Hello, {}!", input.name),
+    })
 }
 
 /// Tells the time.
@@ -55,7 +58,11 @@ mod items {
     }
 
     /// Reads one item.
-    #[tool(read_only, scopes("items:read"), egress("GET api.example.com/v1/items/"))]
+    #[tool(
+        read_only,
+        scopes("items:read"),
+        egress("GET api.example.com/v1/items/")
+    )]
     pub(crate) fn get_item(input: GetItem) -> Result<Item> {
         API.get("/items/{id}")
             .path("id", &input.id)
@@ -79,9 +86,13 @@ mod items {
     /// Fires when an item is added.
     #[trigger(poll, name = "New item")]
     pub(crate) fn new_item(config: Watch, cursor: Option<Seen>) -> Result<Polled<Item, Seen>> {
-        let Some(seen) = cursor else { return Ok(Polled::new(Seen { newest: 7 })) };
+        let Some(seen) = cursor else {
+            return Ok(Polled::new(Seen { newest: 7 }));
+        };
         let next = seen.newest + 1;
-        Ok(Polled::new(Seen { newest: next }).event(next, Item { name: config.list }).more(false))
+        Ok(Polled::new(Seen { newest: next })
+            .event(next, Item { name: config.list })
+            .more(false))
     }
 
     /// Fires when an item is pushed.
@@ -111,16 +122,26 @@ toolkit! {
 
 #[test]
 fn every_case_holds() {
-    testing::run_cases(&TOOLKIT, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases").as_ref());
+    testing::run_cases(
+        &TOOLKIT,
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases").as_ref(),
+    );
 }
 
 #[test]
 fn the_manifest_says_what_the_author_wrote() {
     let manifest = testing::manifest(&TOOLKIT);
-    let slugs: Vec<&str> = manifest.tools.iter().map(|tool| tool.slug.as_str()).collect();
+    let slugs: Vec<&str> = manifest
+        .tools
+        .iter()
+        .map(|tool| tool.slug.as_str())
+        .collect();
     assert_eq!(slugs, ["DEMO_GREET", "DEMO_TIME", "DEMO_GET_ITEM"]);
     let greet = &manifest.tools[0];
-    assert_eq!((greet.name.as_str(), greet.description.as_str()), ("Greet", "Greets someone by name.\n\nIn English."));
+    assert_eq!(
+        (greet.name.as_str(), greet.description.as_str()),
+        ("Greet", "Greets someone by name.\n\nIn English.")
+    );
     assert_eq!(greet.tags, ["important", "talk"]);
     assert_eq!(greet.examples, [json!({ "name": "Ada" })]);
     assert!(greet.hints.read_only && !greet.hints.destructive);
@@ -129,10 +150,16 @@ fn the_manifest_says_what_the_author_wrote() {
         json!({ "type": "object", "properties": { "name": { "type": "string", "description": "Who to greet." } }, "required": ["name"] })
     );
     assert_eq!(manifest.tools[1].name, "What time it is");
-    assert_eq!(manifest.tools[1].input, json!({ "type": "object", "properties": {} }));
+    assert_eq!(
+        manifest.tools[1].input,
+        json!({ "type": "object", "properties": {} })
+    );
     let egress = manifest.tools[2].egress.as_ref().unwrap();
     assert_eq!(
-        (egress[0].methods.as_slice(), egress[0].path_prefix.as_deref()),
+        (
+            egress[0].methods.as_slice(),
+            egress[0].path_prefix.as_deref()
+        ),
         (&["GET".to_owned()][..], Some("/v1/items/"))
     );
     assert_eq!(manifest.triggers[0].slug, "DEMO_NEW_ITEM");
@@ -142,7 +169,10 @@ fn the_manifest_says_what_the_author_wrote() {
 
 #[test]
 fn unstamped_version_is_not_exported() {
-    let json: Value = serde_json::from_slice(&toolkit_sdk::rt::manifest_json(&testing::manifest(&TOOLKIT))).unwrap();
+    let json: Value = serde_json::from_slice(&toolkit_sdk::rt::manifest_json(&testing::manifest(
+        &TOOLKIT,
+    )))
+    .unwrap();
     assert_eq!(json["slug"], "demo");
     assert!(json.get("version").is_none());
 }
@@ -159,7 +189,8 @@ fn a_tool_sends_what_the_builder_says() {
 #[test]
 fn a_path_cannot_be_left() {
     for id in ["..", ".", ""] {
-        let (data, _) = testing::host().run(|| testing::call(&TOOLKIT, "get_item", &json!({ "id": id })));
+        let (data, _) =
+            testing::host().run(|| testing::call(&TOOLKIT, "get_item", &json!({ "id": id })));
         assert_eq!(data.unwrap_err().kind(), "invalid_input", "{id:?}");
     }
 }
@@ -187,7 +218,8 @@ fn provider_error_becomes_tool_error() {
 fn arguments_that_do_not_fit_are_refused() {
     let (data, _) = testing::host().run(|| testing::call(&TOOLKIT, "greet", &json!({ "name": 1 })));
     assert_eq!(data.unwrap_err().kind(), "invalid_input");
-    let (data, host) = testing::host().run(|| testing::call(&TOOLKIT, "greet", &json!({ "name": "Ada" })));
+    let (data, host) =
+        testing::host().run(|| testing::call(&TOOLKIT, "greet", &json!({ "name": "Ada" })));
     assert_eq!(data.unwrap(), json!({ "text": "Hello, Ada!" }));
     assert_eq!(host.lines()[0].message, "greeting Ada");
 }

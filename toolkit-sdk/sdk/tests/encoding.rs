@@ -1,6 +1,9 @@
 //! A value stays one value in one place, whatever it contains.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a helper of a test fails the test"
+)]
 
 use proptest::prelude::*;
 use toolkit_sdk::prelude::*;
@@ -8,7 +11,9 @@ use toolkit_sdk::testing;
 
 /// Returns the URL of a request, or `None` if the request is refused.
 fn address(request: impl FnOnce() -> Result<Response>) -> Option<String> {
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| testing::host().run(request).0));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        testing::host().run(request).0
+    }));
     let panic = match outcome {
         Ok(refused) => {
             assert_eq!(refused.unwrap_err().kind(), "invalid_input");
@@ -16,11 +21,23 @@ fn address(request: impl FnOnce() -> Result<Response>) -> Option<String> {
         }
         Err(panic) => *panic.downcast::<String>().unwrap(),
     };
-    Some(panic.split_once("GET ").unwrap().1.lines().next().unwrap().to_owned())
+    Some(
+        panic
+            .split_once("GET ")
+            .unwrap()
+            .1
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned(),
+    )
 }
 
 fn decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned()
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8()
+        .unwrap()
+        .into_owned()
 }
 
 proptest! {

@@ -54,15 +54,26 @@ impl Exchange {
 pub fn all(root: &Path) -> Vec<Given> {
     let entries = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("cases can be read");
-        entries.map(|entry| entry.expect("cases can be read").path()).collect::<Vec<_>>()
+        entries
+            .map(|entry| entry.expect("cases can be read").path())
+            .collect::<Vec<_>>()
     };
-    entries(root).iter().flat_map(|folder| entries(folder)).map(|file| read(root, &file)).collect()
+    entries(root)
+        .iter()
+        .flat_map(|folder| entries(folder))
+        .map(|file| read(root, &file))
+        .collect()
 }
 
 fn read(root: &Path, file: &Path) -> Given {
     let text = fs::read_to_string(file).expect("a case can be read");
     let case: Value = serde_json::from_str(&text).expect("a case is JSON");
-    let name = file.strip_prefix(root).expect("it lies there").with_extension("").display().to_string();
+    let name = file
+        .strip_prefix(root)
+        .expect("it lies there")
+        .with_extension("")
+        .display()
+        .to_string();
     let (tool, _) = name.split_once('/').expect("a case lies in a folder");
     let list = |key: &str| case[key].as_array().cloned().unwrap_or_default();
     Given {
@@ -78,15 +89,26 @@ fn read(root: &Path, file: &Path) -> Given {
 
 fn exchange(given: &Value) -> Exchange {
     let (request, response) = (&given["request"], &given["response"]);
-    let text = |key: &str| request[key].as_str().expect("a request has method and address").to_owned();
+    let text = |key: &str| {
+        request[key]
+            .as_str()
+            .expect("a request has method and address")
+            .to_owned()
+    };
     let url = text("url");
-    let query = url.split_once('?').map(|(_, query)| query.split('&').map(pair).collect()).unwrap_or_default();
+    let query = url
+        .split_once('?')
+        .map(|(_, query)| query.split('&').map(pair).collect())
+        .unwrap_or_default();
     Exchange {
         method: text("method"),
         query,
         url,
         body: request.get("body").cloned(),
-        status: response["status"].as_u64().and_then(|status| status.try_into().ok()).unwrap_or(200),
+        status: response["status"]
+            .as_u64()
+            .and_then(|status| status.try_into().ok())
+            .unwrap_or(200),
         answer: response.get("body").cloned(),
     }
 }
@@ -97,5 +119,8 @@ fn pair(text: &str) -> (String, String) {
 }
 
 pub(crate) fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8().expect("an address is UTF-8").into_owned()
+    percent_decode_str(text)
+        .decode_utf8()
+        .expect("an address is UTF-8")
+        .into_owned()
 }

@@ -26,9 +26,12 @@ impl Document {
     #[must_use]
     pub fn get(name: &str) -> Self {
         let file = Path::new(FOLDER).join(format!("{name}.json"));
-        let bytes =
-            fs::read(&file).unwrap_or_else(|cause| panic!("{}: {cause}; `tests/setup` fetches it", file.display()));
-        Self { json: serde_json::from_slice(&bytes).expect("the document is JSON") }
+        let bytes = fs::read(&file).unwrap_or_else(|cause| {
+            panic!("{}: {cause}; `tests/setup` fetches it", file.display())
+        });
+        Self {
+            json: serde_json::from_slice(&bytes).expect("the document is JSON"),
+        }
     }
 
     /// Finds the method of a request. If several paths match, the one with the most fixed segments
@@ -41,13 +44,26 @@ impl Document {
         let mut open = vec![&self.json];
         let mut found = Vec::new();
         while let Some(place) = open.pop() {
-            open.extend(place["resources"].as_object().into_iter().flat_map(|inner| inner.values()));
-            for value in place["methods"].as_object().into_iter().flat_map(|methods| methods.values()) {
+            open.extend(
+                place["resources"]
+                    .as_object()
+                    .into_iter()
+                    .flat_map(|inner| inner.values()),
+            );
+            for value in place["methods"]
+                .as_object()
+                .into_iter()
+                .flat_map(|methods| methods.values())
+            {
                 let template: Vec<&str> = value["path"].as_str()?.split('/').collect();
                 if value["httpMethod"] == verb
                     && let Some(path) = fit(&template, &given)
                 {
-                    found.push(Method { document: self, value, path });
+                    found.push(Method {
+                        document: self,
+                        value,
+                        path,
+                    });
                 }
             }
         }
@@ -65,13 +81,16 @@ pub(crate) struct Method<'a> {
 impl<'a> Method<'a> {
     /// Returns the description of a parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<&'a Value> {
-        [self.value, &self.document.json].into_iter().find_map(|place| place["parameters"].get(name))
+        [self.value, &self.document.json]
+            .into_iter()
+            .find_map(|place| place["parameters"].get(name))
     }
 
     /// Returns the names of the required parameters.
     pub(crate) fn required(&self) -> impl Iterator<Item = &'a String> {
         let own = self.value["parameters"].as_object().into_iter().flatten();
-        own.filter(|(_, about)| about["required"] == true).map(|(name, _)| name)
+        own.filter(|(_, about)| about["required"] == true)
+            .map(|(name, _)| name)
     }
 
     /// Returns the name of the schema of the request body.
@@ -92,7 +111,10 @@ fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
     }
     let mut values = Vec::new();
     for (step, given) in template.iter().zip(given) {
-        match step.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+        match step
+            .strip_prefix('{')
+            .and_then(|name| name.strip_suffix('}'))
+        {
             Some(name) => values.push((name.to_owned(), decoded(given))),
             None if step == given => {}
             None => return None,

@@ -18,10 +18,22 @@ pub(crate) struct Schemas {
 impl Schemas {
     pub(crate) fn new(document: &Document) -> Self {
         let mut compiler = Compiler::new();
-        let all = document.json["schemas"].as_object().cloned().unwrap_or_default();
-        let all: Map<String, Value> = all.iter().map(|(name, schema)| (name.clone(), closed(schema))).collect();
-        compiler.add_resource(WHOLE, json!({ "$defs": all })).expect("the schemas are a document");
-        Self { compiler, schemas: boon::Schemas::new(), known: HashMap::new() }
+        let all = document.json["schemas"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let all: Map<String, Value> = all
+            .iter()
+            .map(|(name, schema)| (name.clone(), closed(schema)))
+            .collect();
+        compiler
+            .add_resource(WHOLE, json!({ "$defs": all }))
+            .expect("the schemas are a document");
+        Self {
+            compiler,
+            schemas: boon::Schemas::new(),
+            known: HashMap::new(),
+        }
     }
 
     /// Validates a value against a schema of the document.
@@ -32,11 +44,17 @@ impl Schemas {
     /// Validates the text of a parameter, which may stand for a number or a boolean.
     pub(crate) fn problems_of_text(&mut self, schema: &Value, text: &str) -> Vec<String> {
         let kind = schema["type"].as_str().unwrap_or("string");
-        let value =
-            if kind == "string" { text.into() } else { serde_json::from_str(text).unwrap_or(Value::from(text)) };
+        let value = if kind == "string" {
+            text.into()
+        } else {
+            serde_json::from_str(text).unwrap_or(Value::from(text))
+        };
         let mut schema = closed(schema);
         for limit in ["minimum", "maximum"] {
-            if let Some(number) = schema[limit].as_str().and_then(|text| text.parse::<i64>().ok()) {
+            if let Some(number) = schema[limit]
+                .as_str()
+                .and_then(|text| text.parse::<i64>().ok())
+            {
                 schema[limit] = number.into();
             }
         }
@@ -44,13 +62,20 @@ impl Schemas {
     }
 
     /// Validates a value against a schema from outside the document.
-    pub(crate) fn problems_of_other(&mut self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
+    pub(crate) fn problems_of_other(
+        &mut self,
+        name: &str,
+        schema: &Value,
+        value: &Value,
+    ) -> Vec<String> {
         let address = format!(
             "https://other.example/{}",
             percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC)
         );
         if !self.known.contains_key(&address) {
-            self.compiler.add_resource(&address, schema.clone()).expect("a schema is a document");
+            self.compiler
+                .add_resource(&address, schema.clone())
+                .expect("a schema is a document");
         }
         self.check(address, value)
     }
@@ -65,7 +90,12 @@ impl Schemas {
                 index
             }
         };
-        self.schemas.validate(value, index).err().map(|error| format!("{error:#}")).into_iter().collect()
+        self.schemas
+            .validate(value, index)
+            .err()
+            .map(|error| format!("{error:#}"))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -76,7 +106,11 @@ fn closed(schema: &Value) -> Value {
     }
     let mut out = Map::new();
     for word in ["enum", "minimum", "maximum", "pattern"] {
-        out.extend(schema.get(word).map(|value| (word.to_owned(), value.clone())));
+        out.extend(
+            schema
+                .get(word)
+                .map(|value| (word.to_owned(), value.clone())),
+        );
     }
     let kind = schema["type"].as_str().filter(|kind| *kind != "any");
     out.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
@@ -85,9 +119,13 @@ fn closed(schema: &Value) -> Value {
     }
     if kind == Some("object") {
         let members = schema["properties"].as_object().into_iter().flatten();
-        let members: Map<String, Value> = members.map(|(name, member)| (name.clone(), closed(member))).collect();
+        let members: Map<String, Value> = members
+            .map(|(name, member)| (name.clone(), closed(member)))
+            .collect();
         out.insert("properties".to_owned(), members.into());
-        let more = schema.get("additionalProperties").map_or(Value::Bool(false), closed);
+        let more = schema
+            .get("additionalProperties")
+            .map_or(Value::Bool(false), closed);
         out.insert("additionalProperties".to_owned(), more);
     }
     out.into()

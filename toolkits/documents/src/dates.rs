@@ -48,7 +48,13 @@ impl From<&Zoned> for Moment {
         let utc = *moment.time_zone() == TimeZone::UTC;
         let zone = moment.time_zone().iana_name().map(str::to_owned);
         Self {
-            rfc3339: moment.strftime(if utc { "%Y-%m-%dT%H:%M:%S%.fZ" } else { "%Y-%m-%dT%H:%M:%S%.f%:z" }).to_string(),
+            rfc3339: moment
+                .strftime(if utc {
+                    "%Y-%m-%dT%H:%M:%S%.fZ"
+                } else {
+                    "%Y-%m-%dT%H:%M:%S%.f%:z"
+                })
+                .to_string(),
             date: moment.date().to_string(),
             time: moment.time().to_string(),
             weekday: moment.strftime("%A").to_string(),
@@ -70,7 +76,11 @@ impl From<&Zoned> for Moment {
     example = r#"{"date": "21.11.2026 09:30", "format": "%d.%m.%Y %H:%M"}"#
 )]
 pub(crate) fn parse_date(input: DateText) -> Result<Moment> {
-    let moment = read(&input.date, input.format.as_deref(), input.time_zone.as_deref())?;
+    let moment = read(
+        &input.date,
+        input.format.as_deref(),
+        input.time_zone.as_deref(),
+    )?;
     Ok(Moment::from(&moment))
 }
 
@@ -89,7 +99,11 @@ pub(crate) struct Addition {
 
 /// Adds a duration to a date, or subtracts a negative one. Calendar rules apply: a month after
 /// January 31 is the last day of February.
-#[tool(read_only, idempotent, example = r#"{"date": "2026-01-31", "add": "1 month"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"date": "2026-01-31", "add": "1 month"}"#
+)]
 pub(crate) fn add_to_date(input: Addition) -> Result<Moment> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
     let wrong = |error| ToolError::invalid_input(format!("cannot add `{}`: {error}", input.add));
@@ -152,16 +166,29 @@ pub(crate) struct Difference {
 }
 
 /// Computes the time between two dates, in the requested units, in days and in seconds.
-#[tool(read_only, idempotent, example = r#"{"from": "2026-01-31", "to": "2026-11-21", "largest_unit": "month"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"from": "2026-01-31", "to": "2026-11-21", "largest_unit": "month"}"#
+)]
 pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
     let zone = input.time_zone.as_deref().unwrap_or("UTC");
     let from = read(&input.from, None, Some(zone))?;
     let to = read(&input.to, None, Some(zone))?;
     let wrong = |error| ToolError::invalid_input(format!("cannot compare the dates: {error}"));
-    let span = from.until(ZonedDifference::new(&to).largest(input.largest_unit.into())).map_err(wrong)?;
-    let days = span.total(SpanTotal::from(Unit::Day).relative(&from)).map_err(wrong)?;
+    let span = from
+        .until(ZonedDifference::new(&to).largest(input.largest_unit.into()))
+        .map_err(wrong)?;
+    let days = span
+        .total(SpanTotal::from(Unit::Day).relative(&from))
+        .map_err(wrong)?;
     let seconds = to.timestamp().as_second() - from.timestamp().as_second();
-    Ok(Difference { iso: span.to_string(), text: format!("{span:#}"), days, seconds })
+    Ok(Difference {
+        iso: span.to_string(),
+        text: format!("{span:#}"),
+        days,
+        seconds,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -182,24 +209,33 @@ pub(crate) struct Formatted {
 }
 
 /// Formats a date, for example as `Saturday, 21 November 2026`.
-#[tool(read_only, idempotent, example = r#"{"date": "2026-11-21", "format": "%A, %d %B %Y"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"date": "2026-11-21", "format": "%A, %d %B %Y"}"#
+)]
 pub(crate) fn format_date(input: Formatting) -> Result<Formatted> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
-    let wrong = |error| ToolError::invalid_input(format!("cannot use the format `{}`: {error}", input.format));
+    let wrong = |error| {
+        ToolError::invalid_input(format!("cannot use the format `{}`: {error}", input.format))
+    };
     let text = strtime::format(&input.format, &date).map_err(wrong)?;
     Ok(Formatted { text })
 }
 
 fn read(date: &str, format: Option<&str>, zone: Option<&str>) -> Result<Zoned> {
     let zone = zone.map(TimeZone::get).transpose();
-    let zone = zone.map_err(|error| ToolError::invalid_input(format!("use an IANA name as `time_zone`: {error}")))?;
+    let zone = zone.map_err(|error| {
+        ToolError::invalid_input(format!("use an IANA name as `time_zone`: {error}"))
+    })?;
     let date = date.trim();
     let moment = match format {
         Some(format) => with_format(date, format, zone.clone()),
         None => in_known_form(date, zone.clone()),
     };
-    let moment =
-        moment.map_err(|error| ToolError::invalid_input(format!("cannot read `{date}` as a date: {error}")))?;
+    let moment = moment.map_err(|error| {
+        ToolError::invalid_input(format!("cannot read `{date}` as a date: {error}"))
+    })?;
     Ok(zone.map_or_else(|| moment.clone(), |zone| moment.with_time_zone(zone)))
 }
 
@@ -210,7 +246,11 @@ fn in_known_form(date: &str, zone: Option<TimeZone>) -> Result<Zoned, jiff::Erro
     }
     if let Ok(number) = date.parse::<i64>() {
         let seconds = date.len() <= LONGEST_SECONDS;
-        let at = if seconds { Timestamp::from_second(number) } else { Timestamp::from_millisecond(number) };
+        let at = if seconds {
+            Timestamp::from_second(number)
+        } else {
+            Timestamp::from_millisecond(number)
+        };
         return Ok(at?.to_zoned(TimeZone::UTC));
     }
     if let Ok(moment) = date.parse::<Zoned>() {
@@ -220,9 +260,13 @@ fn in_known_form(date: &str, zone: Option<TimeZone>) -> Result<Zoned, jiff::Erro
         return Ok(moment);
     }
     let pieces = Pieces::parse(date)?;
-    let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
+    let local = pieces
+        .date()
+        .to_datetime(pieces.time().unwrap_or(Time::midnight()));
     match pieces.to_numeric_offset() {
-        Some(offset) => Ok(offset.to_timestamp(local)?.to_zoned(TimeZone::fixed(offset))),
+        Some(offset) => Ok(offset
+            .to_timestamp(local)?
+            .to_zoned(TimeZone::fixed(offset))),
         None => local.to_zoned(zone.unwrap_or(TimeZone::UTC)),
     }
 }
@@ -232,6 +276,10 @@ fn with_format(date: &str, format: &str, zone: Option<TimeZone>) -> Result<Zoned
     if let Ok(moment) = parts.to_zoned() {
         return Ok(moment);
     }
-    let local = parts.to_datetime().or_else(|_| parts.to_date().map(|date| date.to_datetime(Time::midnight())))?;
+    let local = parts.to_datetime().or_else(|_| {
+        parts
+            .to_date()
+            .map(|date| date.to_datetime(Time::midnight()))
+    })?;
     local.to_zoned(zone.unwrap_or(TimeZone::UTC))
 }

@@ -63,7 +63,11 @@ pub(crate) struct Digested {
 /// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of a file, of text, or of bytes given as hex
 /// or base64. Use it to compare content or to check a published checksum; MD5 and SHA-1 are not
 /// safe against forgery.
-#[tool(read_only, idempotent, example = r#"{"text": "hello", "algorithm": "sha256"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"text": "hello", "algorithm": "sha256"}"#
+)]
 pub(crate) fn hash(input: Content) -> Result<Digested> {
     let bytes = match (input.text, input.file) {
         (Some(text), None) => decoded(&text, &input.text_encoding)?,
@@ -80,15 +84,23 @@ pub(crate) fn hash(input: Content) -> Result<Digested> {
         Spelling::Hex => HEXLOWER.encode(&digest),
         Spelling::Base64 => BASE64.encode(&digest),
     };
-    Ok(Digested { digest, algorithm: input.algorithm, size: bytes.len() })
+    Ok(Digested {
+        digest,
+        algorithm: input.algorithm,
+        size: bytes.len(),
+    })
 }
 
 fn decoded(text: &str, encoding: &Encoding) -> Result<Vec<u8>> {
     let digits = text.trim_ascii().as_bytes();
     let bytes = match encoding {
         Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
-        Encoding::Hex => HEXLOWER_PERMISSIVE.decode(digits).map_err(|error| format!("`text` is not hex: {error}")),
-        Encoding::Base64 => BASE64.decode(digits).map_err(|error| format!("`text` is not base64: {error}")),
+        Encoding::Hex => HEXLOWER_PERMISSIVE
+            .decode(digits)
+            .map_err(|error| format!("`text` is not hex: {error}")),
+        Encoding::Base64 => BASE64
+            .decode(digits)
+            .map_err(|error| format!("`text` is not base64: {error}")),
     };
     bytes.map_err(ToolError::invalid_input)
 }

@@ -41,8 +41,9 @@ pub(crate) struct Found {
 pub(crate) fn query_json(input: Query) -> Result<Found> {
     let operators = input.expression.matches(DEEPENING).count();
     if operators > MOST_OPERATORS {
-        let message =
-            format!("the expression has {operators} operators, at most {MOST_OPERATORS}; split it in two queries");
+        let message = format!(
+            "the expression has {operators} operators, at most {MOST_OPERATORS}; split it in two queries"
+        );
         return Err(ToolError::invalid_input(message));
     }
     fn wrong(error: impl std::fmt::Display) -> ToolError {
@@ -90,9 +91,13 @@ struct Problem {
 pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     let wrong = |error: CompileError| match &error {
         CompileError::ValidationError { src, .. } => {
-            let problems =
-                problems(src).into_iter().map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
-            ToolError::invalid_input(format!("the schema is not valid: {}", problems.collect::<Vec<_>>().join("; ")))
+            let problems = problems(src)
+                .into_iter()
+                .map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
+            ToolError::invalid_input(format!(
+                "the schema is not valid: {}",
+                problems.collect::<Vec<_>>().join("; ")
+            ))
         }
         _ => ToolError::invalid_input(format!("the schema is not valid: {error:#}")),
     };
@@ -103,8 +108,15 @@ pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     compiler.add_resource(BASE, input.schema).map_err(wrong)?;
     let mut schemas = Schemas::new();
     let schema = compiler.compile(BASE, &mut schemas).map_err(wrong)?;
-    let problems = schemas.validate(&input.data, schema).err().map(|error| problems(&error)).unwrap_or_default();
-    Ok(Verdict { valid: problems.is_empty(), problems })
+    let problems = schemas
+        .validate(&input.data, schema)
+        .err()
+        .map(|error| problems(&error))
+        .unwrap_or_default();
+    Ok(Verdict {
+        valid: problems.is_empty(),
+        problems,
+    })
 }
 
 /// Refuses schemas with too many references, since the validator recurses along chains of
@@ -115,7 +127,8 @@ fn check_references(schema: &Value) -> Result<()> {
     while let Some(value) = open.pop() {
         match value {
             Value::Object(object) => {
-                references += usize::from(object.contains_key("$ref") || object.contains_key("$dynamicRef"));
+                references +=
+                    usize::from(object.contains_key("$ref") || object.contains_key("$dynamicRef"));
                 open.extend(object.values());
             }
             Value::Array(array) => open.extend(array),
@@ -123,7 +136,9 @@ fn check_references(schema: &Value) -> Result<()> {
         }
     }
     if references > MOST_REFERENCES {
-        let message = format!("the schema has {references} references, at most {MOST_REFERENCES}; check a part of it");
+        let message = format!(
+            "the schema has {references} references, at most {MOST_REFERENCES}; check a part of it"
+        );
         return Err(ToolError::invalid_input(message));
     }
     Ok(())
@@ -150,6 +165,9 @@ struct NothingOutside;
 
 impl UrlLoader for NothingOutside {
     fn load(&self, _: &str) -> Result<Value, Box<dyn Error>> {
-        Err("a `$ref` reaches only into the schema itself; put the other schema under `$defs`".into())
+        Err(
+            "a `$ref` reaches only into the schema itself; put the other schema under `$defs`"
+                .into(),
+        )
     }
 }

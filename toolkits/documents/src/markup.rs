@@ -11,7 +11,9 @@ use toolkit_sdk::prelude::*;
 
 /// Max depth of nested elements. Real pages stay below, and the converter recurses once per level.
 const DEEPEST: usize = 64;
-const NOT_CONTENT: [&str; 8] = ["script", "style", "template", "noscript", "iframe", "object", "svg", "canvas"];
+const NOT_CONTENT: [&str; 8] = [
+    "script", "style", "template", "noscript", "iframe", "object", "svg", "canvas",
+];
 const NOT_ARTICLE: [&str; 4] = ["nav", "aside", "footer", "form"];
 const SAFE_SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
@@ -35,7 +37,12 @@ pub(crate) struct Markdown {
 /// Converts HTML to Markdown, which is shorter and easier to read. Headings, lists, links, images,
 /// tables, quotes and code are kept; scripts, styles and embedded frames are dropped. Use it on a
 /// fetched web page or an HTML email.
-#[tool(read_only, idempotent, important, example = r#"{"html": "<h1>Hello</h1><p>A <b>page</b>.</p>"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"html": "<h1>Hello</h1><p>A <b>page</b>.</p>"}"#
+)]
 pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
     let mut skip = NOT_CONTENT.to_vec();
     if input.article_only {
@@ -54,23 +61,35 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
         ol_number_spacing: 1,
         ..Style::default()
     };
-    let converter =
-        HtmlToMarkdown::builder().options(style).skip_tags(skip).add_handler(vec!["title"], take_title).build();
+    let converter = HtmlToMarkdown::builder()
+        .options(style)
+        .skip_tags(skip)
+        .add_handler(vec!["title"], take_title)
+        .build();
     let failed = |error| ToolError::invalid_input(format!("cannot read the HTML: {error}"));
     let tree = converter.html_to_tree(&input.html).map_err(failed)?;
     check_depth(&tree)?;
     let markdown = converter.tree_to_markdown(&tree);
-    Ok(Markdown { markdown, title: title.get().filter(|title| !title.is_empty()).cloned() })
+    Ok(Markdown {
+        markdown,
+        title: title.get().filter(|title| !title.is_empty()).cloned(),
+    })
 }
 
 fn check_depth(tree: &Rc<Node>) -> Result<()> {
     let mut open = vec![(Rc::clone(tree), 0)];
     while let Some((node, depth)) = open.pop() {
         if depth > DEEPEST {
-            let message = format!("the HTML nests more than {DEEPEST} elements; convert an inner part of it");
+            let message =
+                format!("the HTML nests more than {DEEPEST} elements; convert an inner part of it");
             return Err(ToolError::invalid_input(message));
         }
-        open.extend(node.children.borrow().iter().map(|child| (Rc::clone(child), depth + 1)));
+        open.extend(
+            node.children
+                .borrow()
+                .iter()
+                .map(|child| (Rc::clone(child), depth + 1)),
+        );
     }
     Ok(())
 }
@@ -92,7 +111,12 @@ pub(crate) struct SafeHtml {
 
 /// Converts Markdown to HTML that is safe to show or to mail: HTML inside the Markdown is not
 /// passed through, and links and images use only http, https, mailto, tel or relative URLs.
-#[tool(read_only, idempotent, important, example = r##"{"markdown": "# Hello\n\n- one\n- two"}"##)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r##"{"markdown": "# Hello\n\n- one\n- two"}"##
+)]
 pub(crate) fn markdown_to_html(input: MarkdownSource) -> Result<SafeHtml> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -100,13 +124,31 @@ pub(crate) fn markdown_to_html(input: MarkdownSource) -> Result<SafeHtml> {
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
     let events = Parser::new_ext(&input.markdown, options).filter_map(|event| match event {
-        Event::Html(raw) | Event::InlineHtml(raw) => input.show_raw_html.then_some(Event::Text(raw)),
-        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            Some(Event::Start(Tag::Link { link_type, dest_url: safe(dest_url), title, id }))
+        Event::Html(raw) | Event::InlineHtml(raw) => {
+            input.show_raw_html.then_some(Event::Text(raw))
         }
-        Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
-            Some(Event::Start(Tag::Image { link_type, dest_url: safe(dest_url), title, id }))
-        }
+        Event::Start(Tag::Link {
+            link_type,
+            dest_url,
+            title,
+            id,
+        }) => Some(Event::Start(Tag::Link {
+            link_type,
+            dest_url: safe(dest_url),
+            title,
+            id,
+        })),
+        Event::Start(Tag::Image {
+            link_type,
+            dest_url,
+            title,
+            id,
+        }) => Some(Event::Start(Tag::Image {
+            link_type,
+            dest_url: safe(dest_url),
+            title,
+            id,
+        })),
         other => Some(other),
     });
     let mut html = String::with_capacity(input.markdown.len() * 3 / 2);
@@ -117,10 +159,20 @@ pub(crate) fn markdown_to_html(input: MarkdownSource) -> Result<SafeHtml> {
 /// Returns the URL, or an empty one if its scheme is not known to be safe. Browsers ignore white
 /// space and control characters in a scheme, so these are ignored here too.
 fn safe(address: CowStr<'_>) -> CowStr<'_> {
-    let seen = address.chars().filter(|letter| !letter.is_whitespace() && !letter.is_control());
-    let head: String = seen.take_while(|letter| !matches!(letter, '/' | '?' | '#')).collect();
+    let seen = address
+        .chars()
+        .filter(|letter| !letter.is_whitespace() && !letter.is_control());
+    let head: String = seen
+        .take_while(|letter| !matches!(letter, '/' | '?' | '#'))
+        .collect();
     match head.split_once(':') {
-        Some((scheme, _)) if !SAFE_SCHEMES.iter().any(|safe| scheme.eq_ignore_ascii_case(safe)) => CowStr::Borrowed(""),
+        Some((scheme, _))
+            if !SAFE_SCHEMES
+                .iter()
+                .any(|safe| scheme.eq_ignore_ascii_case(safe)) =>
+        {
+            CowStr::Borrowed("")
+        }
         _ => address,
     }
 }

@@ -39,13 +39,23 @@ impl Delimiter {
             quoted ^= *byte == b'"';
             !quoted
         });
-        let counts = first_line.take_while(|byte| *byte != b'\n').fold([0; 4], |mut counts, byte| {
-            if let Some(at) = Self::ALL.iter().position(|delimiter| delimiter.byte() == byte) {
-                counts[at] += 1;
-            }
-            counts
-        });
-        let most = Self::ALL.into_iter().zip(counts).rev().max_by_key(|(_, count)| *count);
+        let counts =
+            first_line
+                .take_while(|byte| *byte != b'\n')
+                .fold([0; 4], |mut counts, byte| {
+                    if let Some(at) = Self::ALL
+                        .iter()
+                        .position(|delimiter| delimiter.byte() == byte)
+                    {
+                        counts[at] += 1;
+                    }
+                    counts
+                });
+        let most = Self::ALL
+            .into_iter()
+            .zip(counts)
+            .rev()
+            .max_by_key(|(_, count)| *count);
         most.map_or(Self::Comma, |(delimiter, _)| delimiter)
     }
 }
@@ -78,24 +88,53 @@ pub(crate) struct Rows {
 
 /// Converts CSV, TSV or other delimited text (RFC 4180 quoting) to an array of objects, one for
 /// each line. Lines with too few or too many values are an error that names the line.
-#[tool(read_only, idempotent, important, example = r#"{"text": "name,age\nAda,36\nAlan,41\n"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"text": "name,age\nAda,36\nAlan,41\n"}"#
+)]
 pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
     let text = input.text.trim_start_matches('\u{feff}');
     let delimiter = input.delimiter.unwrap_or_else(|| Delimiter::detect(text));
-    let mut reader = ReaderBuilder::new().delimiter(delimiter.byte()).has_headers(false).from_reader(text.as_bytes());
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter.byte())
+        .has_headers(false)
+        .from_reader(text.as_bytes());
     let read: Result<Vec<StringRecord>, csv::Error> = reader.records().collect();
-    let mut records = read.map_err(|error| ToolError::invalid_input(format!("cannot read the table: {error}")))?;
+    let mut records =
+        read.map_err(|error| ToolError::invalid_input(format!("cannot read the table: {error}")))?;
     let width = records.first().map_or(0, StringRecord::len);
-    let names = if input.header && !records.is_empty() { records.remove(0) } else { StringRecord::new() };
+    let names = if input.header && !records.is_empty() {
+        records.remove(0)
+    } else {
+        StringRecord::new()
+    };
     let columns = column_names(&names, width);
     let kinds: Vec<Kind> = (0..width)
-        .map(|at| if input.detect_types { Kind::of(records.iter().filter_map(|row| row.get(at))) } else { Kind::Text })
+        .map(|at| {
+            if input.detect_types {
+                Kind::of(records.iter().filter_map(|row| row.get(at)))
+            } else {
+                Kind::Text
+            }
+        })
         .collect();
     let rows: Vec<_> = records
         .iter()
-        .map(|row| columns.iter().cloned().zip(row.iter().zip(&kinds).map(|(text, kind)| kind.value(text))).collect())
+        .map(|row| {
+            columns
+                .iter()
+                .cloned()
+                .zip(row.iter().zip(&kinds).map(|(text, kind)| kind.value(text)))
+                .collect()
+        })
         .collect();
-    Ok(Rows { row_count: rows.len(), columns, rows })
+    Ok(Rows {
+        row_count: rows.len(),
+        columns,
+        rows,
+    })
 }
 
 /// Returns the column names: empty names are filled in, repeated names get a number.
@@ -104,7 +143,11 @@ fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
     let mut used: HashMap<String, usize> = HashMap::new();
     let unique = |at: usize| {
         let name = names.get(at).unwrap_or_default().trim();
-        let name = if name.is_empty() { format!("column_{}", at + 1) } else { name.to_owned() };
+        let name = if name.is_empty() {
+            format!("column_{}", at + 1)
+        } else {
+            name.to_owned()
+        };
         let mut unique = name.clone();
         while !taken.insert(unique.clone()) {
             let number = used.entry(name.clone()).or_insert(1);
@@ -126,13 +169,19 @@ enum Kind {
 
 impl Kind {
     fn of<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        let mut kinds = values.filter(|text| !text.is_empty()).map(|text| match text {
-            "true" | "false" => Self::Boolean,
-            _ if number(text).is_some() => Self::Number,
-            _ => Self::Text,
-        });
+        let mut kinds = values
+            .filter(|text| !text.is_empty())
+            .map(|text| match text {
+                "true" | "false" => Self::Boolean,
+                _ if number(text).is_some() => Self::Number,
+                _ => Self::Text,
+            });
         let first = kinds.next().unwrap_or(Self::Text);
-        if kinds.all(|kind| kind == first) { first } else { Self::Text }
+        if kinds.all(|kind| kind == first) {
+            first
+        } else {
+            Self::Text
+        }
     }
 
     fn value(self, text: &str) -> Value {
@@ -148,8 +197,14 @@ impl Kind {
 /// Parses a number in JSON's own format that is short enough to stay exact.
 fn number(text: &str) -> Option<Number> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
-    if plain && digits <= EXACT_DIGITS { serde_json::from_str(text).ok() } else { None }
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
+    if plain && digits <= EXACT_DIGITS {
+        serde_json::from_str(text).ok()
+    } else {
+        None
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -182,7 +237,11 @@ pub(crate) struct CsvText {
 
 /// Converts an array of objects to CSV, TSV or other delimited text, quoted where needed (RFC
 /// 4180).
-#[tool(read_only, idempotent, example = r#"{"rows": [{"name": "Ada", "age": 36}, {"name": "Alan"}]}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"rows": [{"name": "Ada", "age": 36}, {"name": "Alan"}]}"#
+)]
 pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
     let columns = input.columns.unwrap_or_else(|| keys(&input.rows));
     if columns.is_empty() {
@@ -196,7 +255,12 @@ pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
         None => (Some(text), None),
         Some(name) => (None, Some(File::with(name, "text/csv", text.as_bytes())?)),
     };
-    Ok(CsvText { text, file, columns, row_count: input.rows.len() })
+    Ok(CsvText {
+        text,
+        file,
+        columns,
+        row_count: input.rows.len(),
+    })
 }
 
 fn keys(rows: &[Map<String, Value>]) -> Vec<String> {
@@ -213,7 +277,9 @@ fn write(
     delimiter: Delimiter,
     header: bool,
 ) -> std::result::Result<String, Box<dyn std::error::Error>> {
-    let mut writer = WriterBuilder::new().delimiter(delimiter.byte()).from_writer(Vec::new());
+    let mut writer = WriterBuilder::new()
+        .delimiter(delimiter.byte())
+        .from_writer(Vec::new());
     if header {
         writer.write_record(columns)?;
     }

@@ -50,17 +50,36 @@ pub(crate) struct Rendered {
     example = r#"{"template": "Dear {{ name }}, you owe {{ total|round(2) }}.", "data": {"name": "Ada", "total": 17.5}}"#
 )]
 pub(crate) fn render_template(input: Template) -> Result<Rendered> {
-    let failed = |error: minijinja::Error| ToolError::invalid_input(format!("cannot render the template: {error}"));
+    let failed = |error: minijinja::Error| {
+        ToolError::invalid_input(format!("cannot render the template: {error}"))
+    };
     check(&input.template).map_err(failed)?;
     let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(failed)?);
-    environment.set_auto_escape_callback(move |_| if input.html { AutoEscape::Html } else { AutoEscape::None });
+    environment.set_syntax(
+        SyntaxConfig::builder()
+            .keep_trailing_newline(true)
+            .build()
+            .map_err(failed)?,
+    );
+    environment.set_auto_escape_callback(move |_| {
+        if input.html {
+            AutoEscape::Html
+        } else {
+            AutoEscape::None
+        }
+    });
     // `namespace` carries values between loop iterations, which could nest them without limit.
     environment.remove_global("namespace");
-    let missing = if input.allow_missing { UndefinedBehavior::Chainable } else { UndefinedBehavior::SemiStrict };
+    let missing = if input.allow_missing {
+        UndefinedBehavior::Chainable
+    } else {
+        UndefinedBehavior::SemiStrict
+    };
     environment.set_undefined_behavior(missing);
     environment.set_fuel(Some(MOST_STEPS));
-    let template = environment.template_from_named_str(NAME, &input.template).map_err(failed)?;
+    let template = environment
+        .template_from_named_str(NAME, &input.template)
+        .map_err(failed)?;
     let rendered = template.render(minijinja::Value::from(Serde(&input.data)));
     let text = rendered.map_err(|error| match missing_names(&environment, &template, &input.data) {
         names if error.kind() == ErrorKind::UndefinedError && !names.is_empty() => ToolError::invalid_input(format!(
@@ -72,10 +91,15 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
 }
 
 /// Returns the names that the template uses and `data` does not have, for the error message.
-fn missing_names(environment: &Environment<'_>, template: &Jinja<'_, '_>, data: &Map<String, Value>) -> String {
+fn missing_names(
+    environment: &Environment<'_>,
+    template: &Jinja<'_, '_>,
+    data: &Map<String, Value>,
+) -> String {
     let built_in: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
     let named = template.undeclared_variables(false).into_iter();
-    let missing = named.filter(|name| !data.contains_key(name) && !built_in.contains(&name.as_str()));
+    let missing =
+        named.filter(|name| !data.contains_key(name) && !built_in.contains(&name.as_str()));
     let mut missing: Vec<String> = missing.map(|name| format!("`{name}`")).collect();
     missing.sort();
     missing.join(", ")
@@ -99,8 +123,10 @@ fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
         }
         let open: usize = blocks.iter().sum();
         if tag.operators > MOST_OPERATORS || open > MOST_BLOCKS || assignments > MOST_ASSIGNMENTS {
-            let limits = format!("{MOST_OPERATORS} operators in one tag, {MOST_BLOCKS} open blocks");
-            let message = format!("too complex: at most {limits} and {MOST_ASSIGNMENTS} times `set`");
+            let limits =
+                format!("{MOST_OPERATORS} operators in one tag, {MOST_BLOCKS} open blocks");
+            let message =
+                format!("too complex: at most {limits} and {MOST_ASSIGNMENTS} times `set`");
             return Err(minijinja::Error::new(ErrorKind::SyntaxError, message));
         }
     }
@@ -124,7 +150,11 @@ impl<'source> Tag<'source> {
             }
             Token::Assign => self.assigns = true,
             Token::TemplateData(_) | Token::VariableEnd | Token::Comma | Token::Colon => {}
-            Token::Str(_) | Token::String(_) | Token::Int(_) | Token::Int128(_) | Token::Float(_) => {}
+            Token::Str(_)
+            | Token::String(_)
+            | Token::Int(_)
+            | Token::Int128(_)
+            | Token::Float(_) => {}
             _ => self.operators += 1,
         }
     }
@@ -132,7 +162,11 @@ impl<'source> Tag<'source> {
     /// Opens or closes a block. `elif` nests in the `if` before it.
     fn nest(&self, blocks: &mut Vec<usize>) {
         match self.word {
-            Some("elif") => blocks.iter_mut().last().into_iter().for_each(|levels| *levels += 1),
+            Some("elif") => blocks
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|levels| *levels += 1),
             Some("set") if !self.assigns => blocks.push(1),
             Some(word) if BLOCK_WORDS.contains(&word) => blocks.push(1),
             Some(word) if word.starts_with("end") => drop(blocks.pop()),

@@ -43,15 +43,35 @@ pub(crate) struct Diff {
 
 /// Compares two texts line by line and returns a unified diff, as `diff -u` and version control
 /// show it.
-#[tool(read_only, idempotent, important, example = r#"{"before": "one\ntwo\n", "after": "one\n2\n"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"before": "one\ntwo\n", "after": "one\n2\n"}"#
+)]
 pub(crate) fn diff_text(input: Versions) -> Result<Diff> {
     let changes = TextDiff::from_lines(&input.before, &input.after);
-    let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
+    let count = |tag| {
+        changes
+            .iter_all_changes()
+            .filter(|change| change.tag() == tag)
+            .count()
+    };
     let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
     let mut diff = changes.unified_diff();
-    diff.context_radius(input.context.min(100)).header(&input.before_name, &input.after_name);
+    diff.context_radius(input.context.min(100))
+        .header(&input.before_name, &input.after_name);
     let identical = added + removed == 0;
-    Ok(Diff { diff: if identical { String::new() } else { diff.to_string() }, added, removed, identical })
+    Ok(Diff {
+        diff: if identical {
+            String::new()
+        } else {
+            diff.to_string()
+        },
+        added,
+        removed,
+        identical,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -114,21 +134,46 @@ pub(crate) fn extract_matches(input: Pattern) -> Result<Matches> {
     let limit = input.limit.clamp(1, MOST_MATCHES);
     let mut found = regex.captures_iter(&input.text);
     let mut seen = (0, 0);
-    let matches =
-        found.by_ref().take(limit).map(|captures| one_match(&regex, &captures, &input.text, &mut seen)).collect();
-    Ok(Matches { matches, more: found.next().is_some() })
+    let matches = found
+        .by_ref()
+        .take(limit)
+        .map(|captures| one_match(&regex, &captures, &input.text, &mut seen))
+        .collect();
+    Ok(Matches {
+        matches,
+        more: found.next().is_some(),
+    })
 }
 
 /// Converts one match. `seen` is the position up to which characters were counted: bytes,
 /// characters.
-fn one_match(regex: &Regex, captures: &Captures<'_>, text: &str, seen: &mut (usize, usize)) -> Match {
+fn one_match(
+    regex: &Regex,
+    captures: &Captures<'_>,
+    text: &str,
+    seen: &mut (usize, usize),
+) -> Match {
     let whole = captures.get_match();
-    *seen = (whole.start(), seen.1 + text[seen.0..whole.start()].chars().count());
-    let groups = regex.capture_names().enumerate().skip(1).map(|(number, name)| {
-        let name = name.map_or_else(|| number.to_string(), str::to_owned);
-        (name, captures.get(number).map(|group| group.as_str().to_owned()))
-    });
-    Match { text: whole.as_str().to_owned(), start: seen.1, groups: groups.collect() }
+    *seen = (
+        whole.start(),
+        seen.1 + text[seen.0..whole.start()].chars().count(),
+    );
+    let groups = regex
+        .capture_names()
+        .enumerate()
+        .skip(1)
+        .map(|(number, name)| {
+            let name = name.map_or_else(|| number.to_string(), str::to_owned);
+            (
+                name,
+                captures.get(number).map(|group| group.as_str().to_owned()),
+            )
+        });
+    Match {
+        text: whole.as_str().to_owned(),
+        start: seen.1,
+        groups: groups.collect(),
+    }
 }
 
 fn before() -> String {

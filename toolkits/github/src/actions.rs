@@ -22,14 +22,22 @@ pub(crate) struct Workflow {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Run {
     id: u64,
-    #[serde(rename(deserialize = "name"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "name"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     workflow: Option<String>,
     /// Message of the commit, or title of the pull request.
     #[serde(rename(deserialize = "display_title"))]
     title: String,
     /// Number of this run among the runs of the workflow.
     run_number: u64,
-    #[serde(rename(deserialize = "run_attempt"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "run_attempt"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     attempt: Option<u64>,
     /// Event that started the run: `push`, `pull_request`, `workflow_dispatch`, `schedule` and so
     /// on.
@@ -41,12 +49,20 @@ pub(crate) struct Run {
     /// `action_required`, `neutral`, `stale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conclusion: Option<String>,
-    #[serde(rename(deserialize = "head_branch"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "head_branch"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     branch: Option<String>,
     #[serde(rename(deserialize = "head_sha"))]
     sha: String,
     /// Login of the user or app that started the run.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     actor: Option<String>,
     created_at: String,
     updated_at: String,
@@ -71,7 +87,11 @@ pub(crate) struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
     /// URL of the web page with the log.
-    #[serde(rename(deserialize = "html_url"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "html_url"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     url: Option<String>,
 }
 
@@ -94,7 +114,12 @@ pub(crate) struct ListWorkflows {
 }
 
 /// Lists the workflows of a repository.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn list_workflows(input: ListWorkflows) -> Result<Counted<Workflow>> {
     count(input.repo.get("/actions/workflows"), &input.part)
 }
@@ -143,11 +168,18 @@ pub(crate) struct ListRuns {
 )]
 pub(crate) fn list_workflow_runs(input: ListRuns) -> Result<Counted<Run>> {
     let request = match &input.workflow {
-        Some(workflow) => input.repo.get("/actions/workflows/{workflow_id}/runs").path("workflow_id", workflow),
+        Some(workflow) => input
+            .repo
+            .get("/actions/workflows/{workflow_id}/runs")
+            .path("workflow_id", workflow),
         None => input.repo.get("/actions/runs"),
     };
-    let request = request.query_opt("branch", input.branch).query_opt("head_sha", input.sha);
-    let request = request.query_opt("event", input.event).query_opt("status", input.status.map(word));
+    let request = request
+        .query_opt("branch", input.branch)
+        .query_opt("head_sha", input.sha);
+    let request = request
+        .query_opt("event", input.event)
+        .query_opt("status", input.status.map(word));
     count(request.query_opt("actor", input.actor), &input.part)
 }
 
@@ -175,7 +207,10 @@ impl RunId {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642}"#
 )]
 pub(crate) fn get_workflow_run(input: RunId) -> Result<Run> {
-    input.fill(input.repo.get("/actions/runs/{run_id}")).send()?.json()
+    input
+        .fill(input.repo.get("/actions/runs/{run_id}"))
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -195,7 +230,12 @@ pub(crate) struct ListJobs {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642}"#
 )]
 pub(crate) fn list_workflow_jobs(input: ListJobs) -> Result<Counted<Job>> {
-    count(input.run.fill(input.run.repo.get("/actions/runs/{run_id}/jobs")), &input.part)
+    count(
+        input
+            .run
+            .fill(input.run.repo.get("/actions/runs/{run_id}/jobs")),
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -231,8 +271,12 @@ pub(crate) struct Dispatched {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "workflow": "deploy.yml", "ref": "main", "inputs": {"environment": "staging"}}"#
 )]
 pub(crate) fn dispatch_workflow(input: Dispatch) -> Result<Dispatched> {
-    let request = input.repo.post("/actions/workflows/{workflow_id}/dispatches").path("workflow_id", &input.workflow);
-    let body = json!({ "ref": input.reference, "inputs": input.inputs, "return_run_details": true });
+    let request = input
+        .repo
+        .post("/actions/workflows/{workflow_id}/dispatches")
+        .path("workflow_id", &input.workflow);
+    let body =
+        json!({ "ref": input.reference, "inputs": input.inputs, "return_run_details": true });
     request.json(&body).send()?.json()
 }
 
@@ -254,14 +298,21 @@ pub(crate) struct Rerun {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642, "failed_only": true}"#
 )]
 pub(crate) fn rerun_workflow(input: Rerun) -> Result<Done> {
-    let path =
-        if input.failed_only { "/actions/runs/{run_id}/rerun-failed-jobs" } else { "/actions/runs/{run_id}/rerun" };
+    let path = if input.failed_only {
+        "/actions/runs/{run_id}/rerun-failed-jobs"
+    } else {
+        "/actions/runs/{run_id}/rerun"
+    };
     let request = input.run.fill(input.run.repo.post(path));
     done(request.json(&json!({ "enable_debug_logging": input.enable_debug_logging })))
 }
 
 /// Cancels a run that is queued or in progress. It ends a little later: see `get_workflow_run`.
-#[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642}"#)]
+#[tool(
+    destructive,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642}"#
+)]
 pub(crate) fn cancel_workflow_run(input: RunId) -> Result<Done> {
     done(input.fill(input.repo.post("/actions/runs/{run_id}/cancel")))
 }

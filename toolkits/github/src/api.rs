@@ -7,12 +7,18 @@ use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://api.github.com")
-    .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
+    .headers(&[
+        ("accept", "application/vnd.github+json"),
+        ("x-github-api-version", "2022-11-28"),
+    ])
     .errors(refusal);
 
 /// Client for uploads of binary content.
 const UPLOADS: Client = Client::new("https://uploads.github.com")
-    .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
+    .headers(&[
+        ("accept", "application/vnd.github+json"),
+        ("x-github-api-version", "2022-11-28"),
+    ])
     .errors(refusal);
 
 /// Max size of a text in a list, in bytes. Longer texts are cut; a request for the single item
@@ -114,7 +120,12 @@ pub(crate) struct Counted<T> {
 #[derive(Deserialize)]
 struct Wrapped<T> {
     total_count: u64,
-    #[serde(alias = "workflows", alias = "workflow_runs", alias = "jobs", alias = "check_runs")]
+    #[serde(
+        alias = "workflows",
+        alias = "workflow_runs",
+        alias = "jobs",
+        alias = "check_runs"
+    )]
     items: Vec<T>,
     #[serde(default)]
     incomplete_results: bool,
@@ -137,18 +148,33 @@ impl<T> Counted<T> {
 /// Fetches one page of a list.
 pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Page<T>> {
     let response = page(request, part)?;
-    Ok(Page { items: response.json()?, next_page: next(&response, part) })
+    Ok(Page {
+        items: response.json()?,
+        next_page: next(&response, part),
+    })
 }
 
 /// Fetches one page of a list with a total count.
 pub(crate) fn count<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Counted<T>> {
     let response = page(request, part)?;
-    let Wrapped { total_count: total, items, incomplete_results: incomplete } = response.json()?;
-    Ok(Counted { total, items, next_page: next(&response, part), incomplete })
+    let Wrapped {
+        total_count: total,
+        items,
+        incomplete_results: incomplete,
+    } = response.json()?;
+    Ok(Counted {
+        total,
+        items,
+        next_page: next(&response, part),
+        incomplete,
+    })
 }
 
 fn page(request: Request, part: &Part) -> Result<Response> {
-    request.query("per_page", part.limit.clamp(1, 100)).query("page", part.page).send()
+    request
+        .query("per_page", part.limit.clamp(1, 100))
+        .query("page", part.page)
+        .send()
 }
 
 fn next(response: &Response, part: &Part) -> Option<u32> {
@@ -244,7 +270,11 @@ fn refusal(response: &Response) -> Option<ToolError> {
     match response.status() {
         403 | 429 if is_secondary(response, &said) => {
             let slower = format!("{}; make fewer requests at a time", error.text());
-            Some(ToolError::rate_limited(slower).retry_after(SECONDARY_WAIT).upstream_status(response.status()))
+            Some(
+                ToolError::rate_limited(slower)
+                    .retry_after(SECONDARY_WAIT)
+                    .upstream_status(response.status()),
+            )
         }
         403 | 404 if error.kind() != "rate_limited" => {
             let message = format!("{}{}", error.text(), needs(response));
@@ -256,7 +286,11 @@ fn refusal(response: &Response) -> Option<ToolError> {
         406 => Some(ToolError::invalid_input(error.text()).upstream_status(406)),
         422 if !said.errors.is_empty() => {
             let problems: Vec<String> = said.errors.iter().map(problem).collect();
-            let message = format!("GitHub refused it: {}: {}", said.message, problems.join("; "));
+            let message = format!(
+                "GitHub refused it: {}: {}",
+                said.message,
+                problems.join("; ")
+            );
             Some(error.message(message))
         }
         _ => None,
@@ -268,19 +302,29 @@ fn refusal(response: &Response) -> Option<ToolError> {
 fn is_secondary(response: &Response, said: &Refusal) -> bool {
     said.message.contains("secondary rate limit")
         && response.header("retry-after").is_none()
-        && response.header("x-ratelimit-remaining").is_none_or(|left| left.trim() != "0")
+        && response
+            .header("x-ratelimit-remaining")
+            .is_none_or(|left| left.trim() != "0")
 }
 
 /// Describes the permissions or scopes that the token needs, from GitHub's headers. For a 404
 /// without these headers, says that the resource may be hidden from the account.
 fn needs(response: &Response) -> String {
-    let header = |name| response.header(name).filter(|value| !value.trim().is_empty());
+    let header = |name| {
+        response
+            .header(name)
+            .filter(|value| !value.trim().is_empty())
+    };
     if let Some(permissions) = header("x-accepted-github-permissions") {
         return format!("; the token needs the permission {permissions}");
     }
     let Some(scopes) = header("x-accepted-oauth-scopes") else {
         let hidden = "; it does not exist, or the connected account may not see it";
-        return if response.status() == 404 { hidden.to_owned() } else { String::new() };
+        return if response.status() == 404 {
+            hidden.to_owned()
+        } else {
+            String::new()
+        };
     };
     let has = header("x-oauth-scopes").unwrap_or("none");
     format!(
@@ -296,5 +340,9 @@ fn problem(problem: &Value) -> String {
         return text.to_owned();
     }
     let place: Vec<&str> = ["resource", "field"].into_iter().filter_map(text).collect();
-    format!("{} is {}", place.join("."), text("code").unwrap_or("not valid"))
+    format!(
+        "{} is {}",
+        place.join("."),
+        text("code").unwrap_or("not valid")
+    )
 }

@@ -33,13 +33,23 @@ pub(crate) struct ListNamed {
 }
 
 /// Lists the branches of a repository with their newest commits.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn list_branches(input: ListNamed) -> Result<Page<Named>> {
     list(input.repo.get("/branches"), &input.part)
 }
 
 /// Lists the tags of a repository with their commits.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn list_tags(input: ListNamed) -> Result<Page<Named>> {
     list(input.repo.get("/tags"), &input.part)
 }
@@ -69,13 +79,25 @@ pub(crate) struct Created {
 }
 
 /// Creates a branch, from the default branch unless `from` is given.
-#[tool(scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
+#[tool(
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#
+)]
 pub(crate) fn create_branch(input: CreateBranch) -> Result<Created> {
-    let request = input.repo.get("/commits/{ref}").path_segments("ref", &input.from);
-    let sha = request.header("accept", "application/vnd.github.sha").send()?.text();
+    let request = input
+        .repo
+        .get("/commits/{ref}")
+        .path_segments("ref", &input.from);
+    let sha = request
+        .header("accept", "application/vnd.github.sha")
+        .send()?
+        .text();
     let body = json!({ "ref": format!("refs/heads/{}", input.branch), "sha": sha });
     input.repo.post("/git/refs").json(&body).send()?;
-    Ok(Created { branch: input.branch, sha })
+    Ok(Created {
+        branch: input.branch,
+        sha,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,7 +109,16 @@ pub(crate) struct BranchName {
 }
 
 /// Deletes a branch. Commits that are in no other branch or tag are lost.
-#[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
+#[tool(
+    destructive,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#
+)]
 pub(crate) fn delete_branch(input: BranchName) -> Result<Done> {
-    done(input.repo.delete("/git/refs/heads/{branch}").path_segments("branch", &input.branch))
+    done(
+        input
+            .repo
+            .delete("/git/refs/heads/{branch}")
+            .path_segments("branch", &input.branch),
+    )
 }

@@ -70,7 +70,11 @@ struct CommitLink {
 impl From<FileCommit> for Committed {
     fn from(FileCommit { content, commit }: FileCommit) -> Self {
         let file_sha = content.and_then(|content| content.sha);
-        Self { commit_sha: commit.sha, file_sha, url: commit.html_url }
+        Self {
+            commit_sha: commit.sha,
+            file_sha,
+            url: commit.html_url,
+        }
     }
 }
 
@@ -98,10 +102,22 @@ pub(crate) fn put_file(input: PutFile) -> Result<Committed> {
     let content = match (input.text, input.file) {
         (Some(text), None) => BASE64.encode(text.as_bytes()),
         (None, Some(file)) => BASE64.encode(&file.read(LARGEST_UPLOAD)?),
-        _ => return Err(ToolError::invalid_input("give the file as `text` or as `file`, not both")),
+        _ => {
+            return Err(ToolError::invalid_input(
+                "give the file as `text` or as `file`, not both",
+            ));
+        }
     };
-    let change = Change { message: input.message, content: Some(content), branch: input.branch, sha: input.sha };
-    let request = input.repo.put("/contents/{path}").path_segments("path", &input.path);
+    let change = Change {
+        message: input.message,
+        content: Some(content),
+        branch: input.branch,
+        sha: input.sha,
+    };
+    let request = input
+        .repo
+        .put("/contents/{path}")
+        .path_segments("path", &input.path);
     Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
 }
 
@@ -130,8 +146,16 @@ pub(crate) struct DeleteFile {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "notes.md", "sha": "95b966ae1c166bd92f8ae7d1c313e738c731dfc3", "message": "Drop the notes"}"#
 )]
 pub(crate) fn delete_file(input: DeleteFile) -> Result<Committed> {
-    let change = Change { message: input.message, content: None, branch: input.branch, sha: Some(input.sha) };
-    let request = input.repo.delete("/contents/{path}").path_segments("path", &input.path);
+    let change = Change {
+        message: input.message,
+        content: None,
+        branch: input.branch,
+        sha: Some(input.sha),
+    };
+    let request = input
+        .repo
+        .delete("/contents/{path}")
+        .path_segments("path", &input.path);
     Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
 }
 
@@ -198,18 +222,34 @@ struct Commit {
 pub(crate) fn commit_files(input: CommitFiles) -> Result<Committed> {
     let entries = entries(&input);
     if entries.is_empty() {
-        return Err(ToolError::invalid_input("nothing changes; give `files` or `delete`"));
+        return Err(ToolError::invalid_input(
+            "nothing changes; give `files` or `delete`",
+        ));
     }
     let repo = &input.repo;
     let branch = |request: Request| request.path_segments("branch", &input.branch);
     let tip: Reference = branch(repo.get("/git/ref/heads/{branch}")).send()?.json()?;
-    let old: Commit = repo.get("/git/commits/{commit_sha}").path("commit_sha", &tip.object.sha).send()?.json()?;
-    let tree: Sha = post(repo, "/git/trees", &json!({ "base_tree": old.tree.sha, "tree": entries }))?;
+    let old: Commit = repo
+        .get("/git/commits/{commit_sha}")
+        .path("commit_sha", &tip.object.sha)
+        .send()?
+        .json()?;
+    let tree: Sha = post(
+        repo,
+        "/git/trees",
+        &json!({ "base_tree": old.tree.sha, "tree": entries }),
+    )?;
     let new = json!({ "message": input.message, "tree": tree.sha, "parents": [old.sha] });
     let new: Commit = post(repo, "/git/commits", &new)?;
     // Without force, GitHub only fast-forwards the branch, so no other commit is lost.
-    branch(repo.patch("/git/refs/heads/{branch}")).json(&json!({ "sha": new.sha, "force": false })).send()?;
-    Ok(Committed { commit_sha: new.sha, file_sha: None, url: new.html_url })
+    branch(repo.patch("/git/refs/heads/{branch}"))
+        .json(&json!({ "sha": new.sha, "force": false }))
+        .send()?;
+    Ok(Committed {
+        commit_sha: new.sha,
+        file_sha: None,
+        url: new.html_url,
+    })
 }
 
 /// Builds the tree entries for the changes. An entry whose `sha` is null deletes the file.
@@ -218,8 +258,14 @@ fn entries(input: &CommitFiles) -> Vec<Value> {
         let mode = if file.executable { EXECUTABLE } else { FILE };
         json!({ "path": file.path, "mode": mode, "type": "blob", "content": file.text })
     };
-    let deleted = |path: &String| json!({ "path": path, "mode": FILE, "type": "blob", "sha": null });
-    input.files.iter().map(file).chain(input.delete.iter().map(deleted)).collect()
+    let deleted =
+        |path: &String| json!({ "path": path, "mode": FILE, "type": "blob", "sha": null });
+    input
+        .files
+        .iter()
+        .map(file)
+        .chain(input.delete.iter().map(deleted))
+        .collect()
 }
 
 fn post<T: DeserializeOwned>(repo: &Repo, path: &str, body: &Value) -> Result<T> {

@@ -22,7 +22,11 @@ pub(crate) struct CheckRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
     /// URL of the web page.
-    #[serde(rename(deserialize = "html_url"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "html_url"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     url: Option<String>,
 }
 
@@ -43,7 +47,11 @@ pub(crate) struct Annotation {
     start_line: u64,
     end_line: u64,
     /// `notice`, `warning` or `failure`.
-    #[serde(rename(deserialize = "annotation_level"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "annotation_level"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     level: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     title: Option<String>,
@@ -64,9 +72,20 @@ pub(crate) struct ListChecks {
 }
 
 /// Lists the checks of a commit with their results, to see if a pull request or a branch is green.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "main"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "main"}"#
+)]
 pub(crate) fn list_check_runs(input: ListChecks) -> Result<Counted<CheckRun>> {
-    count(input.repo.get("/commits/{ref}/check-runs").path_segments("ref", &input.reference), &input.part)
+    count(
+        input
+            .repo
+            .get("/commits/{ref}/check-runs")
+            .path_segments("ref", &input.reference),
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -89,6 +108,9 @@ pub(crate) struct ListAnnotations {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "check_run_id": 399444496}"#
 )]
 pub(crate) fn list_check_annotations(input: ListAnnotations) -> Result<Page<Annotation>> {
-    let request = input.repo.get("/check-runs/{check_run_id}/annotations").path("check_run_id", input.check_run_id);
+    let request = input
+        .repo
+        .get("/check-runs/{check_run_id}/annotations")
+        .path("check_run_id", input.check_run_id);
     list(request, &input.part)
 }

@@ -47,7 +47,9 @@ pub(crate) struct ListComments {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7}"#
 )]
 pub(crate) fn list_issue_comments(input: ListComments) -> Result<Page<Comment>> {
-    let request = input.issue.fill(input.issue.repo.get("/issues/{issue_number}/comments"));
+    let request = input
+        .issue
+        .fill(input.issue.repo.get("/issues/{issue_number}/comments"));
     list(request.query_opt("since", input.since), &input.part)
 }
 
@@ -67,7 +69,9 @@ pub(crate) struct NewComment {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7, "body": "Fixed in `main`."}"#
 )]
 pub(crate) fn create_issue_comment(input: NewComment) -> Result<Comment> {
-    let request = input.issue.fill(input.issue.repo.post("/issues/{issue_number}/comments"));
+    let request = input
+        .issue
+        .fill(input.issue.repo.post("/issues/{issue_number}/comments"));
     request.json(&json!({ "body": input.body })).send()?.json()
 }
 
@@ -98,12 +102,23 @@ pub(crate) struct NewText {
 )]
 pub(crate) fn update_issue_comment(input: NewText) -> Result<Comment> {
     let CommentId { repo, comment_id } = input.comment;
-    let request = repo.patch("/issues/comments/{comment_id}").path("comment_id", comment_id);
+    let request = repo
+        .patch("/issues/comments/{comment_id}")
+        .path("comment_id", comment_id);
     request.json(&json!({ "body": input.body })).send()?.json()
 }
 
 /// Deletes a comment permanently.
-#[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "comment_id": 1}"#)]
+#[tool(
+    destructive,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "comment_id": 1}"#
+)]
 pub(crate) fn delete_issue_comment(input: CommentId) -> Result<Done> {
-    done(input.repo.delete("/issues/comments/{comment_id}").path("comment_id", input.comment_id))
+    done(
+        input
+            .repo
+            .delete("/issues/comments/{comment_id}")
+            .path("comment_id", input.comment_id),
+    )
 }

@@ -61,11 +61,29 @@ struct Parent {
 }
 
 impl From<Answer> for Commit {
-    fn from(Answer { sha, commit, author, parents, html_url: url }: Answer) -> Self {
-        let (author_name, authored_at) = commit.author.map_or((None, None), |author| (author.name, author.date));
+    fn from(
+        Answer {
+            sha,
+            commit,
+            author,
+            parents,
+            html_url: url,
+        }: Answer,
+    ) -> Self {
+        let (author_name, authored_at) = commit
+            .author
+            .map_or((None, None), |author| (author.name, author.date));
         let parents = parents.into_iter().map(|parent| parent.sha).collect();
         let author = author.and_then(|author| author.login);
-        Self { sha, message: commit.message, author, author_name, authored_at, parents, url }
+        Self {
+            sha,
+            message: commit.message,
+            author,
+            author_name,
+            authored_at,
+            parents,
+            url,
+        }
     }
 }
 
@@ -102,8 +120,14 @@ pub(crate) struct ListCommits {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src/main.rs", "limit": 5}"#
 )]
 pub(crate) fn list_commits(input: ListCommits) -> Result<Page<Commit>> {
-    let request = input.repo.get("/commits").query_opt("sha", input.reference).query_opt("path", input.path);
-    let request = request.query_opt("author", input.author).query_opt("since", input.since);
+    let request = input
+        .repo
+        .get("/commits")
+        .query_opt("sha", input.reference)
+        .query_opt("path", input.path);
+    let request = request
+        .query_opt("author", input.author)
+        .query_opt("since", input.since);
     list(request.query_opt("until", input.until), &input.part)
 }
 
@@ -135,7 +159,12 @@ pub(crate) struct Detail {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "7638417db6d59f3c431d3e1f261cc637155684cd"}"#
 )]
 pub(crate) fn get_commit(input: CommitName) -> Result<Detail> {
-    input.repo.get("/commits/{ref}").path_segments("ref", &input.reference).send()?.json()
+    input
+        .repo
+        .get("/commits/{ref}")
+        .path_segments("ref", &input.reference)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -176,5 +205,8 @@ pub(crate) struct Comparison {
 )]
 pub(crate) fn compare_commits(input: Compare) -> Result<Comparison> {
     let request = input.repo.get("/compare/{basehead}");
-    request.path("basehead", format_args!("{}...{}", input.base, input.head)).send()?.json()
+    request
+        .path("basehead", format_args!("{}...{}", input.base, input.head))
+        .send()?
+        .json()
 }

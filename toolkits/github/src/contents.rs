@@ -113,7 +113,14 @@ impl Lines {
         let skipped = self.start_line.unwrap_or(1).saturating_sub(1);
         let wanted = self.end_line.unwrap_or(usize::MAX).saturating_sub(skipped);
         let whole = skipped == 0 && wanted >= count;
-        let part = if whole { text } else { text.split_inclusive('\n').skip(skipped).take(wanted).collect() };
+        let part = if whole {
+            text
+        } else {
+            text.split_inclusive('\n')
+                .skip(skipped)
+                .take(wanted)
+                .collect()
+        };
         let (text, truncated) = cut(part, LARGEST_TEXT);
         (text, count, truncated)
     }
@@ -129,8 +136,16 @@ impl Lines {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src/main.rs", "ref": "main"}"#
 )]
 pub(crate) fn get_file(input: GetFile) -> Result<Content> {
-    let GetFile { place: input, lines } = input;
-    let request = || input.repo.get("/contents/{path}").path_segments("path", &input.path);
+    let GetFile {
+        place: input,
+        lines,
+    } = input;
+    let request = || {
+        input
+            .repo
+            .get("/contents/{path}")
+            .path_segments("path", &input.path)
+    };
     let request = || request().query_opt("ref", input.reference.as_ref());
     match request().send()?.json()? {
         Found::One(blob) if blob.kind == "file" => content(blob, &lines, request),
@@ -139,7 +154,10 @@ pub(crate) fn get_file(input: GetFile) -> Result<Content> {
             Err(ToolError::invalid_input(message))
         }
         Found::Directory(_) => {
-            let message = format!("`{}` is a directory; read it with `list_directory`", input.path);
+            let message = format!(
+                "`{}` is a directory; read it with `list_directory`",
+                input.path
+            );
             Err(ToolError::invalid_input(message))
         }
     }
@@ -155,9 +173,19 @@ pub(crate) struct Readme {
 }
 
 /// Reads the README of a repository, in any of the places that GitHub supports.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn get_readme(input: Readme) -> Result<Content> {
-    let request = || input.repo.get("/readme").query_opt("ref", input.reference.as_ref());
+    let request = || {
+        input
+            .repo
+            .get("/readme")
+            .query_opt("ref", input.reference.as_ref())
+    };
     content(request().send()?.json()?, &Lines::default(), request)
 }
 
@@ -167,11 +195,21 @@ fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Con
     let (text, file) = if blob.encoding == "base64" {
         let base64 = blob.content.replace(['\n', '\r'], "");
         let bytes = BASE64.decode(base64.as_bytes()).map_err(|cause| {
-            ToolError::upstream(format!("GitHub answered `{}` in something other than base64: {cause}", blob.path))
+            ToolError::upstream(format!(
+                "GitHub answered `{}` in something other than base64: {cause}",
+                blob.path
+            ))
         })?;
         match String::from_utf8(bytes) {
             Ok(text) => (Some(text), None),
-            Err(binary) => (None, Some(File::with(&blob.name, "application/octet-stream", binary.as_bytes())?)),
+            Err(binary) => (
+                None,
+                Some(File::with(
+                    &blob.name,
+                    "application/octet-stream",
+                    binary.as_bytes(),
+                )?),
+            ),
         }
     } else {
         let mut file = again().header("accept", RAW).into_file().send()?.file()?;
@@ -214,11 +252,19 @@ pub(crate) struct Listing {
 }
 
 /// Lists the entries of one directory of a repository. For everything below it use `list_tree`.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src"}"#
+)]
 pub(crate) fn list_directory(input: Directory) -> Result<Listing> {
     let request = match input.path.trim_matches('/') {
         "" => input.repo.get("/contents/"),
-        path => input.repo.get("/contents/{path}").path_segments("path", path),
+        path => input
+            .repo
+            .get("/contents/{path}")
+            .path_segments("path", path),
     };
     match request.query_opt("ref", input.reference).send()?.json()? {
         Found::Directory(entries) => Ok(Listing { entries }),
@@ -287,8 +333,14 @@ pub(crate) fn list_tree(input: ListTree) -> Result<Tree> {
         tree: Vec<TreeFile>,
         truncated: bool,
     }
-    let request = input.repo.get("/git/trees/{tree_sha}").path("tree_sha", &input.reference);
-    let Answer { tree, mut truncated } = request.query("recursive", 1).send()?.json()?;
+    let request = input
+        .repo
+        .get("/git/trees/{tree_sha}")
+        .path("tree_sha", &input.reference);
+    let Answer {
+        tree,
+        mut truncated,
+    } = request.query("recursive", 1).send()?.json()?;
     let wanted = |file: &TreeFile| file.kind == "blob" && file.path.starts_with(&input.below);
     let mut files: Vec<TreeFile> = tree.into_iter().filter(wanted).collect();
     truncated |= files.len() > input.limit;
@@ -302,7 +354,13 @@ mod tests {
 
     #[test]
     fn line_numbers_start_at_one() {
-        let of = |start_line, end_line, text: &str| Lines { start_line, end_line }.of(text.to_owned());
+        let of = |start_line, end_line, text: &str| {
+            Lines {
+                start_line,
+                end_line,
+            }
+            .of(text.to_owned())
+        };
         let text = "one\ntwo\r\nthree";
         assert_eq!(of(None, None, text), (text.to_owned(), 3, false));
         assert_eq!(of(Some(2), Some(2), text), ("two\r\n".to_owned(), 3, false));

@@ -20,7 +20,11 @@ pub(crate) struct Gist {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     files: Option<BTreeMap<String, Option<GistFile>>>,
     /// Login of the owner.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     owner: Option<String>,
     #[serde(default)]
     created_at: String,
@@ -57,10 +61,17 @@ pub(crate) struct ListGists {
 
 /// Lists gists of the connected account, or the public ones of a user, without the content of their
 /// files.
-#[tool(read_only, idempotent, example = r#"{"limit": 10}"#, example = r#"{"username": "octocat"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"limit": 10}"#,
+    example = r#"{"username": "octocat"}"#
+)]
 pub(crate) fn list_gists(input: ListGists) -> Result<Page<Gist>> {
     let request = match &input.username {
-        Some(username) => API.get("/users/{username}/gists").path("username", username),
+        Some(username) => API
+            .get("/users/{username}/gists")
+            .path("username", username),
         None => API.get("/gists"),
     };
     list(request, &input.part)
@@ -74,9 +85,16 @@ pub(crate) struct GistId {
 }
 
 /// Gets one gist with the content of its files.
-#[tool(read_only, idempotent, example = r#"{"gist_id": "2decf6c462d9b4418f2"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"gist_id": "2decf6c462d9b4418f2"}"#
+)]
 pub(crate) fn get_gist(input: GistId) -> Result<Gist> {
-    API.get("/gists/{gist_id}").path("gist_id", &input.gist_id).send()?.json()
+    API.get("/gists/{gist_id}")
+        .path("gist_id", &input.gist_id)
+        .send()?
+        .json()
 }
 
 /// The content of a file.
@@ -99,7 +117,10 @@ pub(crate) struct NewGist {
 }
 
 /// Creates a gist of one or more text files, secret unless `public`.
-#[tool(scopes("gist"), example = r##"{"description": "Notes", "files": {"notes.md": {"content": "# Notes"}}}"##)]
+#[tool(
+    scopes("gist"),
+    example = r##"{"description": "Notes", "files": {"notes.md": {"content": "# Notes"}}}"##
+)]
 pub(crate) fn create_gist(input: NewGist) -> Result<Gist> {
     API.post("/gists").json(&input).send()?.json()
 }
@@ -130,11 +151,22 @@ struct GistChanges {
     example = r##"{"gist_id": "2decf6c462d9b4418f2", "files": {"notes.md": {"content": "# More notes"}, "old.md": null}}"##
 )]
 pub(crate) fn update_gist(input: UpdateGist) -> Result<Gist> {
-    API.patch("/gists/{gist_id}").path("gist_id", &input.gist.gist_id).json(&input.changes).send()?.json()
+    API.patch("/gists/{gist_id}")
+        .path("gist_id", &input.gist.gist_id)
+        .json(&input.changes)
+        .send()?
+        .json()
 }
 
 /// Deletes a gist permanently.
-#[tool(destructive, scopes("gist"), example = r#"{"gist_id": "2decf6c462d9b4418f2"}"#)]
+#[tool(
+    destructive,
+    scopes("gist"),
+    example = r#"{"gist_id": "2decf6c462d9b4418f2"}"#
+)]
 pub(crate) fn delete_gist(input: GistId) -> Result<Done> {
-    done(API.delete("/gists/{gist_id}").path("gist_id", &input.gist_id))
+    done(
+        API.delete("/gists/{gist_id}")
+            .path("gist_id", &input.gist_id),
+    )
 }

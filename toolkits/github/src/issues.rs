@@ -4,7 +4,9 @@ use serde::Deserializer;
 use serde::de::IgnoredAny;
 use toolkit_sdk::prelude::*;
 
-use crate::api::{Direction, Done, Page, Part, Repo, done, is_false, list, login, logins, shorten, word};
+use crate::api::{
+    Direction, Done, Page, Part, Repo, done, is_false, list, login, logins, shorten, word,
+};
 use crate::labels::label_names;
 
 /// An issue, or a pull request in the form of an issue.
@@ -141,10 +143,20 @@ pub(crate) struct ListIssues {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "labels": ["bug"], "limit": 10}"#
 )]
 pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
-    let request = input.repo.get("/issues").query("state", word(input.state)).query_list("labels", &input.labels, ",");
-    let request = request.query_opt("assignee", input.assignee).query_opt("creator", input.creator);
-    let request = request.query_opt("milestone", input.milestone).query_opt("since", input.since);
-    let request = request.query("sort", word(input.sort)).query("direction", word(input.direction));
+    let request = input
+        .repo
+        .get("/issues")
+        .query("state", word(input.state))
+        .query_list("labels", &input.labels, ",");
+    let request = request
+        .query_opt("assignee", input.assignee)
+        .query_opt("creator", input.creator);
+    let request = request
+        .query_opt("milestone", input.milestone)
+        .query_opt("since", input.since);
+    let request = request
+        .query("sort", word(input.sort))
+        .query("direction", word(input.direction));
     Ok(list(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))
 }
 
@@ -175,7 +187,10 @@ impl IssueNumber {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7}"#
 )]
 pub(crate) fn get_issue(input: IssueNumber) -> Result<Issue> {
-    input.fill(input.repo.get("/issues/{issue_number}")).send()?.json()
+    input
+        .fill(input.repo.get("/issues/{issue_number}"))
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -277,7 +292,9 @@ enum Reason {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7, "state": "closed", "state_reason": "completed"}"#
 )]
 pub(crate) fn update_issue(input: UpdateIssue) -> Result<Issue> {
-    let request = input.issue.fill(input.issue.repo.patch("/issues/{issue_number}"));
+    let request = input
+        .issue
+        .fill(input.issue.repo.patch("/issues/{issue_number}"));
     request.json(&input.changes).send()?.json()
 }
 
@@ -307,13 +324,21 @@ enum LockReason {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7, "reason": "resolved"}"#
 )]
 pub(crate) fn lock_issue(input: LockIssue) -> Result<Done> {
-    let request = input.issue.fill(input.issue.repo.put("/issues/{issue_number}/lock"));
-    let body = input.reason.map_or_else(|| json!({}), |reason| json!({ "lock_reason": reason }));
+    let request = input
+        .issue
+        .fill(input.issue.repo.put("/issues/{issue_number}/lock"));
+    let body = input
+        .reason
+        .map_or_else(|| json!({}), |reason| json!({ "lock_reason": reason }));
     done(request.json(&body))
 }
 
 /// Unlocks the conversation of an issue or pull request.
-#[tool(idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7}"#)]
+#[tool(
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7}"#
+)]
 pub(crate) fn unlock_issue(input: IssueNumber) -> Result<Done> {
     done(input.fill(input.repo.delete("/issues/{issue_number}/lock")))
 }

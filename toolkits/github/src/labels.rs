@@ -26,9 +26,13 @@ pub(crate) fn label_names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Stri
     }
     let labels = Vec::<Named>::deserialize(json)?.into_iter();
     Ok(labels
-        .filter_map(
-            |label| if let Named::Text(name) | Named::Label { name: Some(name) } = label { Some(name) } else { None },
-        )
+        .filter_map(|label| {
+            if let Named::Text(name) | Named::Label { name: Some(name) } = label {
+                Some(name)
+            } else {
+                None
+            }
+        })
         .collect())
 }
 
@@ -41,7 +45,12 @@ pub(crate) struct ListLabels {
 }
 
 /// Lists the labels that a repository has for its issues and pull requests.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn list_labels(input: ListLabels) -> Result<Page<Label>> {
     list(input.repo.get("/labels"), &input.part)
 }
@@ -86,9 +95,18 @@ pub(crate) struct LabelName {
 }
 
 /// Deletes a label from a repository and from all its issues and pull requests.
-#[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "name": "regression"}"#)]
+#[tool(
+    destructive,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "name": "regression"}"#
+)]
 pub(crate) fn delete_label(input: LabelName) -> Result<Done> {
-    done(input.repo.delete("/labels/{name}").path("name", &input.name))
+    done(
+        input
+            .repo
+            .delete("/labels/{name}")
+            .path("name", &input.name),
+    )
 }
 
 /// Labels of an issue after the change.
@@ -113,8 +131,13 @@ pub(crate) struct AddLabels {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7, "labels": ["bug"]}"#
 )]
 pub(crate) fn add_issue_labels(input: AddLabels) -> Result<Labelled> {
-    let request = input.issue.fill(input.issue.repo.post("/issues/{issue_number}/labels"));
-    let labels = request.json(&json!({ "labels": input.labels })).send()?.json()?;
+    let request = input
+        .issue
+        .fill(input.issue.repo.post("/issues/{issue_number}/labels"));
+    let labels = request
+        .json(&json!({ "labels": input.labels }))
+        .send()?
+        .json()?;
     Ok(Labelled { labels })
 }
 
@@ -134,7 +157,12 @@ pub(crate) struct RemoveLabel {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7, "label": "bug"}"#
 )]
 pub(crate) fn remove_issue_label(input: RemoveLabel) -> Result<Labelled> {
-    let request = input.issue.fill(input.issue.repo.delete("/issues/{issue_number}/labels/{name}"));
+    let request = input.issue.fill(
+        input
+            .issue
+            .repo
+            .delete("/issues/{issue_number}/labels/{name}"),
+    );
     let labels = request.path("name", &input.label).send()?.json()?;
     Ok(Labelled { labels })
 }

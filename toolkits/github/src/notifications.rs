@@ -29,7 +29,11 @@ struct Subject {
     #[serde(rename = "type")]
     kind: String,
     /// URL of the subject in the API; the last part is the number or id.
-    #[serde(rename(deserialize = "url"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "url"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     api_url: Option<String>,
 }
 
@@ -49,9 +53,17 @@ pub(crate) struct ListNotifications {
 
 /// Lists the notifications of the connected account, newest first; only unread ones unless `all`.
 /// Needs a classic token or an OAuth connection: GitHub refuses fine-grained tokens here.
-#[tool(read_only, idempotent, scopes("notifications"), example = r#"{"participating": true}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("notifications"),
+    example = r#"{"participating": true}"#
+)]
 pub(crate) fn list_notifications(input: ListNotifications) -> Result<Page<Notification>> {
-    let request = API.get("/notifications").query("all", input.all).query("participating", input.participating);
+    let request = API
+        .get("/notifications")
+        .query("all", input.all)
+        .query("participating", input.participating);
     list(request.query_opt("since", input.since), &input.part)
 }
 
@@ -65,7 +77,10 @@ pub(crate) struct ThreadId {
 /// Marks one notification as read.
 #[tool(idempotent, scopes("notifications"), example = r#"{"thread_id": "1"}"#)]
 pub(crate) fn mark_notification_read(input: ThreadId) -> Result<Done> {
-    done(API.patch("/notifications/threads/{thread_id}").path("thread_id", &input.thread_id))
+    done(
+        API.patch("/notifications/threads/{thread_id}")
+            .path("thread_id", &input.thread_id),
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,8 +91,15 @@ pub(crate) struct ReadUntil {
 }
 
 /// Marks all notifications of the account as read, up to a given time.
-#[tool(destructive, idempotent, scopes("notifications"), example = r#"{"last_read_at": "2026-01-31T00:00:00Z"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    scopes("notifications"),
+    example = r#"{"last_read_at": "2026-01-31T00:00:00Z"}"#
+)]
 pub(crate) fn mark_all_notifications_read(input: ReadUntil) -> Result<Done> {
-    let body = input.last_read_at.map_or_else(|| json!({}), |time| json!({ "last_read_at": time }));
+    let body = input
+        .last_read_at
+        .map_or_else(|| json!({}), |time| json!({ "last_read_at": time }));
     done(API.put("/notifications").json(&body))
 }

@@ -58,7 +58,11 @@ pub(crate) struct PullRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     milestone: Option<Milestone>,
     /// Number of commits; like the counts below only in responses with a single pull request.
-    #[serde(rename(deserialize = "commits"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "commits"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     commit_count: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed_files: Option<u64>,
@@ -92,7 +96,9 @@ pub(crate) struct End {
 }
 
 /// Deserializes a repository to its full name.
-pub(crate) fn full_name<'de, D: serde::Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
+pub(crate) fn full_name<'de, D: serde::Deserializer<'de>>(
+    json: D,
+) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Repository {
         full_name: String,
@@ -142,8 +148,14 @@ pub(crate) struct ListPulls {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "base": "main"}"#
 )]
 pub(crate) fn list_pull_requests(input: ListPulls) -> Result<Page<PullRequest>> {
-    let request = input.repo.get("/pulls").query("state", word(input.state)).query_opt("head", input.head);
-    let request = request.query_opt("base", input.base).query("sort", word(input.sort));
+    let request = input
+        .repo
+        .get("/pulls")
+        .query("state", word(input.state))
+        .query_opt("head", input.head);
+    let request = request
+        .query_opt("base", input.base)
+        .query("sort", word(input.sort));
     let request = request.query("direction", word(input.direction));
     Ok(list(request, &input.part)?.each(|pull: &mut PullRequest| shorten(&mut pull.body)))
 }
@@ -176,7 +188,10 @@ impl PullNumber {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7}"#
 )]
 pub(crate) fn get_pull_request(input: PullNumber) -> Result<PullRequest> {
-    input.fill(input.repo.get("/pulls/{pull_number}")).send()?.json()
+    input
+        .fill(input.repo.get("/pulls/{pull_number}"))
+        .send()?
+        .json()
 }
 
 /// Diff of a pull request.
@@ -199,7 +214,10 @@ pub(crate) struct Diff {
 )]
 pub(crate) fn get_pull_request_diff(input: PullNumber) -> Result<Diff> {
     let request = input.fill(input.repo.get("/pulls/{pull_number}"));
-    let diff = request.header("accept", "application/vnd.github.diff").send()?.text();
+    let diff = request
+        .header("accept", "application/vnd.github.diff")
+        .send()?
+        .text();
     let (diff, truncated) = cut(diff, LARGEST_DIFF);
     Ok(Diff { diff, truncated })
 }
@@ -237,7 +255,12 @@ pub(crate) struct ListFiles {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7}"#
 )]
 pub(crate) fn list_pull_request_files(input: ListFiles) -> Result<Page<ChangedFile>> {
-    list(input.pull.fill(input.pull.repo.get("/pulls/{pull_number}/files")), &input.part)
+    list(
+        input
+            .pull
+            .fill(input.pull.repo.get("/pulls/{pull_number}/files")),
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -313,7 +336,12 @@ struct PullChanges {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "title": "Fix the crash on start"}"#
 )]
 pub(crate) fn update_pull_request(input: UpdatePull) -> Result<PullRequest> {
-    input.pull.fill(input.pull.repo.patch("/pulls/{pull_number}")).json(&input.changes).send()?.json()
+    input
+        .pull
+        .fill(input.pull.repo.patch("/pulls/{pull_number}"))
+        .json(&input.changes)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -368,5 +396,10 @@ pub(crate) struct Merged {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "merge_method": "squash"}"#
 )]
 pub(crate) fn merge_pull_request(input: MergePull) -> Result<Merged> {
-    input.pull.fill(input.pull.repo.put("/pulls/{pull_number}/merge")).json(&input.merge).send()?.json()
+    input
+        .pull
+        .fill(input.pull.repo.put("/pulls/{pull_number}/merge"))
+        .json(&input.merge)
+        .send()?
+        .json()
 }

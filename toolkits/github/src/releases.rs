@@ -21,7 +21,11 @@ pub(crate) struct Release {
     #[serde(default, skip_serializing_if = "is_false")]
     prerelease: bool,
     /// Login of the author.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     author: Option<String>,
     /// Files to download.
     #[serde(default)]
@@ -55,9 +59,15 @@ pub(crate) struct ListReleases {
 }
 
 /// Lists the releases of a repository, newest first.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "limit": 5}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "limit": 5}"#
+)]
 pub(crate) fn list_releases(input: ListReleases) -> Result<Page<Release>> {
-    Ok(list(input.repo.get("/releases"), &input.part)?.each(|release: &mut Release| shorten(&mut release.body)))
+    Ok(list(input.repo.get("/releases"), &input.part)?
+        .each(|release: &mut Release| shorten(&mut release.body)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,7 +109,10 @@ struct NewRelease {
     #[schemars(length(min = 1))]
     tag: String,
     /// Branch or commit for a new tag. Defaults to the default branch.
-    #[serde(rename(serialize = "target_commitish"), skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(serialize = "target_commitish"),
+        skip_serializing_if = "Option::is_none"
+    )]
     target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -122,7 +135,12 @@ struct NewRelease {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "tag": "v1.0.0", "generate_release_notes": true, "draft": true}"#
 )]
 pub(crate) fn create_release(input: CreateRelease) -> Result<Release> {
-    input.repo.post("/releases").json(&input.release).send()?.json()
+    input
+        .repo
+        .post("/releases")
+        .json(&input.release)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -145,8 +163,21 @@ pub(crate) struct UploadAsset {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "release_id": 1, "file": {"name": "app.zip", "mimetype": "application/zip", "s3key": "file_a1b2c3d4e5f6"}}"#
 )]
 pub(crate) fn upload_release_asset(input: UploadAsset) -> Result<Asset> {
-    let UploadAsset { repo, release_id, file, name, label } = input;
+    let UploadAsset {
+        repo,
+        release_id,
+        file,
+        name,
+        label,
+    } = input;
     let name = name.unwrap_or_else(|| file.name.clone());
-    let request = repo.upload("/releases/{release}/assets").path("release", release_id).query("name", &name);
-    request.query_opt("label", label).body_file(&file).send()?.json()
+    let request = repo
+        .upload("/releases/{release}/assets")
+        .path("release", release_id)
+        .query("name", &name);
+    request
+        .query_opt("label", label)
+        .body_file(&file)
+        .send()?
+        .json()
 }

@@ -24,12 +24,24 @@ pub(crate) struct Repository {
     language: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     topics: Option<Vec<String>>,
-    #[serde(rename(deserialize = "stargazers_count"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "stargazers_count"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     stars: Option<u64>,
-    #[serde(rename(deserialize = "forks_count"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "forks_count"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     forks: Option<u64>,
     /// Number of open issues and pull requests together.
-    #[serde(rename(deserialize = "open_issues_count"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "open_issues_count"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     open_issues: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     license: Option<License>,
@@ -70,7 +82,12 @@ struct Permissions {
 
 /// Gets one repository: description, default branch, language, license, counts, and permissions of
 /// the connected account.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#
+)]
 pub(crate) fn get_repository(input: Repo) -> Result<Repository> {
     input.get("").send()?.json()
 }
@@ -109,9 +126,17 @@ pub(crate) struct ListMine {
 
 /// Lists the repositories that the connected account owns or has access to, including private ones,
 /// last pushed first.
-#[tool(read_only, idempotent, important, scopes("repo"), example = r#"{"visibility": "private", "limit": 10}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("repo"),
+    example = r#"{"visibility": "private", "limit": 10}"#
+)]
 pub(crate) fn list_my_repositories(input: ListMine) -> Result<Page<Repository>> {
-    let request = API.get("/user/repos").query("visibility", word(input.visibility));
+    let request = API
+        .get("/user/repos")
+        .query("visibility", word(input.visibility));
     list(request.query("sort", word(input.sort)), &input.part)
 }
 
@@ -129,7 +154,9 @@ pub(crate) struct ListOfUser {
 /// Lists the public repositories of a user.
 #[tool(read_only, idempotent, example = r#"{"username": "octocat"}"#)]
 pub(crate) fn list_user_repositories(input: ListOfUser) -> Result<Page<Repository>> {
-    let request = API.get("/users/{username}/repos").path("username", &input.username);
+    let request = API
+        .get("/users/{username}/repos")
+        .path("username", &input.username);
     list(request.query("sort", word(input.sort)), &input.part)
 }
 
@@ -145,8 +172,15 @@ pub(crate) struct ListOfOrganization {
 }
 
 /// Lists the repositories of an organization that the connected account may see.
-#[tool(read_only, idempotent, scopes("repo"), example = r#"{"org": "octo-org"}"#)]
-pub(crate) fn list_organization_repositories(input: ListOfOrganization) -> Result<Page<Repository>> {
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"org": "octo-org"}"#
+)]
+pub(crate) fn list_organization_repositories(
+    input: ListOfOrganization,
+) -> Result<Page<Repository>> {
     let request = API.get("/orgs/{org}/repos").path("org", &input.org);
     list(request.query("sort", word(input.sort)), &input.part)
 }
@@ -185,7 +219,10 @@ fn yes() -> bool {
 }
 
 /// Creates a repository, private by default, for the connected account or an organization.
-#[tool(scopes("repo"), example = r#"{"name": "octo-repo", "description": "For tests.", "auto_init": true}"#)]
+#[tool(
+    scopes("repo"),
+    example = r#"{"name": "octo-repo", "description": "For tests.", "auto_init": true}"#
+)]
 pub(crate) fn create_repository(input: CreateRepository) -> Result<Repository> {
     let request = match &input.org {
         Some(org) => API.post("/orgs/{org}/repos").path("org", org),

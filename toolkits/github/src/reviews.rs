@@ -64,7 +64,11 @@ pub(crate) struct ReviewComment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     in_reply_to_id: Option<u64>,
     /// Id of the review with this comment.
-    #[serde(rename(deserialize = "pull_request_review_id"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "pull_request_review_id"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     review_id: Option<u64>,
     created_at: String,
     /// URL of the web page.
@@ -89,7 +93,12 @@ pub(crate) struct ListReviews {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7}"#
 )]
 pub(crate) fn list_reviews(input: ListReviews) -> Result<Page<Review>> {
-    list(input.pull.fill(input.pull.repo.get("/pulls/{pull_number}/reviews")), &input.part)
+    list(
+        input
+            .pull
+            .fill(input.pull.repo.get("/pulls/{pull_number}/reviews")),
+        &input.part,
+    )
 }
 
 /// Lists the comments on lines of code in a pull request, oldest first. Comments in its
@@ -101,7 +110,12 @@ pub(crate) fn list_reviews(input: ListReviews) -> Result<Page<Review>> {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7}"#
 )]
 pub(crate) fn list_review_comments(input: ListReviews) -> Result<Page<ReviewComment>> {
-    list(input.pull.fill(input.pull.repo.get("/pulls/{pull_number}/comments")), &input.part)
+    list(
+        input
+            .pull
+            .fill(input.pull.repo.get("/pulls/{pull_number}/comments")),
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -175,9 +189,14 @@ enum Side {
 pub(crate) fn create_review(input: CreateReview) -> Result<Review> {
     let CreateReview { pull, review } = input;
     if review.body.is_none() && !matches!(review.event, Verdict::Approve) {
-        return Err(ToolError::invalid_input("a review that does not approve needs a `body`"));
+        return Err(ToolError::invalid_input(
+            "a review that does not approve needs a `body`",
+        ));
     }
-    pull.fill(pull.repo.post("/pulls/{pull_number}/reviews")).json(&review).send()?.json()
+    pull.fill(pull.repo.post("/pulls/{pull_number}/reviews"))
+        .json(&review)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -198,8 +217,17 @@ pub(crate) struct Reply {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "comment_id": 1, "body": "Done."}"#
 )]
 pub(crate) fn reply_to_review_comment(input: Reply) -> Result<ReviewComment> {
-    let request = input.pull.fill(input.pull.repo.post("/pulls/{pull_number}/comments/{comment_id}/replies"));
-    request.path("comment_id", input.comment_id).json(&json!({ "body": input.body })).send()?.json()
+    let request = input.pull.fill(
+        input
+            .pull
+            .repo
+            .post("/pulls/{pull_number}/comments/{comment_id}/replies"),
+    );
+    request
+        .path("comment_id", input.comment_id)
+        .json(&json!({ "body": input.body }))
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -229,7 +257,12 @@ struct Reviewers {
 pub(crate) fn request_reviewers(input: RequestReviewers) -> Result<PullRequest> {
     let RequestReviewers { pull, reviewers } = input;
     if reviewers.reviewers.is_empty() && reviewers.team_reviewers.is_empty() {
-        return Err(ToolError::invalid_input("nobody is asked; give `reviewers` or `team_reviewers`"));
+        return Err(ToolError::invalid_input(
+            "nobody is asked; give `reviewers` or `team_reviewers`",
+        ));
     }
-    pull.fill(pull.repo.post("/pulls/{pull_number}/requested_reviewers")).json(&reviewers).send()?.json()
+    pull.fill(pull.repo.post("/pulls/{pull_number}/requested_reviewers"))
+        .json(&reviewers)
+        .send()?
+        .json()
 }

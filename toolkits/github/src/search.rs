@@ -38,7 +38,10 @@ pub(crate) struct SearchRepositories {
     example = r#"{"query": "web framework language:rust", "sort": "stars", "limit": 5}"#
 )]
 pub(crate) fn search_repositories(input: SearchRepositories) -> Result<Counted<Repository>> {
-    let request = API.get("/search/repositories").query("q", &input.query).query_opt("sort", input.sort.map(word));
+    let request = API
+        .get("/search/repositories")
+        .query("q", &input.query)
+        .query_opt("sort", input.sort.map(word));
     count(request.query("order", word(input.direction)), &input.part)
 }
 
@@ -79,8 +82,13 @@ pub(crate) struct SearchIssues {
     example = r#"{"query": "is:pr is:open review-requested:@me", "sort": "updated"}"#
 )]
 pub(crate) fn search_issues(input: SearchIssues) -> Result<Counted<Issue>> {
-    let request = API.get("/search/issues").query("q", &input.query).query_opt("sort", input.sort.map(word));
-    let request = request.query("order", word(input.direction)).query("advanced_search", true);
+    let request = API
+        .get("/search/issues")
+        .query("q", &input.query)
+        .query_opt("sort", input.sort.map(word));
+    let request = request
+        .query("order", word(input.direction))
+        .query("advanced_search", true);
     Ok(count(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))
 }
 
@@ -128,7 +136,10 @@ struct Fragment {
 )]
 pub(crate) fn search_code(input: SearchCode) -> Result<Counted<CodeMatch>> {
     let request = API.get("/search/code").query("q", &input.query);
-    count(request.header("accept", "application/vnd.github.text-match+json"), &input.part)
+    count(
+        request.header("accept", "application/vnd.github.text-match+json"),
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -155,7 +166,15 @@ pub(crate) struct UserMatch {
 
 /// Searches users and organizations by name, location, language and followers. `get_user` returns
 /// more about one.
-#[tool(read_only, idempotent, open_world, example = r#"{"query": "ada in:name", "limit": 5}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    open_world,
+    example = r#"{"query": "ada in:name", "limit": 5}"#
+)]
 pub(crate) fn search_users(input: SearchUsers) -> Result<Counted<UserMatch>> {
-    count(API.get("/search/users").query("q", &input.query), &input.part)
+    count(
+        API.get("/search/users").query("q", &input.query),
+        &input.part,
+    )
 }

@@ -34,21 +34,38 @@ pub(crate) struct Cursor {
 pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled<Issue, Cursor>> {
     let Some(Cursor { highest }) = cursor else {
         let newest = newest(&config, 1).next().transpose()?;
-        return Ok(Polled::new(Cursor { highest: newest.map_or(0, |issue| issue.number) }));
+        return Ok(Polled::new(Cursor {
+            highest: newest.map_or(0, |issue| issue.number),
+        }));
     };
-    let is_new = |issue: &Result<Issue>| issue.as_ref().map_or(true, |issue| issue.number > highest);
-    let mut issues: Vec<Issue> = newest(&config, MOST).take_while(is_new).collect::<Result<_>>()?;
+    let is_new =
+        |issue: &Result<Issue>| issue.as_ref().map_or(true, |issue| issue.number > highest);
+    let mut issues: Vec<Issue> = newest(&config, MOST)
+        .take_while(is_new)
+        .collect::<Result<_>>()?;
     issues.reverse();
     let more = issues.len() > BATCH;
     issues.truncate(BATCH);
     let highest = issues.last().map_or(highest, |issue| issue.number);
-    let opened = issues.into_iter().filter(|issue| !issue.is_pull_request).map(|issue| (issue.number, issue));
+    let opened = issues
+        .into_iter()
+        .filter(|issue| !issue.is_pull_request)
+        .map(|issue| (issue.number, issue));
     Ok(Polled::new(Cursor { highest }).events(opened).more(more))
 }
 
 /// Returns the issues and pull requests in any state, newest first.
 fn newest(config: &Config, most: usize) -> http::Items<Issue> {
-    let request = config.repo.get("/issues").query("state", "all").query_list("labels", &config.labels, ",");
-    let request = request.query_opt("creator", config.creator.as_ref()).query("sort", "created");
-    request.query("direction", "desc").items(Paging::link().size("per_page", 100), most)
+    let request =
+        config
+            .repo
+            .get("/issues")
+            .query("state", "all")
+            .query_list("labels", &config.labels, ",");
+    let request = request
+        .query_opt("creator", config.creator.as_ref())
+        .query("sort", "created");
+    request
+        .query("direction", "desc")
+        .items(Paging::link().size("per_page", 100), most)
 }

@@ -21,7 +21,11 @@ pub(crate) struct User {
     company: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     location: Option<String>,
-    #[serde(rename(deserialize = "blog"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "blog"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     website: Option<String>,
     #[serde(default)]
     public_repos: u64,
@@ -37,7 +41,13 @@ pub(crate) struct User {
 
 /// Gets the connected account: its login and profile. Use it to find the account's own repositories
 /// and issues.
-#[tool(read_only, idempotent, important, scopes("read:user"), example = r#"{}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("read:user"),
+    example = r#"{}"#
+)]
 pub(crate) fn get_me() -> Result<User> {
     API.get("/user").send()?.json()
 }
@@ -52,5 +62,8 @@ pub(crate) struct Username {
 /// Gets the public profile of a user or organization by login.
 #[tool(read_only, idempotent, example = r#"{"username": "octocat"}"#)]
 pub(crate) fn get_user(input: Username) -> Result<User> {
-    API.get("/users/{username}").path("username", &input.username).send()?.json()
+    API.get("/users/{username}")
+        .path("username", &input.username)
+        .send()?
+        .json()
 }

@@ -37,7 +37,11 @@ pub(crate) struct IssueEvent {
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
     /// Login of the user who caused the event.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     sender: Option<String>,
     issue: Issue,
 }
@@ -60,7 +64,11 @@ pub(crate) struct PullRequestEvent {
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
     /// Login of the user who caused the event.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     sender: Option<String>,
     pull_request: PullRequest,
 }
@@ -69,7 +77,10 @@ pub(crate) struct PullRequestEvent {
 /// webhook at GitHub with the event Pull requests, the URL of this trigger, the content type
 /// `application/json` and the same secret.
 #[trigger(webhook)]
-pub(crate) fn pull_request_changed(config: Config, request: Inbound) -> Result<Received<PullRequestEvent>> {
+pub(crate) fn pull_request_changed(
+    config: Config,
+    request: Inbound,
+) -> Result<Received<PullRequestEvent>> {
     receive(&config, &request, "pull_request")
 }
 
@@ -94,7 +105,11 @@ pub(crate) struct PushEvent {
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
     /// Login of the user who pushed.
-    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
     sender: Option<String>,
     /// Pushed commits, oldest first, at most 2,048.
     commits: Vec<PushedCommit>,
@@ -129,23 +144,37 @@ pub(crate) fn commits_pushed(config: Config, request: Inbound) -> Result<Receive
 
 /// Reports a delivery of the given event. Pings, other events and other repositories are
 /// acknowledged and dropped.
-fn receive<T: DeserializeOwned>(config: &Config, request: &Inbound, event: &str) -> Result<Received<T>> {
+fn receive<T: DeserializeOwned>(
+    config: &Config,
+    request: &Inbound,
+    event: &str,
+) -> Result<Received<T>> {
     verify(config, request)?;
     match request.header("x-github-event") {
         Some("ping") => return Ok(Received::nothing().answer("pong")),
         Some(sent) if sent == event => {}
         _ => return Ok(Received::nothing()),
     }
-    if !request.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
-        return Err(ToolError::invalid_input("set the content type of the webhook at GitHub to application/json"));
+    if !request
+        .header("content-type")
+        .is_some_and(|kind| kind.starts_with("application/json"))
+    {
+        return Err(ToolError::invalid_input(
+            "set the content type of the webhook at GitHub to application/json",
+        ));
     }
     if let Some(wanted) = &config.repository
-        && !request.json::<Place>()?.repository.is_some_and(|sent| sent.eq_ignore_ascii_case(wanted))
+        && !request
+            .json::<Place>()?
+            .repository
+            .is_some_and(|sent| sent.eq_ignore_ascii_case(wanted))
     {
         return Ok(Received::nothing());
     }
     let Some(delivery) = request.header("x-github-delivery") else {
-        return Err(ToolError::invalid_input("the delivery has no `x-github-delivery`; GitHub sends one with each"));
+        return Err(ToolError::invalid_input(
+            "the delivery has no `x-github-delivery`; GitHub sends one with each",
+        ));
     };
     Ok(Received::event(delivery, request.json()?))
 }
@@ -154,12 +183,20 @@ fn receive<T: DeserializeOwned>(config: &Config, request: &Inbound, event: &str)
 /// constant time.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the same secret at GitHub and here";
-    let Some(signature) = request.header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")) else {
-        return Err(ToolError::unauthorized(format!("the delivery is not signed; {hint}")));
+    let Some(signature) = request
+        .header("x-hub-signature-256")
+        .and_then(|text| text.strip_prefix("sha256="))
+    else {
+        return Err(ToolError::unauthorized(format!(
+            "the delivery is not signed; {hint}"
+        )));
     };
-    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let signature = HEXLOWER_PERMISSIVE
+        .decode(signature.as_bytes())
+        .unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(config.secret.as_bytes())
         .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
     mac.update(&request.body);
-    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
+    mac.verify_slice(&signature)
+        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

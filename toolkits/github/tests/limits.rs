@@ -1,7 +1,10 @@
 //! Tests that case files cannot express: the wait after a rate limit, and the number of issues that
 //! one poll reports.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a helper of a test fails the test"
+)]
 
 use std::time::Duration;
 
@@ -18,31 +21,54 @@ fn wait(status: u16, message: &str, headers: Value) -> Option<Duration> {
         "response": { "status": status, "headers": headers, "body": { "message": message } },
     }))
     .unwrap();
-    let (answer, _) = testing::host().expect(exchange).run(|| testing::call(&github::TOOLKIT, "get_me", &json!({})));
+    let (answer, _) = testing::host()
+        .expect(exchange)
+        .run(|| testing::call(&github::TOOLKIT, "get_me", &json!({})));
     let error = answer.unwrap_err();
-    assert_eq!((error.kind(), error.status()), ("rate_limited", Some(status)), "{error}");
+    assert_eq!(
+        (error.kind(), error.status()),
+        ("rate_limited", Some(status)),
+        "{error}"
+    );
     error.wait()
 }
 
 #[test]
 fn exhausted_limit_waits_until_its_reset() {
-    let headers = json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 90).to_string() });
+    let headers =
+        json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 90).to_string() });
     for status in [403, 429] {
-        let wait = wait(status, "API rate limit exceeded for user ID 1.", headers.clone());
+        let wait = wait(
+            status,
+            "API rate limit exceeded for user ID 1.",
+            headers.clone(),
+        );
         assert_eq!(wait, Some(Duration::from_secs(90)));
     }
 }
 
 #[test]
 fn secondary_limit_waits_a_minute_by_default() {
-    let message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
-    let left = json!({ "x-ratelimit-remaining": "4321", "x-ratelimit-reset": (NOW + 3000).to_string() });
+    let message =
+        "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
+    let left =
+        json!({ "x-ratelimit-remaining": "4321", "x-ratelimit-reset": (NOW + 3000).to_string() });
     let said = json!({ "retry-after": "17", "x-ratelimit-remaining": "4321" });
-    let used_up = json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 200).to_string() });
+    let used_up =
+        json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 200).to_string() });
     for status in [403, 429] {
-        assert_eq!(wait(status, message, left.clone()), Some(Duration::from_secs(60)));
-        assert_eq!(wait(status, message, said.clone()), Some(Duration::from_secs(17)));
-        assert_eq!(wait(status, message, used_up.clone()), Some(Duration::from_secs(200)));
+        assert_eq!(
+            wait(status, message, left.clone()),
+            Some(Duration::from_secs(60))
+        );
+        assert_eq!(
+            wait(status, message, said.clone()),
+            Some(Duration::from_secs(17))
+        );
+        assert_eq!(
+            wait(status, message, used_up.clone()),
+            Some(Duration::from_secs(200))
+        );
     }
 }
 
@@ -56,7 +82,11 @@ fn event(number: u64) -> Value {
     let mut payload = issue(number);
     let members = payload.as_object_mut().unwrap();
     let url = members.remove("html_url").unwrap();
-    members.extend([("url".into(), url), ("labels".into(), json!([])), ("assignees".into(), json!([]))]);
+    members.extend([
+        ("url".into(), url),
+        ("labels".into(), json!([])),
+        ("assignees".into(), json!([])),
+    ]);
     members.insert("comment_count".into(), json!(0));
     json!({ "id": number.to_string(), "payload": payload })
 }
@@ -64,8 +94,7 @@ fn event(number: u64) -> Value {
 #[test]
 fn new_issues_are_reported_oldest_first() {
     let answer: Vec<Value> = (1..=70).rev().map(issue).collect();
-    let url =
-        "https://api.github.com/repos/octocat/Hello-World/issues?state=all&sort=created&direction=desc&per_page=100";
+    let url = "https://api.github.com/repos/octocat/Hello-World/issues?state=all&sort=created&direction=desc&per_page=100";
     let poll = |after: u64, to: u64, more: bool| {
         let case: Case = serde_json::from_value(json!({
             "arguments": { "owner": "octocat", "repo": "Hello-World" },

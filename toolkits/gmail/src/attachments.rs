@@ -38,12 +38,24 @@ pub(crate) struct Got {
 pub(crate) fn get_attachment(input: GetAttachment) -> Result<Got> {
     let mail = whole(&input.message_id)?;
     let Some((attachment, body)) = mail.file(&input.part_id) else {
-        let there: Vec<String> =
-            mail.attachments().into_iter().map(|file| format!("{} ({})", file.part_id, file.filename)).collect();
-        let there = if there.is_empty() { "it has none".to_owned() } else { format!("it has {}", there.join(", ")) };
-        return Err(ToolError::not_found(format!("the mail has no attachment `{}`; {there}", input.part_id)));
+        let there: Vec<String> = mail
+            .attachments()
+            .into_iter()
+            .map(|file| format!("{} ({})", file.part_id, file.filename))
+            .collect();
+        let there = if there.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has {}", there.join(", "))
+        };
+        return Err(ToolError::not_found(format!(
+            "the mail has no attachment `{}`; {there}",
+            input.part_id
+        )));
     };
-    Ok(Got { file: fetch(&input.message_id, &attachment, body)? })
+    Ok(Got {
+        file: fetch(&input.message_id, &attachment, body)?,
+    })
 }
 
 /// Fetches the content of an attachment as a file.
@@ -51,11 +63,16 @@ pub(crate) fn fetch(message: &str, attachment: &Attachment, body: &Body) -> Resu
     let file = File::create(&attachment.filename, &attachment.mimetype)?;
     match (&body.attachment_id, &body.data) {
         (Some(id), _) => {
-            let request = API.get("/messages/{message}/attachments/{id}").path("message", message).path("id", id);
+            let request = API
+                .get("/messages/{message}/attachments/{id}")
+                .path("message", message)
+                .path("id", id);
             let answer = request.query("fields", "data").into_file().send()?.file()?;
             decode(&answer, &file)?;
         }
-        (None, Some(data)) => file.append(&bytes(data).ok_or_else(|| unreadable(&attachment.filename))?)?,
+        (None, Some(data)) => {
+            file.append(&bytes(data).ok_or_else(|| unreadable(&attachment.filename))?)?
+        }
         (None, None) => {}
     }
     Ok(file)
@@ -69,13 +86,24 @@ fn decode(answer: &File, file: &File) -> Result<()> {
     loop {
         let chunk = answer.read_at(offset, CHUNK)?;
         if chunk.is_empty() {
-            return if begun { Err(unreadable(&file.name)) } else { Ok(()) };
+            return if begun {
+                Err(unreadable(&file.name))
+            } else {
+                Ok(())
+            };
         }
         offset += chunk.len() as u64;
         rest.extend(chunk);
         if !begun {
-            let Some(start) = rest.windows(BEGIN.len()).position(|bytes| bytes == BEGIN) else { continue };
-            let Some(quote) = rest[start + BEGIN.len()..].iter().position(|byte| *byte == b'"') else { continue };
+            let Some(start) = rest.windows(BEGIN.len()).position(|bytes| bytes == BEGIN) else {
+                continue;
+            };
+            let Some(quote) = rest[start + BEGIN.len()..]
+                .iter()
+                .position(|byte| *byte == b'"')
+            else {
+                continue;
+            };
             rest.drain(..=start + BEGIN.len() + quote);
             begun = true;
         }
@@ -84,7 +112,9 @@ fn decode(answer: &File, file: &File) -> Result<()> {
         // Four base64 characters are three bytes. A remainder waits for the next chunk unless the
         // text has ended.
         let whole = end.unwrap_or(rest.len() / 4 * 4);
-        let decoded = BASE64URL_NOPAD.decode(&rest[..whole]).map_err(|_| unreadable(&file.name))?;
+        let decoded = BASE64URL_NOPAD
+            .decode(&rest[..whole])
+            .map_err(|_| unreadable(&file.name))?;
         file.append(&decoded)?;
         if end.is_some() {
             return Ok(());
@@ -94,5 +124,7 @@ fn decode(answer: &File, file: &File) -> Result<()> {
 }
 
 fn unreadable(name: &str) -> ToolError {
-    ToolError::upstream(format!("Google answered the attachment `{name}` in something other than base64"))
+    ToolError::upstream(format!(
+        "Google answered the attachment `{name}` in something other than base64"
+    ))
 }

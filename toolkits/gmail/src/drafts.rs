@@ -67,17 +67,36 @@ pub(crate) struct Found {
     example = r#"{"query": "to:ada@example.com"}"#
 )]
 pub(crate) fn list_drafts(input: List) -> Result<Found> {
-    let request = API.get("/drafts").query_opt("q", input.query).query("maxResults", input.limit.clamp(1, 40));
-    let Listed { drafts, next_page_token } = request.query_opt("pageToken", input.page_token).send()?.json()?;
+    let request = API
+        .get("/drafts")
+        .query_opt("q", input.query)
+        .query("maxResults", input.limit.clamp(1, 40));
+    let Listed {
+        drafts,
+        next_page_token,
+    } = request
+        .query_opt("pageToken", input.page_token)
+        .send()?
+        .json()?;
     let request = |draft: &Id| read(&draft.id, "metadata").query("fields", SUMMARY);
     let drafts = existing::<Kept>(drafts.iter().map(request))?;
-    let items =
-        drafts.into_iter().map(|draft| Draft { draft_id: draft.id, message: draft.message.summary() }).collect();
-    Ok(Found { items, next_page_token })
+    let items = drafts
+        .into_iter()
+        .map(|draft| Draft {
+            draft_id: draft.id,
+            message: draft.message.summary(),
+        })
+        .collect();
+    Ok(Found {
+        items,
+        next_page_token,
+    })
 }
 
 fn read(id: &str, format: &str) -> Request {
-    API.get("/drafts/{id}").path("id", id).query("format", format)
+    API.get("/drafts/{id}")
+        .path("id", id)
+        .query("format", format)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,7 +115,10 @@ pub(crate) struct DraftId {
 )]
 pub(crate) fn get_draft(input: DraftId) -> Result<Draft> {
     let Kept { id, message } = read(&input.draft_id, "full").send()?.json()?;
-    Ok(Draft { draft_id: id, message: message.whole(LONGEST) })
+    Ok(Draft {
+        draft_id: id,
+        message: message.whole(LONGEST),
+    })
 }
 
 /// A draft that was saved.
@@ -111,7 +133,11 @@ pub(crate) struct Made {
 
 impl From<Kept> for Made {
     fn from(Kept { id, message }: Kept) -> Self {
-        Self { draft_id: id, message_id: message.id, thread_id: message.thread_id }
+        Self {
+            draft_id: id,
+            message_id: message.id,
+            thread_id: message.thread_id,
+        }
     }
 }
 
@@ -131,11 +157,18 @@ pub(crate) struct Create {
 /// Also for replies, with `reply_to_message_id`.
 #[tool(
     important,
-    scopes("https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.readonly"),
+    scopes(
+        "https://www.googleapis.com/auth/gmail.compose",
+        "https://www.googleapis.com/auth/gmail.readonly"
+    ),
     example = r#"{"to": ["ada@example.com"], "subject": "Offer", "body": "Dear Ada,\n\nhere is the **offer**."}"#
 )]
 pub(crate) fn create_draft(input: Create) -> Result<Made> {
-    let Create { mut mail, reply_to_message_id, reply_all } = input;
+    let Create {
+        mut mail,
+        reply_to_message_id,
+        reply_all,
+    } = input;
     let place = match &reply_to_message_id {
         None => Place::default(),
         Some(id) => {
@@ -158,7 +191,12 @@ fn keep(target: Target<'_>, mail: &Mail, place: Place) -> Result<Made> {
     let mut headers = mail.headers()?;
     headers.extend(place.headers);
     let Texts { plain, html } = mail.content.texts();
-    let message = Message { headers, plain, html, attachments: &mail.content.attachments };
+    let message = Message {
+        headers,
+        plain,
+        html,
+        attachments: &mail.content.attachments,
+    };
     Ok(deliver::<Kept>(target, place.thread_id.as_ref(), &message)?.into())
 }
 
@@ -175,21 +213,41 @@ pub(crate) struct Update {
 #[tool(
     destructive,
     idempotent,
-    scopes("https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.readonly"),
+    scopes(
+        "https://www.googleapis.com/auth/gmail.compose",
+        "https://www.googleapis.com/auth/gmail.readonly"
+    ),
     example = r#"{"draft_id": "r-8213449761520304", "to": ["ada@example.com"], "subject": "Offer", "body": "Dear Ada,"}"#
 )]
 pub(crate) fn update_draft(input: Update) -> Result<Made> {
-    let request = read(&input.draft_id, "metadata").query("fields", "id,message(threadId,payload/headers)");
+    let request =
+        read(&input.draft_id, "metadata").query("fields", "id,message(threadId,payload/headers)");
     let before: Kept = request.send()?.json()?;
-    let kept = |name| before.message.header(name).map(|value| (name, references(value)));
-    let headers = ["In-Reply-To", "References"].into_iter().filter_map(kept).collect();
+    let kept = |name| {
+        before
+            .message
+            .header(name)
+            .map(|value| (name, references(value)))
+    };
+    let headers = ["In-Reply-To", "References"]
+        .into_iter()
+        .filter_map(kept)
+        .collect();
     let thread_id = Some(before.message.thread_id.clone()).filter(|id| !id.is_empty());
-    keep(Target::Draft(&input.draft_id), &input.mail, Place { thread_id, headers })
+    keep(
+        Target::Draft(&input.draft_id),
+        &input.mail,
+        Place { thread_id, headers },
+    )
 }
 
 /// Formats the ids of mails for a header, one per line.
 fn references(value: &str) -> String {
-    value.split_whitespace().map(text).collect::<Vec<_>>().join("\r\n ")
+    value
+        .split_whitespace()
+        .map(text)
+        .collect::<Vec<_>>()
+        .join("\r\n ")
 }
 
 /// Sends a draft as it is. The draft becomes a sent mail.
@@ -200,5 +258,8 @@ fn references(value: &str) -> String {
     example = r#"{"draft_id": "r-8213449761520304"}"#
 )]
 pub(crate) fn send_draft(input: DraftId) -> Result<Sent> {
-    API.post("/drafts/send").json(&json!({ "id": input.draft_id })).send()?.json()
+    API.post("/drafts/send")
+        .json(&json!({ "id": input.draft_id }))
+        .send()?
+        .json()
 }

@@ -59,18 +59,29 @@ impl Changes {
     /// Returns the ids of all labels. Requests the names from Google only if a label is not an id.
     fn ids(&self) -> Result<Changed> {
         if self.add.is_empty() && self.remove.is_empty() {
-            return Err(ToolError::invalid_input("nothing is to be changed; give `add` or `remove`"));
+            return Err(ToolError::invalid_input(
+                "nothing is to be changed; give `add` or `remove`",
+            ));
         }
-        let is_id = |label: &String| SYSTEM.contains(&label.as_str()) || label.starts_with("Label_");
+        let is_id =
+            |label: &String| SYSTEM.contains(&label.as_str()) || label.starts_with("Label_");
         let known = match self.add.iter().chain(&self.remove).all(is_id) {
             true => Vec::new(),
-            false => API.get("/labels").query("fields", "labels(id,name)").send()?.json::<Labels>()?.labels,
+            false => {
+                API.get("/labels")
+                    .query("fields", "labels(id,name)")
+                    .send()?
+                    .json::<Labels>()?
+                    .labels
+            }
         };
         let id = |label: &String| {
             if is_id(label) {
                 return Ok(label.clone());
             }
-            let found = known.iter().find(|known| known.id == *label || known.name.eq_ignore_ascii_case(label));
+            let found = known
+                .iter()
+                .find(|known| known.id == *label || known.name.eq_ignore_ascii_case(label));
             found.map(|known| known.id.clone()).ok_or_else(|| {
                 let names: Vec<&str> = known.iter().take(MOST_TOLD).map(|known| known.name.as_str()).collect();
                 let names = names.join(", ");
@@ -80,7 +91,10 @@ impl Changes {
             })
         };
         let all = |labels: &[String]| labels.iter().map(id).collect::<Result<Vec<_>>>();
-        Ok(Changed { added: all(&self.add)?, removed: all(&self.remove)? })
+        Ok(Changed {
+            added: all(&self.add)?,
+            removed: all(&self.remove)?,
+        })
     }
 }
 
@@ -128,7 +142,11 @@ pub(crate) struct Thread {
 pub(crate) fn change_thread_labels(input: Thread) -> Result<Changed> {
     let changed = input.changes.ids()?;
     let body = json!({ "addLabelIds": changed.added, "removeLabelIds": changed.removed });
-    API.post("/threads/{id}/modify").path("id", &input.thread_id).query("fields", "id").json(&body).send()?;
+    API.post("/threads/{id}/modify")
+        .path("id", &input.thread_id)
+        .query("fields", "id")
+        .json(&body)
+        .send()?;
     Ok(changed)
 }
 
@@ -157,6 +175,9 @@ pub(crate) struct Rename {
     example = r#"{"label_id": "Label_7", "name": "Clients/Acme"}"#
 )]
 pub(crate) fn rename_label(input: Rename) -> Result<Renamed> {
-    let request = API.patch("/labels/{id}").path("id", &input.label_id).query("fields", "id,name");
+    let request = API
+        .patch("/labels/{id}")
+        .path("id", &input.label_id)
+        .query("fields", "id,name");
     request.json(&json!({ "name": input.name })).send()?.json()
 }

@@ -56,9 +56,18 @@ impl Content {
     pub(crate) fn texts(&self) -> Texts {
         let body = || Some(self.body.clone());
         match self.format {
-            Format::Markdown => Texts { plain: body(), html: Some(to_html(&self.body)) },
-            Format::Text => Texts { plain: body(), html: None },
-            Format::Html => Texts { plain: None, html: body() },
+            Format::Markdown => Texts {
+                plain: body(),
+                html: Some(to_html(&self.body)),
+            },
+            Format::Text => Texts {
+                plain: body(),
+                html: None,
+            },
+            Format::Html => Texts {
+                plain: None,
+                html: body(),
+            },
         }
     }
 }
@@ -93,9 +102,17 @@ impl Mail {
     pub(crate) fn headers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut headers = Vec::new();
         let from: Vec<String> = self.from.iter().cloned().collect();
-        let lists =
-            [("From", "from", &from), ("To", "to", &self.to), ("Cc", "cc", &self.cc), ("Bcc", "bcc", &self.bcc)];
-        for (name, argument, all) in lists.into_iter().chain([("Reply-To", "reply_to", &self.reply_to)]) {
+        let lists = [
+            ("From", "from", &from),
+            ("To", "to", &self.to),
+            ("Cc", "cc", &self.cc),
+            ("Bcc", "bcc", &self.bcc),
+        ];
+        for (name, argument, all) in
+            lists
+                .into_iter()
+                .chain([("Reply-To", "reply_to", &self.reply_to)])
+        {
             if !all.is_empty() {
                 headers.push((name, addresses(argument, all)?));
             }
@@ -107,7 +124,9 @@ impl Mail {
     /// Refuses a mail without recipients.
     pub(crate) fn check_receivers(&self) -> Result<()> {
         if self.to.is_empty() && self.cc.is_empty() && self.bcc.is_empty() {
-            return Err(ToolError::invalid_input("nobody would get this mail; give `to`, `cc` or `bcc`"));
+            return Err(ToolError::invalid_input(
+                "nobody would get this mail; give `to`, `cc` or `bcc`",
+            ));
         }
         Ok(())
     }
@@ -171,9 +190,16 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
             Ok(())
         })?;
         about["raw"] = BASE64URL.encode(&bytes).into();
-        return target.request(&API).json(&target.body(about)).send()?.json();
+        return target
+            .request(&API)
+            .json(&target.body(about))
+            .send()?
+            .json();
     }
-    let file = File::create("message", format!("multipart/related; boundary=\"{BOUNDARY}\""))?;
+    let file = File::create(
+        "message",
+        format!("multipart/related; boundary=\"{BOUNDARY}\""),
+    )?;
     let about = target.body(about);
     let head = format!(
         "--{BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{about}\r\n--{BOUNDARY}\r\nContent-Type: message/rfc822\r\n\r\n"
@@ -181,6 +207,9 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     file.append(head.as_bytes())?;
     message.write(&mut |piece| file.append(piece))?;
     file.append(format!("\r\n--{BOUNDARY}--\r\n").as_bytes())?;
-    let request = target.request(&UPLOAD).query("uploadType", "multipart").timeout(UPLOAD_TIME);
+    let request = target
+        .request(&UPLOAD)
+        .query("uploadType", "multipart")
+        .timeout(UPLOAD_TIME);
     request.body_file(&file).send()?.json()
 }

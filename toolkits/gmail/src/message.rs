@@ -111,20 +111,30 @@ impl Told {
     /// Converts to a mail without its text, for lists.
     pub(crate) fn summary(self) -> Email {
         let snippet = Some(unescaped(&self.snippet)).filter(|snippet| !snippet.is_empty());
-        Email { snippet, ..self.bare() }
+        Email {
+            snippet,
+            ..self.bare()
+        }
     }
 
     /// Converts to a mail with at most `most` bytes of its text.
     pub(crate) fn whole(self, most: usize) -> Email {
         let (text, truncated) = cut(self.text(), most);
         let attachments = self.attachments();
-        Email { text: Some(text), truncated, attachments, ..self.bare() }
+        Email {
+            text: Some(text),
+            truncated,
+            attachments,
+            ..self.bare()
+        }
     }
 
     fn bare(self) -> Email {
         let header = |name: &str| self.header(name).map(str::to_owned);
         let date = self.internal_date.as_ref().and_then(|ms| ms.parse().ok());
-        let date = date.and_then(|ms| Timestamp::from_millisecond(ms).ok()).map(|moment| moment.to_string());
+        let date = date
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+            .map(|moment| moment.to_string());
         Email {
             from: header("From"),
             to: header("To"),
@@ -145,8 +155,13 @@ impl Told {
     /// Returns the plain text, or the HTML as Markdown if the mail has no plain text.
     pub(crate) fn text(&self) -> String {
         match self.body("text/plain") {
-            Some(plain) if !plain.trim().is_empty() => plain.replace("\r\n", "\n").trim_end().to_owned(),
-            _ => self.html().map(|html| to_markdown(&html)).unwrap_or_default(),
+            Some(plain) if !plain.trim().is_empty() => {
+                plain.replace("\r\n", "\n").trim_end().to_owned()
+            }
+            _ => self
+                .html()
+                .map(|html| to_markdown(&html))
+                .unwrap_or_default(),
         }
     }
 
@@ -156,8 +171,13 @@ impl Told {
 
     /// Returns all texts of this media type that are not attachments, joined by line breaks.
     fn body(&self, kind: &str) -> Option<String> {
-        let texts = self.parts().into_iter().filter(|part| part.mime_type == kind && part.filename.is_empty());
-        let texts: Vec<String> = texts.filter_map(|part| decoded(part.body.data.as_deref()?)).collect();
+        let texts = self
+            .parts()
+            .into_iter()
+            .filter(|part| part.mime_type == kind && part.filename.is_empty());
+        let texts: Vec<String> = texts
+            .filter_map(|part| decoded(part.body.data.as_deref()?))
+            .collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
     }
 
@@ -168,7 +188,10 @@ impl Told {
 
     /// Finds an attachment by its part id.
     pub(crate) fn file(&self, part_id: &str) -> Option<(Attachment, &Body)> {
-        let part = self.parts().into_iter().find(|part| part.part_id == part_id && part.is_file())?;
+        let part = self
+            .parts()
+            .into_iter()
+            .find(|part| part.part_id == part_id && part.is_file())?;
         Some((part.attachment(), &part.body))
     }
 
@@ -192,14 +215,25 @@ impl Part {
     }
 
     fn attachment(&self) -> Attachment {
-        let filename = if self.filename.is_empty() { "attachment".to_owned() } else { self.filename.clone() };
-        Attachment { part_id: self.part_id.clone(), filename, mimetype: self.mime_type.clone(), size: self.body.size }
+        let filename = if self.filename.is_empty() {
+            "attachment".to_owned()
+        } else {
+            self.filename.clone()
+        };
+        Attachment {
+            part_id: self.part_id.clone(),
+            filename,
+            mimetype: self.mime_type.clone(),
+            size: self.body.size,
+        }
     }
 }
 
 /// Decodes Google's base64, with or without `=` at its end. Google returns all texts in UTF-8.
 pub(crate) fn bytes(data: &str) -> Option<Vec<u8>> {
-    BASE64URL_NOPAD.decode(data.trim_end_matches('=').as_bytes()).ok()
+    BASE64URL_NOPAD
+        .decode(data.trim_end_matches('=').as_bytes())
+        .ok()
 }
 
 fn decoded(data: &str) -> Option<String> {
@@ -208,6 +242,10 @@ fn decoded(data: &str) -> Option<String> {
 
 /// Decodes the HTML entities of a snippet.
 fn unescaped(text: &str) -> String {
-    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'");
     text.replace("&amp;", "&")
 }

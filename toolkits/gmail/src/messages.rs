@@ -68,22 +68,47 @@ struct Listed {
     example = r#"{"query": "from:ada@example.com is:unread", "limit": 5}"#
 )]
 pub(crate) fn search_emails(input: Search) -> Result<Found> {
-    let request = API.get("/messages").query_opt("q", input.query).query_each("labelIds", &input.label_ids);
-    let request = if input.include_spam_and_trash { request.query("includeSpamTrash", true) } else { request };
-    let request = request.query("maxResults", input.limit.clamp(1, 40)).query_opt("pageToken", input.page_token);
-    let Listed { messages, next_page_token } = request.send()?.json()?;
-    let told = existing::<Told>(messages.iter().map(|message| summary_of("/messages/{id}", &message.id, SUMMARY)))?;
-    Ok(Found { items: told.into_iter().map(Told::summary).collect(), next_page_token })
+    let request = API
+        .get("/messages")
+        .query_opt("q", input.query)
+        .query_each("labelIds", &input.label_ids);
+    let request = if input.include_spam_and_trash {
+        request.query("includeSpamTrash", true)
+    } else {
+        request
+    };
+    let request = request
+        .query("maxResults", input.limit.clamp(1, 40))
+        .query_opt("pageToken", input.page_token);
+    let Listed {
+        messages,
+        next_page_token,
+    } = request.send()?.json()?;
+    let told = existing::<Told>(
+        messages
+            .iter()
+            .map(|message| summary_of("/messages/{id}", &message.id, SUMMARY)),
+    )?;
+    Ok(Found {
+        items: told.into_iter().map(Told::summary).collect(),
+        next_page_token,
+    })
 }
 
 /// Builds a request for the headers of a mail or a thread.
 pub(crate) fn summary_of(path: &str, id: &str, fields: &str) -> Request {
-    let request = API.get(path).path("id", id).query("format", "metadata").query_each("metadataHeaders", HEADERS);
+    let request = API
+        .get(path)
+        .path("id", id)
+        .query("format", "metadata")
+        .query_each("metadataHeaders", HEADERS);
     request.query("fields", fields)
 }
 
 /// Sends the requests and skips items that were deleted after they were listed.
-pub(crate) fn existing<T: serde::de::DeserializeOwned>(requests: impl IntoIterator<Item = Request>) -> Result<Vec<T>> {
+pub(crate) fn existing<T: serde::de::DeserializeOwned>(
+    requests: impl IntoIterator<Item = Request>,
+) -> Result<Vec<T>> {
     let mut found = Vec::new();
     for answer in http::send_all(requests) {
         match answer {
@@ -118,5 +143,9 @@ pub(crate) fn get_email(input: MessageId) -> Result<Email> {
 
 /// Fetches a mail with everything but its attachments.
 pub(crate) fn whole(id: &str) -> Result<Told> {
-    API.get("/messages/{id}").path("id", id).query("format", "full").send()?.json()
+    API.get("/messages/{id}")
+        .path("id", id)
+        .query("format", "full")
+        .send()?
+        .json()
 }

@@ -25,8 +25,17 @@ pub(crate) struct Message<'a> {
 impl Message<'_> {
     /// Estimates the size in bytes.
     pub(crate) fn size(&self) -> Result<u64> {
-        let texts = self.plain.iter().chain(&self.html).map(|text| text.len() as u64).sum::<u64>();
-        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() as u64;
+        let texts = self
+            .plain
+            .iter()
+            .chain(&self.html)
+            .map(|text| text.len() as u64)
+            .sum::<u64>();
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| name.len() + value.len() + 4)
+            .sum::<usize>() as u64;
         let mut bytes = texts;
         for file in self.attachments {
             bytes += file.size()?;
@@ -60,7 +69,9 @@ impl Message<'_> {
         let part = |kind: &str, text: &str| {
             let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
             let body = BASE64_MIME.encode(text.as_bytes());
-            format!("Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}")
+            format!(
+                "Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}"
+            )
         };
         let written = match (&self.plain, &self.html) {
             (Some(plain), Some(html)) => format!(
@@ -76,8 +87,16 @@ impl Message<'_> {
 }
 
 fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let media_type: String = file.media_type.chars().filter(|letter| letter.is_ascii_graphic()).collect();
-    let media_type = if media_type.contains('/') { media_type.as_str() } else { "application/octet-stream" };
+    let media_type: String = file
+        .media_type
+        .chars()
+        .filter(|letter| letter.is_ascii_graphic())
+        .collect();
+    let media_type = if media_type.contains('/') {
+        media_type.as_str()
+    } else {
+        "application/octet-stream"
+    };
     let head = format!(
         "Content-Type: {media_type}\r\nContent-Disposition: attachment; {}\r\nContent-Transfer-Encoding: base64\r\n\r\n",
         filename(&file.name)
@@ -96,7 +115,10 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
 
 /// Formats a file name as a header parameter, with RFC 2231 for names that are not plain ASCII.
 fn filename(name: &str) -> String {
-    if name.chars().all(|letter| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)) {
+    if name
+        .chars()
+        .all(|letter| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter))
+    {
         return format!("filename=\"{name}\"");
     }
     let mut encoded = String::new();
@@ -113,7 +135,10 @@ fn filename(name: &str) -> String {
 /// Encodes a text as the value of a header: unchanged, or in encoded words (RFC 2047). Control
 /// characters, which could end the header, become spaces.
 pub(crate) fn text(text: &str) -> String {
-    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let line: String = text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
     let line = line.trim();
     if line.is_ascii() && line.len() <= LINE && !line.contains("=?") {
         return line.to_owned();
@@ -142,7 +167,9 @@ fn address(argument: &str, given: &str) -> Result<String> {
     let (name, address) = split(given);
     let is_plain = |letter: char| letter.is_ascii_graphic() && !"<>(),;:\\\"[]".contains(letter);
     let parts = address.rsplit_once('@');
-    if !address.chars().all(is_plain) || parts.is_none_or(|(local, domain)| local.is_empty() || domain.is_empty()) {
+    if !address.chars().all(is_plain)
+        || parts.is_none_or(|(local, domain)| local.is_empty() || domain.is_empty())
+    {
         return Err(ToolError::invalid_input(format!(
             "`{argument}` has `{given}`, which is no mail address; write `ada@example.com` or `Ada Lovelace <ada@example.com>`"
         )));
@@ -152,7 +179,11 @@ fn address(argument: &str, given: &str) -> Result<String> {
     }
     let encoded = text(name);
     // The name becomes a quoted string, unless it is in encoded words.
-    let name = if encoded == name.trim() { format!("\"{}\"", name.replace(['"', '\\'], "'")) } else { encoded };
+    let name = if encoded == name.trim() {
+        format!("\"{}\"", name.replace(['"', '\\'], "'"))
+    } else {
+        encoded
+    };
     Ok(format!("{name} <{address}>"))
 }
 
@@ -164,7 +195,11 @@ pub(crate) fn is_address(given: &str) -> bool {
 
 /// Splits `Ada Lovelace <ada@example.com>` into name and address. The name may be missing.
 pub(crate) fn split(given: &str) -> (&str, &str) {
-    match given.trim().strip_suffix('>').and_then(|inner| inner.rsplit_once('<')) {
+    match given
+        .trim()
+        .strip_suffix('>')
+        .and_then(|inner| inner.rsplit_once('<'))
+    {
         Some((name, address)) => (name.trim().trim_matches('"'), address.trim()),
         None => commented(given.trim()),
     }
@@ -172,7 +207,10 @@ pub(crate) fn split(given: &str) -> (&str, &str) {
 
 /// Splits the older form `ada@example.com (Ada Lovelace)`, which some programs still write.
 fn commented(given: &str) -> (&str, &str) {
-    match given.strip_suffix(')').and_then(|inner| inner.split_once('(')) {
+    match given
+        .strip_suffix(')')
+        .and_then(|inner| inner.split_once('('))
+    {
         Some((address, name)) => (name.trim(), address.trim()),
         None => ("", given),
     }
@@ -195,7 +233,10 @@ pub(crate) fn listed(header: &str) -> Vec<String> {
         }
     }
     all.push(one);
-    all.iter().map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
+    all.iter()
+        .map(|one| one.trim().to_owned())
+        .filter(|one| !one.is_empty())
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,10 +246,16 @@ mod tests {
     #[test]
     fn headers_are_ascii_without_injection() {
         assert_eq!(text("Hello"), "Hello");
-        assert_eq!(text("Hello\r\nBcc: x@example.com"), "Hello  Bcc: x@example.com");
+        assert_eq!(
+            text("Hello\r\nBcc: x@example.com"),
+            "Hello  Bcc: x@example.com"
+        );
         assert_eq!(text("Größe"), "=?UTF-8?B?R3LDtsOfZQ==?=");
         let long = text(&"ü".repeat(200));
-        assert!(long.is_ascii() && long.split("\r\n ").all(|word| word.len() <= 75), "{long}");
+        assert!(
+            long.is_ascii() && long.split("\r\n ").all(|word| word.len() <= 75),
+            "{long}"
+        );
         assert_eq!(text("=?UTF-8?Q?x?="), "=?UTF-8?B?PT9VVEYtOD9RP3g/PQ==?=");
     }
 
@@ -216,10 +263,22 @@ mod tests {
     fn address_allows_only_a_display_name() {
         let written = |given: &str| address("to", given).map_err(|error| error.kind().to_owned());
         assert_eq!(written(" ada@example.com "), Ok("ada@example.com".into()));
-        assert_eq!(written("Ada <ada@example.com>"), Ok("\"Ada\" <ada@example.com>".into()));
-        assert_eq!(written("\"Lovelace, Ada\" <ada@example.com>"), Ok("\"Lovelace, Ada\" <ada@example.com>".into()));
-        assert_eq!(written("ada@example.com (Lovelace, Ada)"), Ok("\"Lovelace, Ada\" <ada@example.com>".into()));
-        assert_eq!(written("Zoë <zoe@example.com>"), Ok("=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>".into()));
+        assert_eq!(
+            written("Ada <ada@example.com>"),
+            Ok("\"Ada\" <ada@example.com>".into())
+        );
+        assert_eq!(
+            written("\"Lovelace, Ada\" <ada@example.com>"),
+            Ok("\"Lovelace, Ada\" <ada@example.com>".into())
+        );
+        assert_eq!(
+            written("ada@example.com (Lovelace, Ada)"),
+            Ok("\"Lovelace, Ada\" <ada@example.com>".into())
+        );
+        assert_eq!(
+            written("Zoë <zoe@example.com>"),
+            Ok("=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>".into())
+        );
         for wrong in [
             "",
             "ada",
@@ -238,10 +297,12 @@ mod tests {
 
     #[test]
     fn addresses_of_a_header_are_told_apart() {
-        let header =
-            "\"Lovelace, Ada\" <ada@example.com>, grace@example.com (Hopper, Grace),, Linus <linus@example.com>";
-        let all =
-            ["\"Lovelace, Ada\" <ada@example.com>", "grace@example.com (Hopper, Grace)", "Linus <linus@example.com>"];
+        let header = "\"Lovelace, Ada\" <ada@example.com>, grace@example.com (Hopper, Grace),, Linus <linus@example.com>";
+        let all = [
+            "\"Lovelace, Ada\" <ada@example.com>",
+            "grace@example.com (Hopper, Grace)",
+            "Linus <linus@example.com>",
+        ];
         assert_eq!(listed(header), all);
         assert_eq!(listed(""), Vec::<String>::new());
     }
@@ -249,7 +310,10 @@ mod tests {
     #[test]
     fn attachment_keeps_its_file_name() {
         assert_eq!(filename("a b.txt"), "filename=\"a b.txt\"");
-        assert_eq!(filename("Übersicht \"1\".pdf"), "filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf");
+        assert_eq!(
+            filename("Übersicht \"1\".pdf"),
+            "filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf"
+        );
         assert_eq!(filename("a\r\nb"), "filename*=UTF-8''a%0D%0Ab");
     }
 }

@@ -38,7 +38,12 @@ pub(crate) struct Sent {
 pub(crate) fn send_email(input: Mail) -> Result<Sent> {
     input.check_receivers()?;
     let Texts { plain, html } = input.content.texts();
-    let message = Message { headers: input.headers()?, plain, html, attachments: &input.content.attachments };
+    let message = Message {
+        headers: input.headers()?,
+        plain,
+        html,
+        attachments: &input.content.attachments,
+    };
     deliver(Target::Send, None, &message)
 }
 
@@ -64,7 +69,10 @@ pub(crate) struct Reply {
 #[tool(
     open_world,
     important,
-    scopes("https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly"),
+    scopes(
+        "https://www.googleapis.com/auth/gmail.send",
+        "https://www.googleapis.com/auth/gmail.readonly"
+    ),
     example = r#"{"message_id": "18c2f1b5a7d3e9f0", "body": "Thank you, Tuesday suits me."}"#
 )]
 pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
@@ -80,18 +88,41 @@ pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
     if !cc.is_empty() {
         headers.push(("Cc", addresses("cc", &cc)?));
     }
-    headers.push(("Subject", text(&prefixed("Re:", original.header("Subject")))));
+    headers.push((
+        "Subject",
+        text(&prefixed("Re:", original.header("Subject"))),
+    ));
     headers.extend(place.headers);
     let Texts { plain, html } = input.content.texts();
-    let message = Message { headers, plain, html, attachments: &input.content.attachments };
+    let message = Message {
+        headers,
+        plain,
+        html,
+        attachments: &input.content.attachments,
+    };
     deliver(Target::Send, place.thread_id.as_ref(), &message)
 }
 
 /// Fetches the headers of a mail that a reply needs.
 pub(crate) fn headers_of(id: &str) -> Result<Told> {
-    let request = API.get("/messages/{id}").path("id", id).query("format", "metadata");
-    let wanted = ["From", "Reply-To", "To", "Cc", "Subject", "Message-ID", "References"];
-    request.query_each("metadataHeaders", wanted).query("fields", "id,threadId,labelIds,payload/headers").send()?.json()
+    let request = API
+        .get("/messages/{id}")
+        .path("id", id)
+        .query("format", "metadata");
+    let wanted = [
+        "From",
+        "Reply-To",
+        "To",
+        "Cc",
+        "Subject",
+        "Message-ID",
+        "References",
+    ];
+    request
+        .query_each("metadataHeaders", wanted)
+        .query("fields", "id,threadId,labelIds,payload/headers")
+        .send()?
+        .json()
 }
 
 /// Returns the position of a reply to a mail in its conversation.
@@ -107,9 +138,19 @@ pub(crate) fn place_after(original: &Told) -> Place {
         references.push(id);
         let references = references.split_off(references.len().saturating_sub(MOST_REFERENCES));
         headers.push(("In-Reply-To", text(id)));
-        headers.push(("References", references.into_iter().map(text).collect::<Vec<_>>().join("\r\n ")));
+        headers.push((
+            "References",
+            references
+                .into_iter()
+                .map(text)
+                .collect::<Vec<_>>()
+                .join("\r\n "),
+        ));
     }
-    Place { thread_id: Some(original.thread_id.clone()), headers }
+    Place {
+        thread_id: Some(original.thread_id.clone()),
+        headers,
+    }
 }
 
 /// Recipients of a reply.
@@ -123,18 +164,23 @@ pub(crate) struct Receivers {
 pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Result<Receivers> {
     let of = |name: &str| {
         let all = original.header(name).map(listed).unwrap_or_default();
-        all.into_iter().filter(|one| is_address(one)).collect::<Vec<_>>()
+        all.into_iter()
+            .filter(|one| is_address(one))
+            .collect::<Vec<_>>()
     };
     let own_mail = original.label_ids.iter().any(|label| label == "SENT");
     let mut to = match own_mail {
         true => of("To"),
-        false => Some(of("Reply-To")).filter(|list| !list.is_empty()).unwrap_or_else(|| of("From")),
+        false => Some(of("Reply-To"))
+            .filter(|list| !list.is_empty())
+            .unwrap_or_else(|| of("From")),
     };
     let mut cc = Vec::new();
     if all {
         let own = own_address()?;
-        let mut known: Vec<String> =
-            [own.as_str(), from.map_or("", |from| split(from).1)].map(str::to_lowercase).into();
+        let mut known: Vec<String> = [own.as_str(), from.map_or("", |from| split(from).1)]
+            .map(str::to_lowercase)
+            .into();
         let mut is_new = |one: &String| {
             let address = split(one).1.to_lowercase();
             let new = !known.contains(&address);
@@ -142,7 +188,11 @@ pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Resul
             new
         };
         to.retain(&mut is_new);
-        let others = if own_mail { of("Cc") } else { [of("To"), of("Cc")].concat() };
+        let others = if own_mail {
+            of("Cc")
+        } else {
+            [of("To"), of("Cc")].concat()
+        };
         cc = others.into_iter().filter(is_new).collect();
     }
     if to.is_empty() {
@@ -162,15 +212,25 @@ fn own_address() -> Result<String> {
     struct Profile {
         email_address: String,
     }
-    let profile: Profile = API.get("/profile").query("fields", "emailAddress").send()?.json()?;
+    let profile: Profile = API
+        .get("/profile")
+        .query("fields", "emailAddress")
+        .send()?
+        .json()?;
     Ok(profile.email_address)
 }
 
 /// Prefixes a subject, unless it has the prefix: `Offer` and `Re: Offer` both give `Re: Offer`.
 pub(crate) fn prefixed(prefix: &str, subject: Option<&str>) -> String {
     let subject = subject.unwrap_or_default();
-    let has = subject.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
-    if has { subject.to_owned() } else { format!("{prefix} {subject}").trim().to_owned() }
+    let has = subject
+        .get(..prefix.len())
+        .is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    if has {
+        subject.to_owned()
+    } else {
+        format!("{prefix} {subject}").trim().to_owned()
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -198,7 +258,10 @@ fn yes() -> bool {
 /// Forwards a mail with its text and attachments to other recipients, with a note above it.
 #[tool(
     open_world,
-    scopes("https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly"),
+    scopes(
+        "https://www.googleapis.com/auth/gmail.send",
+        "https://www.googleapis.com/auth/gmail.readonly"
+    ),
     example = r#"{"message_id": "18c2f1b5a7d3e9f0", "to": ["grace@example.com"], "note": "Can you answer this?"}"#
 )]
 pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
@@ -206,7 +269,11 @@ pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
     let cc = addresses("cc", &input.cc)?;
     let original = whole(&input.message_id)?;
     let mut files = Vec::new();
-    let attached = if input.with_attachments { original.attachments() } else { Vec::new() };
+    let attached = if input.with_attachments {
+        original.attachments()
+    } else {
+        Vec::new()
+    };
     if attached.len() > MOST_FILES {
         let message = format!(
             "the mail has {} files and at most {MOST_FILES} are forwarded; say `with_attachments: false`",
@@ -221,14 +288,28 @@ pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
     }
     let about = ["From", "Date", "Subject", "To", "Cc"].into_iter();
     let about = about.filter_map(|name| Some(format!("{name}: {}", original.header(name)?)));
-    let about = format!("---------- Forwarded message ---------\n{}\n", about.collect::<Vec<_>>().join("\n"));
+    let about = format!(
+        "---------- Forwarded message ---------\n{}\n",
+        about.collect::<Vec<_>>().join("\n")
+    );
     let quoted = original.html().unwrap_or_else(|| escaped(&original.text()));
-    let html = format!("{}<div>{}<br>\n{quoted}</div>", crate::text::to_html(&input.note), escaped(&about));
+    let html = format!(
+        "{}<div>{}<br>\n{quoted}</div>",
+        crate::text::to_html(&input.note),
+        escaped(&about)
+    );
     let plain = format!("{}\n\n{about}\n{}", input.note, original.text());
     let mut headers = vec![("To", to)];
     headers.extend((!cc.is_empty()).then_some(("Cc", cc)));
-    headers.push(("Subject", text(&prefixed("Fwd:", original.header("Subject")))));
-    let message =
-        Message { headers, plain: Some(plain.trim_start().to_owned()), html: Some(html), attachments: &files };
+    headers.push((
+        "Subject",
+        text(&prefixed("Fwd:", original.header("Subject"))),
+    ));
+    let message = Message {
+        headers,
+        plain: Some(plain.trim_start().to_owned()),
+        html: Some(html),
+        attachments: &files,
+    };
     deliver(Target::Send, None, &message)
 }

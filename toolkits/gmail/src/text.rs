@@ -10,11 +10,14 @@ use pulldown_cmark::{Options, Parser, html};
 /// Max height of a tree that is converted at once. Real mails stay below, and the converter
 /// recurses once per level.
 const HIGHEST: usize = 64;
-const NOT_CONTENT: [&str; 9] = ["head", "script", "style", "template", "noscript", "iframe", "object", "svg", "title"];
+const NOT_CONTENT: [&str; 9] = [
+    "head", "script", "style", "template", "noscript", "iframe", "object", "svg", "title",
+];
 
 /// Converts Markdown to HTML. HTML inside stays as it is, since the sender writes it.
 pub(crate) fn to_html(markdown: &str) -> String {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut out = String::with_capacity(markdown.len() * 3 / 2);
     html::push_html(&mut out, Parser::new_ext(markdown, options));
     out
@@ -22,22 +25,37 @@ pub(crate) fn to_html(markdown: &str) -> String {
 
 /// Escapes plain text as HTML with the same appearance.
 pub(crate) fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     text.replace("\r\n", "\n").replace('\n', "<br>\n")
 }
 
 /// Converts HTML to Markdown, which is shorter and easier to read. If the tree is too high,
 /// converts each part of it that is not too high.
 pub(crate) fn to_markdown(html: &str) -> String {
-    let style = Style { bullet_list_marker: BulletListMarker::Dash, ul_bullet_spacing: 1, ..Style::default() };
-    let converter = HtmlToMarkdown::builder().options(style).skip_tags(NOT_CONTENT.to_vec()).build();
-    let Ok(tree) = converter.html_to_tree(html) else { return String::new() };
+    let style = Style {
+        bullet_list_marker: BulletListMarker::Dash,
+        ul_bullet_spacing: 1,
+        ..Style::default()
+    };
+    let converter = HtmlToMarkdown::builder()
+        .options(style)
+        .skip_tags(NOT_CONTENT.to_vec())
+        .build();
+    let Ok(tree) = converter.html_to_tree(html) else {
+        return String::new();
+    };
     let heights = heights(&tree);
     let mut parts = Vec::new();
     // `tree` stays alive: dropping a node would take its subtree apart.
     let mut open = vec![Rc::clone(&tree)];
     while let Some(node) = open.pop() {
-        if heights.get(&Rc::as_ptr(&node)).is_none_or(|height| *height <= HIGHEST) {
+        if heights
+            .get(&Rc::as_ptr(&node))
+            .is_none_or(|height| *height <= HIGHEST)
+        {
             parts.push(converter.tree_to_markdown(&node));
         } else {
             open.extend(node.children.borrow().iter().rev().cloned());
@@ -58,8 +76,14 @@ fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
     // In reverse order, children come before their parents.
     for node in order.iter().rev() {
         let children = node.children.borrow();
-        let below = children.iter().filter_map(|child| heights.get(&Rc::as_ptr(child))).max();
-        heights.insert(Rc::as_ptr(node), below.map_or(0, |height: &usize| height + 1));
+        let below = children
+            .iter()
+            .filter_map(|child| heights.get(&Rc::as_ptr(child)))
+            .max();
+        heights.insert(
+            Rc::as_ptr(node),
+            below.map_or(0, |height: &usize| height + 1),
+        );
     }
     heights
 }
@@ -67,7 +91,12 @@ fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
 /// Removes invisible characters, repeated empty lines and spaces at line ends, which come from the
 /// table layout of mails.
 fn tidy(text: &str) -> String {
-    let invisible = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{034f}' | '\u{00ad}' | '\u{feff}');
+    let invisible = |letter: char| {
+        matches!(
+            letter,
+            '\u{200b}'..='\u{200f}' | '\u{034f}' | '\u{00ad}' | '\u{feff}'
+        )
+    };
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.lines() {
@@ -103,13 +132,24 @@ mod tests {
         let html = "<html><head><title>T</title><style>p{}</style></head><body><table><tr><td><p>Hello&nbsp;Ada,</p>\
             <p>please <a href=\"https://example.com/x\">confirm</a>.\u{200b}</p></td></tr></table><script>x</script></body></html>";
         let markdown = to_markdown(html);
-        assert!(markdown.contains("Hello Ada,") && markdown.contains("[confirm](https://example.com/x)"), "{markdown}");
-        assert!(!markdown.contains("p{}") && !markdown.contains('\u{200b}'), "{markdown}");
+        assert!(
+            markdown.contains("Hello Ada,")
+                && markdown.contains("[confirm](https://example.com/x)"),
+            "{markdown}"
+        );
+        assert!(
+            !markdown.contains("p{}") && !markdown.contains('\u{200b}'),
+            "{markdown}"
+        );
     }
 
     #[test]
     fn deeply_nested_html_keeps_its_text() {
-        let html = format!("{}one<style>x</style> two{}", "<div>".repeat(5000), "</div>".repeat(5000));
+        let html = format!(
+            "{}one<style>x</style> two{}",
+            "<div>".repeat(5000),
+            "</div>".repeat(5000)
+        );
         assert_eq!(to_markdown(&html), "one two");
     }
 }

@@ -76,16 +76,31 @@ pub(crate) struct Found {
     example = r#"{"query": "subject:offer", "label_ids": ["INBOX"]}"#
 )]
 pub(crate) fn search_threads(input: Search) -> Result<Found> {
-    let request = API.get("/threads").query_opt("q", input.query).query_each("labelIds", &input.label_ids);
-    let request = request.query("maxResults", input.limit.clamp(1, 40)).query_opt("pageToken", input.page_token);
-    let Listed { threads, next_page_token } = request.send()?.json()?;
-    let told = existing(threads.iter().map(|thread| summary_of("/threads/{id}", &thread.id, SUMMARY)))?;
+    let request = API
+        .get("/threads")
+        .query_opt("q", input.query)
+        .query_each("labelIds", &input.label_ids);
+    let request = request
+        .query("maxResults", input.limit.clamp(1, 40))
+        .query_opt("pageToken", input.page_token);
+    let Listed {
+        threads,
+        next_page_token,
+    } = request.send()?.json()?;
+    let told = existing(
+        threads
+            .iter()
+            .map(|thread| summary_of("/threads/{id}", &thread.id, SUMMARY)),
+    )?;
     let summary = |mut thread: Conversation| Summary {
         id: thread.id,
         message_count: thread.messages.len(),
         newest: thread.messages.pop().map(Told::summary),
     };
-    Ok(Found { items: told.into_iter().map(summary).collect(), next_page_token })
+    Ok(Found {
+        items: told.into_iter().map(summary).collect(),
+        next_page_token,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -120,9 +135,20 @@ fn is_zero(count: &usize) -> bool {
     example = r#"{"thread_id": "18c2f1b5a7d3e9f0"}"#
 )]
 pub(crate) fn get_thread(input: ThreadId) -> Result<Thread> {
-    let request = API.get("/threads/{id}").path("id", &input.thread_id).query("format", "full");
+    let request = API
+        .get("/threads/{id}")
+        .path("id", &input.thread_id)
+        .query("format", "full");
     let Conversation { id, messages } = request.send()?.json()?;
     let left_out = messages.len().saturating_sub(MOST);
-    let messages = messages.into_iter().skip(left_out).map(|told| told.whole(LONGEST)).collect();
-    Ok(Thread { id, messages, left_out })
+    let messages = messages
+        .into_iter()
+        .skip(left_out)
+        .map(|told| told.whole(LONGEST))
+        .collect();
+    Ok(Thread {
+        id,
+        messages,
+        left_out,
+    })
 }

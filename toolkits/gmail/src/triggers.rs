@@ -60,17 +60,31 @@ struct Added {
 /// recipients; not for drafts and sent mail. Can be limited to a sender.
 #[trigger(poll, scopes("https://www.googleapis.com/auth/gmail.readonly"))]
 pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled<Email, Cursor>> {
-    let Some(Cursor { history_id }) = cursor else { return begin() };
-    let request = API.get("/history").query("startHistoryId", &history_id).query("historyTypes", "messageAdded");
-    let response = request.query("labelId", &config.label_id).query("maxResults", BATCH).send_any()?;
+    let Some(Cursor { history_id }) = cursor else {
+        return begin();
+    };
+    let request = API
+        .get("/history")
+        .query("startHistoryId", &history_id)
+        .query("historyTypes", "messageAdded");
+    let response = request
+        .query("labelId", &config.label_id)
+        .query("maxResults", BATCH)
+        .send_any()?;
     if response.status() == 404 {
-        log::warn!("Google has forgotten where the last poll stood; mail since then is not reported");
+        log::warn!(
+            "Google has forgotten where the last poll stood; mail since then is not reported"
+        );
         return begin();
     }
     if !response.is_success() {
         return Err(response.error());
     }
-    let History { history, history_id: newest, next_page_token } = response.json()?;
+    let History {
+        history,
+        history_id: newest,
+        next_page_token,
+    } = response.json()?;
     let (mut ids, mut last, mut more) = (Vec::new(), None, next_page_token.is_some());
     for happened in history {
         // All mails of one history entry are reported in the same poll, because the cursor cannot
@@ -86,21 +100,37 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
         }
         last = Some(happened.id);
     }
-    let next = if more { last.unwrap_or(history_id) } else { newest };
-    let mails =
-        existing::<Told>(ids.iter().map(|id| API.get("/messages/{id}").path("id", id).query("format", "full")))?;
+    let next = if more {
+        last.unwrap_or(history_id)
+    } else {
+        newest
+    };
+    let mails = existing::<Told>(ids.iter().map(|id| {
+        API.get("/messages/{id}")
+            .path("id", id)
+            .query("format", "full")
+    }))?;
     let mails = mails.into_iter().filter(|mail| config.wants(mail));
     let news = mails.map(|mail| (mail.id.clone(), mail.whole(LONGEST)));
-    Ok(Polled::new(Cursor { history_id: next }).events(news).more(more))
+    Ok(Polled::new(Cursor { history_id: next })
+        .events(news)
+        .more(more))
 }
 
 impl Config {
     fn wants(&self, mail: &Told) -> bool {
-        let own = mail.label_ids.iter().any(|label| label == "DRAFT" || label == "SENT" && self.label_id != "SENT");
+        let own = mail
+            .label_ids
+            .iter()
+            .any(|label| label == "DRAFT" || label == "SENT" && self.label_id != "SENT");
         let from = mail.header("From").unwrap_or_default().to_lowercase();
         // A mail to the own address has the labels of both sent and received mail.
         let received = !own || mail.label_ids.iter().any(|label| label == "INBOX");
-        received && self.from.as_ref().is_none_or(|wanted| from.contains(&wanted.to_lowercase()))
+        received
+            && self
+                .from
+                .as_ref()
+                .is_none_or(|wanted| from.contains(&wanted.to_lowercase()))
     }
 }
 
@@ -111,6 +141,12 @@ fn begin() -> Result<Polled<Email, Cursor>> {
     struct Profile {
         history_id: String,
     }
-    let profile: Profile = API.get("/profile").query("fields", "historyId").send()?.json()?;
-    Ok(Polled::new(Cursor { history_id: profile.history_id }))
+    let profile: Profile = API
+        .get("/profile")
+        .query("fields", "historyId")
+        .send()?
+        .json()?;
+    Ok(Polled::new(Cursor {
+        history_id: profile.history_id,
+    }))
 }

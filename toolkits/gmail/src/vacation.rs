@@ -58,7 +58,10 @@ impl From<Kept> for Reply {
             let moment = Timestamp::from_millisecond(ms?.parse().ok()?).ok()?;
             Some(moment.to_string())
         };
-        let html = kept.response_body_html.map(|html| to_markdown(&html)).filter(|text| !text.is_empty());
+        let html = kept
+            .response_body_html
+            .map(|html| to_markdown(&html))
+            .filter(|text| !text.is_empty());
         Self {
             enabled: kept.enable_auto_reply,
             subject: kept.response_subject,
@@ -72,7 +75,12 @@ impl From<Kept> for Reply {
 }
 
 /// Gets the automatic reply for absences: its state, text and period.
-#[tool(read_only, idempotent, scopes("https://www.googleapis.com/auth/gmail.readonly"), example = "{}")]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.readonly"),
+    example = "{}"
+)]
 pub(crate) fn get_vacation_reply() -> Result<Reply> {
     Ok(API.get(PATH).send()?.json::<Kept>()?.into())
 }
@@ -111,8 +119,16 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
         })?;
         Ok(moment.as_millisecond().to_string())
     };
-    let from = input.from.as_ref().map(|text| moment("from", text)).transpose()?;
-    let until = input.until.as_ref().map(|text| moment("until", text)).transpose()?;
+    let from = input
+        .from
+        .as_ref()
+        .map(|text| moment("from", text))
+        .transpose()?;
+    let until = input
+        .until
+        .as_ref()
+        .map(|text| moment("until", text))
+        .transpose()?;
     let mut kept: Kept = API.get(PATH).send()?.json()?;
     kept.enable_auto_reply = input.enabled;
     kept.response_subject = input.subject.or(kept.response_subject);

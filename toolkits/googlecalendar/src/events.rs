@@ -36,13 +36,25 @@ pub(crate) struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     location: Option<String>,
     /// Start time, with the offset of its time zone; only a date for an all-day event.
-    #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "moment",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) start: Option<String>,
     /// End time; for an all-day event the day after its last day.
-    #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "moment",
+        skip_serializing_if = "Option::is_none"
+    )]
     end: Option<String>,
     /// Email address of the organizer.
-    #[serde(default, deserialize_with = "mail", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "mail",
+        skip_serializing_if = "Option::is_none"
+    )]
     organizer: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attendees: Vec<Attendee>,
@@ -56,7 +68,11 @@ pub(crate) struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recurring_event_id: Option<String>,
     /// URL of the video meeting.
-    #[serde(rename(deserialize = "hangoutLink"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "hangoutLink"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     meeting_url: Option<String>,
     /// True if the event does not block the time.
     #[serde(
@@ -77,7 +93,11 @@ pub(crate) struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     updated: Option<String>,
     /// URL of the web page.
-    #[serde(rename(deserialize = "htmlLink"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "htmlLink"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     url: Option<String>,
 }
 
@@ -110,7 +130,10 @@ pub(crate) fn is_false(value: &bool) -> bool {
 
 impl Event {
     fn shortened(mut self) -> Self {
-        if let Some(long) = self.description.take_if(|text| text.len() > LONGEST_IN_LIST) {
+        if let Some(long) = self
+            .description
+            .take_if(|text| text.len() > LONGEST_IN_LIST)
+        {
             let end = long.floor_char_boundary(LONGEST_IN_LIST);
             self.description = Some(format!("{}…", &long[..end]));
         }
@@ -141,13 +164,24 @@ struct Listed {
 }
 
 fn page(request: Request) -> Result<Page> {
-    let Listed { items, time_zone, next_page_token } = request.send()?.json()?;
-    Ok(Page { items: items.into_iter().map(Event::shortened).collect(), time_zone, next_page_token })
+    let Listed {
+        items,
+        time_zone,
+        next_page_token,
+    } = request.send()?.json()?;
+    Ok(Page {
+        items: items.into_iter().map(Event::shortened).collect(),
+        time_zone,
+        next_page_token,
+    })
 }
 
 /// Formats a time as RFC 3339 in UTC, as Google expects it.
 pub(crate) fn written(moment: Timestamp) -> String {
-    moment.display_with_offset(Offset::UTC).to_string().replace("+00:00", "Z")
+    moment
+        .display_with_offset(Offset::UTC)
+        .to_string()
+        .replace("+00:00", "Z")
 }
 
 pub(crate) fn primary() -> String {
@@ -199,11 +233,28 @@ pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
         Some(from) => written(zone.moment("from", from)?),
         None => now(),
     };
-    let to = input.to.as_ref().map(|to| zone.moment("to", to)).transpose()?.map(written);
-    let request = API.get(EVENTS).path("calendar", &input.calendar_id).query("singleEvents", true);
-    let request = request.query("orderBy", "startTime").query("timeMin", from).query_opt("timeMax", to);
-    let request = request.query_opt("q", input.query).query_opt("timeZone", input.time_zone);
-    page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
+    let to = input
+        .to
+        .as_ref()
+        .map(|to| zone.moment("to", to))
+        .transpose()?
+        .map(written);
+    let request = API
+        .get(EVENTS)
+        .path("calendar", &input.calendar_id)
+        .query("singleEvents", true);
+    let request = request
+        .query("orderBy", "startTime")
+        .query("timeMin", from)
+        .query_opt("timeMax", to);
+    let request = request
+        .query_opt("q", input.query)
+        .query_opt("timeZone", input.time_zone);
+    page(
+        request
+            .query("maxResults", input.limit.clamp(1, 250))
+            .query_opt("pageToken", input.page_token),
+    )
 }
 
 /// Returns the current time, to the second.
@@ -226,7 +277,9 @@ pub(crate) struct EventId {
 
 impl EventId {
     pub(crate) fn fill(&self, request: Request) -> Request {
-        request.path("calendar", &self.calendar_id).path("event", &self.event_id)
+        request
+            .path("calendar", &self.calendar_id)
+            .path("event", &self.event_id)
     }
 }
 
@@ -271,13 +324,25 @@ pub(crate) struct Instances {
 pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
     let mut zone = Zone::new(None, &input.event.calendar_id);
     let mut moment = |name: &str, text: Option<String>| -> Result<Option<String>> {
-        text.map(|text| zone.moment(name, &text)).transpose().map(|moment| moment.map(written))
+        text.map(|text| zone.moment(name, &text))
+            .transpose()
+            .map(|moment| moment.map(written))
     };
     let (from, to) = (moment("from", input.from)?, moment("to", input.to)?);
-    let request = input.event.fill(API.get("/calendars/{calendar}/events/{event}/instances"));
+    let request = input
+        .event
+        .fill(API.get("/calendars/{calendar}/events/{event}/instances"));
     let request = request.query_opt("timeMin", from).query_opt("timeMax", to);
-    let request = if input.include_cancelled { request.query("showDeleted", true) } else { request };
-    page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
+    let request = if input.include_cancelled {
+        request.query("showDeleted", true)
+    } else {
+        request
+    };
+    page(
+        request
+            .query("maxResults", input.limit.clamp(1, 250))
+            .query_opt("pageToken", input.page_token),
+    )
 }
 
 /// Properties of an event, apart from title, time and attendees.
@@ -318,10 +383,20 @@ type Body = BTreeMap<&'static str, Value>;
 impl Details {
     fn write(&self, body: &mut Body) {
         let mut set = |name, value: Option<Value>| body.extend(value.map(|value| (name, value)));
-        set("description", self.description.as_ref().map(|text| json!(text)));
+        set(
+            "description",
+            self.description.as_ref().map(|text| json!(text)),
+        );
         set("location", self.location.as_ref().map(|text| json!(text)));
-        set("recurrence", self.recurrence.as_ref().map(|lines| json!(lines)));
-        set("transparency", self.free.map(|free| json!(if free { "transparent" } else { "opaque" })));
+        set(
+            "recurrence",
+            self.recurrence.as_ref().map(|lines| json!(lines)),
+        );
+        set(
+            "transparency",
+            self.free
+                .map(|free| json!(if free { "transparent" } else { "opaque" })),
+        );
         set("visibility", self.visibility.map(|word| json!(word)));
         set("colorId", self.color_id.as_ref().map(|id| json!(id)));
         set(
@@ -376,10 +451,25 @@ pub(crate) struct CreateEvent {
 )]
 pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
     let start = When::read("start", &input.start)?;
-    let usual = if start.is_day() { Length::Days(1) } else { Length::Minutes(USUAL_MINUTES) };
-    let end = end(start, input.end.as_deref(), input.duration_minutes, Some(usual))?;
-    let repeats = input.details.recurrence.as_ref().is_some_and(|lines| !lines.is_empty());
-    let open = [start, end].iter().any(|time| matches!(time, When::Local(_)));
+    let usual = if start.is_day() {
+        Length::Days(1)
+    } else {
+        Length::Minutes(USUAL_MINUTES)
+    };
+    let end = end(
+        start,
+        input.end.as_deref(),
+        input.duration_minutes,
+        Some(usual),
+    )?;
+    let repeats = input
+        .details
+        .recurrence
+        .as_ref()
+        .is_some_and(|lines| !lines.is_empty());
+    let open = [start, end]
+        .iter()
+        .any(|time| matches!(time, When::Local(_)));
     let zone = match input.time_zone {
         None if open || repeats && !start.is_day() => Some(zone_of(&input.calendar_id)?),
         given => given,
@@ -389,11 +479,21 @@ pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
     body.insert("start", start.json(zone.as_deref(), false));
     body.insert("end", end.json(zone.as_deref(), false));
     if !input.attendees.is_empty() {
-        let attendees: Vec<Value> = input.attendees.iter().map(|address| json!({ "email": address })).collect();
+        let attendees: Vec<Value> = input
+            .attendees
+            .iter()
+            .map(|address| json!({ "email": address }))
+            .collect();
         body.insert("attendees", json!(attendees));
     }
-    let request = API.post(EVENTS).path("calendar", &input.calendar_id).query("sendUpdates", input.notify.word());
-    meeting(request, input.video_meeting, &mut body).json(&body).send()?.json()
+    let request = API
+        .post(EVENTS)
+        .path("calendar", &input.calendar_id)
+        .query("sendUpdates", input.notify.word());
+    meeting(request, input.video_meeting, &mut body)
+        .json(&body)
+        .send()?
+        .json()
 }
 
 /// Adds a request for a video meeting.
@@ -410,14 +510,24 @@ fn meeting(request: Request, wanted: bool, body: &mut Body) -> Request {
 }
 
 /// Returns the end of an event from its start and one of end, duration and default duration.
-fn end(start: When, end: Option<&str>, minutes: Option<u32>, usual: Option<Length>) -> Result<When> {
+fn end(
+    start: When,
+    end: Option<&str>,
+    minutes: Option<u32>,
+    usual: Option<Length>,
+) -> Result<When> {
     let found = match (end, minutes) {
-        (Some(_), Some(_)) => return Err(ToolError::invalid_input("give `end` or `duration_minutes`, not both")),
+        (Some(_), Some(_)) => {
+            return Err(ToolError::invalid_input(
+                "give `end` or `duration_minutes`, not both",
+            ));
+        }
         (Some(end), None) => When::read("end", end)?,
         (None, Some(minutes)) => start.after(Length::Minutes(minutes.into()))?,
         (None, None) => {
-            let usual =
-                usual.ok_or_else(|| ToolError::invalid_input("say when it ends: give `end` or `duration_minutes`"))?;
+            let usual = usual.ok_or_else(|| {
+                ToolError::invalid_input("say when it ends: give `end` or `duration_minutes`")
+            })?;
             start.after(usual)?
         }
     };
@@ -482,36 +592,73 @@ struct Before {
 )]
 pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
     let mut body = Body::new();
-    body.extend(input.summary.as_ref().map(|summary| ("summary", json!(summary))));
+    body.extend(
+        input
+            .summary
+            .as_ref()
+            .map(|summary| ("summary", json!(summary))),
+    );
     input.details.write(&mut body);
     let timed = input.start.is_some() || input.end.is_some() || input.duration_minutes.is_some();
     let people = !input.add_attendees.is_empty() || !input.remove_attendees.is_empty();
     if timed || people {
-        let before = input.event.fill(API.get(EVENT)).query("fields", "start,end,attendees").send()?.json()?;
+        let before = input
+            .event
+            .fill(API.get(EVENT))
+            .query("fields", "start,end,attendees")
+            .send()?
+            .json()?;
         if timed {
             retime(&input, &before, &mut body)?;
         }
         if people {
-            body.insert("attendees", invited(before.attendees, &input.add_attendees, &input.remove_attendees));
+            body.insert(
+                "attendees",
+                invited(
+                    before.attendees,
+                    &input.add_attendees,
+                    &input.remove_attendees,
+                ),
+            );
         }
     }
-    let request = input.event.fill(API.patch(EVENT)).query("sendUpdates", input.notify.word());
+    let request = input
+        .event
+        .fill(API.patch(EVENT))
+        .query("sendUpdates", input.notify.word());
     let request = meeting(request, input.video_meeting, &mut body);
     if body.is_empty() {
-        return Err(ToolError::invalid_input("nothing is to be changed; give at least one of the other arguments"));
+        return Err(ToolError::invalid_input(
+            "nothing is to be changed; give at least one of the other arguments",
+        ));
     }
     request.json(&body).send()?.json()
 }
 
 /// Writes the new times of an event.
 fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
-    let told = |told: &Told| told.clone().text().map(|text| When::read("event", &text)).transpose();
+    let told = |told: &Told| {
+        told.clone()
+            .text()
+            .map(|text| When::read("event", &text))
+            .transpose()
+    };
     let (began, ended) = (told(&before.start)?, told(&before.end)?);
-    let start = input.start.as_ref().map(|text| When::read("start", text)).transpose()?.or(began);
-    let start = start.ok_or_else(|| ToolError::upstream("Google tells no beginning of the event"))?;
-    let length = began.zip(ended).and_then(|(began, ended)| began.until(ended));
+    let start = input
+        .start
+        .as_ref()
+        .map(|text| When::read("start", text))
+        .transpose()?
+        .or(began);
+    let start =
+        start.ok_or_else(|| ToolError::upstream("Google tells no beginning of the event"))?;
+    let length = began
+        .zip(ended)
+        .and_then(|(began, ended)| began.until(ended));
     let end = end(start, input.end.as_deref(), input.duration_minutes, length)?;
-    let open = [start, end].iter().any(|time| matches!(time, When::Local(_)));
+    let open = [start, end]
+        .iter()
+        .any(|time| matches!(time, When::Local(_)));
     let zone = match input.time_zone.as_ref().or(before.start.time_zone.as_ref()) {
         Some(zone) => Some(zone.clone()),
         None if open => Some(zone_of(&input.event.calendar_id)?),
@@ -525,7 +672,9 @@ fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
 /// Adds and removes attendees. All properties of the remaining attendees are kept.
 fn invited(mut attendees: Vec<Value>, add: &[String], remove: &[String]) -> Value {
     let is = |attendee: &Value, address: &String| {
-        attendee["email"].as_str().is_some_and(|email| email.eq_ignore_ascii_case(address))
+        attendee["email"]
+            .as_str()
+            .is_some_and(|email| email.eq_ignore_ascii_case(address))
     };
     attendees.retain(|attendee| !remove.iter().any(|address| is(attendee, address)));
     for address in add {

@@ -53,9 +53,16 @@ impl Span {
         };
         let (from, to) = (moment("from", &self.from)?, moment("to", &self.to)?);
         if from >= to {
-            return Err(ToolError::invalid_input(format!("`to` ({}) must be after `from` ({})", self.to, self.from)));
+            return Err(ToolError::invalid_input(format!(
+                "`to` ({}) must be after `from` ({})",
+                self.to, self.from
+            )));
         }
-        Ok(Moments { from, to, zone: named.unwrap_or(TimeZone::UTC) })
+        Ok(Moments {
+            from,
+            to,
+            zone: named.unwrap_or(TimeZone::UTC),
+        })
     }
 }
 
@@ -87,8 +94,13 @@ struct Period {
 }
 
 fn ask(span: &Span, moments: &Moments) -> Result<Answer> {
-    let items: Vec<Value> = span.calendars.iter().map(|id| json!({ "id": id })).collect();
-    let mut body = json!({ "timeMin": written(moments.from), "timeMax": written(moments.to), "items": items });
+    let items: Vec<Value> = span
+        .calendars
+        .iter()
+        .map(|id| json!({ "id": id }))
+        .collect();
+    let mut body =
+        json!({ "timeMin": written(moments.from), "timeMax": written(moments.to), "items": items });
     if let Some(zone) = &span.time_zone {
         body["timeZone"] = zone.as_str().into();
     }
@@ -125,11 +137,24 @@ pub(crate) fn get_free_busy(input: Span) -> Result<AllBusy> {
     let busy = |calendar: String| {
         let told = answer.calendars.remove(&calendar);
         let unknown = told.is_none().then(|| "notFound".to_owned());
-        let Told { busy, errors } = told.unwrap_or(Told { busy: Vec::new(), errors: Vec::new() });
-        let problem = errors.into_iter().next().map(|error| error.reason).or(unknown);
-        Busy { calendar, busy, problem }
+        let Told { busy, errors } = told.unwrap_or(Told {
+            busy: Vec::new(),
+            errors: Vec::new(),
+        });
+        let problem = errors
+            .into_iter()
+            .next()
+            .map(|error| error.reason)
+            .or(unknown);
+        Busy {
+            calendar,
+            busy,
+            problem,
+        }
     };
-    Ok(AllBusy { calendars: input.calendars.into_iter().map(busy).collect() })
+    Ok(AllBusy {
+        calendars: input.calendars.into_iter().map(busy).collect(),
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -185,18 +210,31 @@ pub(crate) struct Free {
     example = r#"{"calendars": ["primary", "ada@example.com"], "from": "2026-03-02", "to": "2026-03-07", "time_zone": "Europe/Berlin", "duration_minutes": 45}"#
 )]
 pub(crate) fn find_free_time(input: Search) -> Result<Free> {
-    let Search { span, duration_minutes, day_start, day_end, weekends, limit } = input;
+    let Search {
+        span,
+        duration_minutes,
+        day_start,
+        day_end,
+        weekends,
+        limit,
+    } = input;
     let moments = span.moments()?;
-    let hours = (clock_time("day_start", &day_start)?, clock_time("day_end", &day_end)?);
+    let hours = (
+        clock_time("day_start", &day_start)?,
+        clock_time("day_end", &day_end)?,
+    );
     if hours.0 >= hours.1 {
-        return Err(ToolError::invalid_input(format!("`day_end` ({day_end}) must be after `day_start` ({day_start})")));
+        return Err(ToolError::invalid_input(format!(
+            "`day_end` ({day_end}) must be after `day_start` ({day_start})"
+        )));
     }
     let windows = windows(&moments, hours, weekends)?;
     let mut busy = Vec::new();
     for (calendar, told) in ask(&span, &moments)?.calendars {
         if let Some(Reason { reason }) = told.errors.first() {
-            let message =
-                format!("Google tells nothing of the calendar `{calendar}`: {reason}; leave it out, or have it shared");
+            let message = format!(
+                "Google tells nothing of the calendar `{calendar}`: {reason}; leave it out, or have it shared"
+            );
             return Err(if reason == "notFound" {
                 ToolError::not_found(message)
             } else {
@@ -209,26 +247,47 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
     }
     busy.sort_unstable();
     let least = SignedDuration::from_mins(duration_minutes.into());
-    let mut found = gaps(&windows, &busy).into_iter().filter(|(start, end)| end.duration_since(*start) >= least);
+    let mut found = gaps(&windows, &busy)
+        .into_iter()
+        .filter(|(start, end)| end.duration_since(*start) >= least);
     let told = |moment: Timestamp| {
         let offset = moments.zone.to_offset(moment);
         moment.display_with_offset(offset).to_string()
     };
-    let free = found.by_ref().take(limit).map(|(start, end)| Period { start: told(start), end: told(end) }).collect();
-    Ok(Free { free, truncated: found.next().is_some() })
+    let free = found
+        .by_ref()
+        .take(limit)
+        .map(|(start, end)| Period {
+            start: told(start),
+            end: told(end),
+        })
+        .collect();
+    Ok(Free {
+        free,
+        truncated: found.next().is_some(),
+    })
 }
 
 fn clock_time(argument: &str, text: &str) -> Result<Time> {
-    text.parse()
-        .map_err(|_| ToolError::invalid_input(format!("`{argument}` is `{text}`; write a time of day such as `09:00`")))
+    text.parse().map_err(|_| {
+        ToolError::invalid_input(format!(
+            "`{argument}` is `{text}`; write a time of day such as `09:00`"
+        ))
+    })
 }
 
 fn read(moment: &str) -> Result<Timestamp> {
-    moment.parse().map_err(|_| ToolError::upstream(format!("Google answered `{moment}`, which is no moment")))
+    moment
+        .parse()
+        .map_err(|_| ToolError::upstream(format!("Google answered `{moment}`, which is no moment")))
 }
 
 /// Returns the usable hours of each day within the period.
-fn windows(moments: &Moments, (open, close): (Time, Time), weekends: bool) -> Result<Vec<(Timestamp, Timestamp)>> {
+fn windows(
+    moments: &Moments,
+    (open, close): (Time, Time),
+    weekends: bool,
+) -> Result<Vec<(Timestamp, Timestamp)>> {
     let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
     let (mut at, last) = (day(moments.from), day(moments.to));
     let mut windows = Vec::new();
@@ -238,21 +297,34 @@ fn windows(moments: &Moments, (open, close): (Time, Time), weekends: bool) -> Re
         }
         if weekends || !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
             let moment = |time| When::Local(at.to_datetime(time)).moment(&moments.zone);
-            let (start, end) = (moment(open)?.max(moments.from), moment(close)?.min(moments.to));
+            let (start, end) = (
+                moment(open)?.max(moments.from),
+                moment(close)?.min(moments.to),
+            );
             windows.extend((start < end).then_some((start, end)));
         }
-        let Ok(next) = at.checked_add(1.days()) else { return Ok(windows) };
+        let Ok(next) = at.checked_add(1.days()) else {
+            return Ok(windows);
+        };
         at = next;
     }
-    Err(ToolError::invalid_input(format!("the span has more than {MOST_DAYS} days; search in parts of it")))
+    Err(ToolError::invalid_input(format!(
+        "the span has more than {MOST_DAYS} days; search in parts of it"
+    )))
 }
 
 /// Subtracts the busy times, which must be sorted, from the windows.
-fn gaps(windows: &[(Timestamp, Timestamp)], busy: &[(Timestamp, Timestamp)]) -> Vec<(Timestamp, Timestamp)> {
+fn gaps(
+    windows: &[(Timestamp, Timestamp)],
+    busy: &[(Timestamp, Timestamp)],
+) -> Vec<(Timestamp, Timestamp)> {
     let mut gaps = Vec::new();
     for (start, end) in windows {
         let mut at = *start;
-        for (begins, ends) in busy.iter().filter(|(begins, ends)| begins < end && ends > start) {
+        for (begins, ends) in busy
+            .iter()
+            .filter(|(begins, ends)| begins < end && ends > start)
+        {
             if *begins > at {
                 gaps.push((at, *begins));
             }
@@ -272,10 +344,18 @@ mod tests {
     #[test]
     fn what_overlaps_or_ends_outside_is_busy_once() {
         let at = |minute: i64| Timestamp::from_second(minute * 60).unwrap_or_default();
-        let spans = |spans: &[(i64, i64)]| spans.iter().map(|(a, b)| (at(*a), at(*b))).collect::<Vec<_>>();
+        let spans = |spans: &[(i64, i64)]| {
+            spans
+                .iter()
+                .map(|(a, b)| (at(*a), at(*b)))
+                .collect::<Vec<_>>()
+        };
         let windows = spans(&[(0, 100), (200, 300)]);
         let busy = spans(&[(-10, 10), (20, 60), (30, 40), (90, 210), (300, 310)]);
-        assert_eq!(gaps(&windows, &busy), spans(&[(10, 20), (60, 90), (210, 300)]));
+        assert_eq!(
+            gaps(&windows, &busy),
+            spans(&[(10, 20), (60, 90), (210, 300)])
+        );
         assert_eq!(gaps(&windows, &[]), windows);
         assert_eq!(gaps(&windows, &spans(&[(0, 300)])), []);
     }

@@ -12,10 +12,18 @@ use crate::events::{EVENT, Event, EventId, is_false};
 pub(crate) struct Attendee {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     email: Option<String>,
-    #[serde(rename(deserialize = "displayName"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "displayName"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     name: Option<String>,
     /// `needsAction`, `accepted`, `declined` or `tentative`.
-    #[serde(rename(deserialize = "responseStatus"), default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "responseStatus"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     response: Option<String>,
     /// Note that the attendee sent with the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +32,11 @@ pub(crate) struct Attendee {
     #[serde(default, skip_serializing_if = "is_false")]
     optional: bool,
     /// True if the attendee is the owner of this calendar.
-    #[serde(rename(deserialize = "self"), default, skip_serializing_if = "is_false")]
+    #[serde(
+        rename(deserialize = "self"),
+        default,
+        skip_serializing_if = "is_false"
+    )]
     you: bool,
     /// True if the attendee is a room or other resource.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -93,7 +105,11 @@ enum Answer {
 )]
 pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
     let event: Event = input.event.fill(API.get(EVENT)).send()?.json()?;
-    let own = event.attendees.iter().find(|attendee| attendee.you).and_then(|attendee| attendee.email.as_ref());
+    let own = event
+        .attendees
+        .iter()
+        .find(|attendee| attendee.you)
+        .and_then(|attendee| attendee.email.as_ref());
     let Some(own) = own else {
         let title = event.summary.as_deref().unwrap_or(&event.id);
         return Err(ToolError::conflict(format!(
@@ -106,5 +122,11 @@ pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
     }
     // With `attendeesOmitted`, Google leaves all other attendees unchanged.
     let body = json!({ "attendeesOmitted": true, "attendees": [answer] });
-    input.event.fill(API.patch(EVENT)).query("sendUpdates", input.notify.word()).json(&body).send()?.json()
+    input
+        .event
+        .fill(API.patch(EVENT))
+        .query("sendUpdates", input.notify.word())
+        .json(&body)
+        .send()?
+        .json()
 }

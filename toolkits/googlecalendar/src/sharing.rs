@@ -75,7 +75,14 @@ pub(crate) struct Shared {
     example = r#"{"with": "ada@example.com", "kind": "user", "role": "see"}"#
 )]
 pub(crate) fn share_calendar(input: Share) -> Result<Shared> {
-    let body = json!({ "role": input.role.word(), "scope": { "type": input.kind, "value": input.with } });
-    let request = API.post("/calendars/{calendar}/acl").path("calendar", &input.calendar_id);
-    request.query("sendNotifications", input.notify).json(&body).send()?.json()
+    let body =
+        json!({ "role": input.role.word(), "scope": { "type": input.kind, "value": input.with } });
+    let request = API
+        .post("/calendars/{calendar}/acl")
+        .path("calendar", &input.calendar_id);
+    request
+        .query("sendNotifications", input.notify)
+        .json(&body)
+        .send()?
+        .json()
 }

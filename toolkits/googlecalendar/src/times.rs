@@ -40,7 +40,9 @@ impl When {
             (None, None) => Ok(Self::Day(pieces.date())),
             (Some(time), None) => Ok(Self::Local(pieces.date().to_datetime(time))),
             (Some(time), Some(offset)) => {
-                let moment = offset.to_timestamp(pieces.date().to_datetime(time)).map_err(|_| wrong())?;
+                let moment = offset
+                    .to_timestamp(pieces.date().to_datetime(time))
+                    .map_err(|_| wrong())?;
                 Ok(Self::Exact(moment, offset))
             }
             (None, Some(_)) => Err(wrong()),
@@ -49,15 +51,23 @@ impl When {
 
     /// Adds a duration.
     pub(crate) fn after(self, length: Length) -> Result<Self> {
-        let far = |_| ToolError::invalid_input("the event would end past the end of the calendar; shorten it");
+        let far = |_| {
+            ToolError::invalid_input("the event would end past the end of the calendar; shorten it")
+        };
         match (self, length) {
-            (Self::Day(day), Length::Days(days)) => Ok(Self::Day(day.checked_add(days.days()).map_err(far)?)),
-            (Self::Local(time), Length::Minutes(minutes)) => {
-                Ok(Self::Local(time.checked_add(SignedDuration::from_mins(minutes)).map_err(far)?))
+            (Self::Day(day), Length::Days(days)) => {
+                Ok(Self::Day(day.checked_add(days.days()).map_err(far)?))
             }
-            (Self::Exact(moment, offset), Length::Minutes(minutes)) => {
-                Ok(Self::Exact(moment.checked_add(SignedDuration::from_mins(minutes)).map_err(far)?, offset))
-            }
+            (Self::Local(time), Length::Minutes(minutes)) => Ok(Self::Local(
+                time.checked_add(SignedDuration::from_mins(minutes))
+                    .map_err(far)?,
+            )),
+            (Self::Exact(moment, offset), Length::Minutes(minutes)) => Ok(Self::Exact(
+                moment
+                    .checked_add(SignedDuration::from_mins(minutes))
+                    .map_err(far)?,
+                offset,
+            )),
             (Self::Day(_), Length::Minutes(_)) => Err(ToolError::invalid_input(
                 "an all-day event has no minutes; give `end` as the day after its last, or `start` with a time",
             )),
@@ -70,8 +80,12 @@ impl When {
     /// Returns the duration until `end`, if both are of the same kind.
     pub(crate) fn until(self, end: Self) -> Option<Length> {
         match (self, end) {
-            (Self::Day(start), Self::Day(end)) => Some(Length::Days(start.until(end).ok()?.get_days())),
-            (Self::Exact(start, _), Self::Exact(end, _)) => Some(Length::Minutes(end.duration_since(start).as_mins())),
+            (Self::Day(start), Self::Day(end)) => {
+                Some(Length::Days(start.until(end).ok()?.get_days()))
+            }
+            (Self::Exact(start, _), Self::Exact(end, _)) => {
+                Some(Length::Minutes(end.duration_since(start).as_mins()))
+            }
             _ => None,
         }
     }
@@ -86,7 +100,9 @@ impl When {
         let mut json = match self {
             Self::Day(day) => json!({ "date": day.to_string() }),
             Self::Local(time) => json!({ "dateTime": time.to_string() }),
-            Self::Exact(moment, offset) => json!({ "dateTime": moment.display_with_offset(offset).to_string() }),
+            Self::Exact(moment, offset) => {
+                json!({ "dateTime": moment.display_with_offset(offset).to_string() })
+            }
         };
         if !self.is_day()
             && let Some(zone) = zone
@@ -107,14 +123,18 @@ impl When {
             Self::Local(time) => time,
         };
         let moment = zone.to_timestamp(time);
-        moment.map_err(|cause| ToolError::invalid_input(format!("{time} is not in the calendar: {cause}")))
+        moment.map_err(|cause| {
+            ToolError::invalid_input(format!("{time} is not in the calendar: {cause}"))
+        })
     }
 }
 
 /// Returns the time zone with this name.
 pub(crate) fn zone(name: &str) -> Result<TimeZone> {
     TimeZone::get(name).map_err(|_| {
-        ToolError::invalid_input(format!("there is no time zone `{name}`; write one such as `Europe/Berlin` or `UTC`"))
+        ToolError::invalid_input(format!(
+            "there is no time zone `{name}`; write one such as `Europe/Berlin` or `UTC`"
+        ))
     })
 }
 
@@ -125,8 +145,14 @@ pub(crate) fn zone_of(calendar: &str) -> Result<String> {
     struct Calendar {
         time_zone: String,
     }
-    let request = API.get("/calendars/{calendar}/events").path("calendar", calendar);
-    let found: Calendar = request.query("maxResults", 1).query("fields", "timeZone").send()?.json()?;
+    let request = API
+        .get("/calendars/{calendar}/events")
+        .path("calendar", calendar);
+    let found: Calendar = request
+        .query("maxResults", 1)
+        .query("fields", "timeZone")
+        .send()?
+        .json()?;
     Ok(found.time_zone)
 }
 
@@ -139,7 +165,11 @@ pub(crate) struct Zone<'a> {
 
 impl<'a> Zone<'a> {
     pub(crate) fn new(given: Option<&'a str>, calendar: &'a str) -> Self {
-        Self { given, calendar, asked: None }
+        Self {
+            given,
+            calendar,
+            asked: None,
+        }
     }
 
     /// Parses an argument to a timestamp. The time zone of the calendar is requested at most once,
@@ -179,7 +209,10 @@ mod tests {
         assert_eq!(sent(" 2026-03-01 09:00:00 "), local);
         let exact = json!({ "dateTime": "2026-03-01T09:00:00+01:00", "timeZone": "Europe/Berlin" });
         assert_eq!(sent("2026-03-01T09:00+01:00"), exact);
-        assert_eq!(read("2026-03-01T09:00:00Z").json(None, true)["date"], Value::Null);
+        assert_eq!(
+            read("2026-03-01T09:00:00Z").json(None, true)["date"],
+            Value::Null
+        );
         for wrong in ["", "tomorrow", "2026-02-30", "09:00", "2026-03-01T25:00"] {
             assert_eq!(
                 When::read("start", wrong).map_err(|error| error.kind().to_owned()),
@@ -192,10 +225,11 @@ mod tests {
     #[test]
     fn a_length_is_kept_when_the_beginning_moves() {
         let length = |start: &str, end: &str| read(start).until(read(end));
-        let days = length("2026-03-01", "2026-03-03").map(|length| read("2026-12-31").after(length));
+        let days =
+            length("2026-03-01", "2026-03-03").map(|length| read("2026-12-31").after(length));
         assert_eq!(days, Some(Ok(read("2027-01-02"))));
-        let minutes =
-            length("2026-03-01T09:00+01:00", "2026-03-01T08:45Z").map(|length| read("2026-03-01T23:30").after(length));
+        let minutes = length("2026-03-01T09:00+01:00", "2026-03-01T08:45Z")
+            .map(|length| read("2026-03-01T23:30").after(length));
         assert_eq!(minutes, Some(Ok(read("2026-03-02T00:15"))));
         assert!(length("2026-03-01", "2026-03-01T08:45Z").is_none());
     }
@@ -204,7 +238,10 @@ mod tests {
     fn clocks_of_a_zone_mean_a_moment() {
         let berlin = zone("Europe/Berlin").unwrap_or_else(|error| panic!("{error}"));
         let moment = |text: &str| read(text).moment(&berlin).map(|moment| moment.to_string());
-        assert_eq!(moment("2026-03-01T09:00"), Ok("2026-03-01T08:00:00Z".to_owned()));
+        assert_eq!(
+            moment("2026-03-01T09:00"),
+            Ok("2026-03-01T08:00:00Z".to_owned())
+        );
         assert_eq!(moment("2026-07-01"), Ok("2026-06-30T22:00:00Z".to_owned()));
         assert!(zone("Europe/Atlantis").is_err());
     }

@@ -53,28 +53,52 @@ struct Changed {
 
 /// Fires when an event of a calendar is created, changed, answered or deleted. A deleted one has
 /// the status `cancelled` and little else.
-#[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
-pub(crate) fn event_changed(config: Config, cursor: Option<Cursor>) -> Result<Polled<Event, Cursor>> {
-    let Some(Cursor { sync_token: Some(token), page_token }) = cursor else {
+#[trigger(
+    poll,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly")
+)]
+pub(crate) fn event_changed(
+    config: Config,
+    cursor: Option<Cursor>,
+) -> Result<Polled<Event, Cursor>> {
+    let Some(Cursor {
+        sync_token: Some(token),
+        page_token,
+    }) = cursor
+    else {
         return begin(&config, cursor.and_then(|cursor| cursor.page_token));
     };
-    let request = list(&config).query("syncToken", &token).query_opt("pageToken", page_token);
+    let request = list(&config)
+        .query("syncToken", &token)
+        .query_opt("pageToken", page_token);
     let response = request.query("maxResults", NEWS).send_any()?;
     if response.status() == 410 {
-        log::warn!("Google has forgotten where the last poll stood; changes since then are not reported");
+        log::warn!(
+            "Google has forgotten where the last poll stood; changes since then are not reported"
+        );
         return begin(&config, None);
     }
     if !response.is_success() {
         return Err(response.error());
     }
-    let Page { items, next_page_token, next_sync_token } = response.json()?;
+    let Page {
+        items,
+        next_page_token,
+        next_sync_token,
+    } = response.json()?;
     let more = next_page_token.is_some();
-    let cursor = Cursor { sync_token: next_sync_token.or(Some(token)), page_token: next_page_token };
+    let cursor = Cursor {
+        sync_token: next_sync_token.or(Some(token)),
+        page_token: next_page_token,
+    };
     // The id is unique for a version of an event, so a version that is read again is not reported
     // twice.
-    let news = items
-        .into_iter()
-        .map(|changed| (format!("{} {}", changed.event.id, changed.etag.trim_matches('"')), changed.event));
+    let news = items.into_iter().map(|changed| {
+        (
+            format!("{} {}", changed.event.id, changed.etag.trim_matches('"')),
+            changed.event,
+        )
+    });
     Ok(Polled::new(cursor).events(news).more(more))
 }
 
@@ -85,16 +109,32 @@ fn list(config: &Config) -> Request {
 /// Reads all events to the end, where Google returns the token for later changes.
 fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event, Cursor>> {
     for _ in 0..MOST_PAGES {
-        let request = list(config).query_opt("pageToken", page_token).query("maxResults", SKIPPED);
-        let page: Page = request.query("fields", "nextPageToken,nextSyncToken").send()?.json()?;
+        let request = list(config)
+            .query_opt("pageToken", page_token)
+            .query("maxResults", SKIPPED);
+        let page: Page = request
+            .query("fields", "nextPageToken,nextSyncToken")
+            .send()?
+            .json()?;
         if page.next_page_token.is_none() {
             let sync_token = page.next_sync_token;
-            let missing = || ToolError::upstream("Google ended the list of events without a token for what comes next");
-            return Ok(Polled::new(Cursor { sync_token: Some(sync_token.ok_or_else(missing)?), page_token: None }));
+            let missing = || {
+                ToolError::upstream(
+                    "Google ended the list of events without a token for what comes next",
+                )
+            };
+            return Ok(Polled::new(Cursor {
+                sync_token: Some(sync_token.ok_or_else(missing)?),
+                page_token: None,
+            }));
         }
         page_token = page.next_page_token;
     }
-    Ok(Polled::new(Cursor { sync_token: None, page_token }).more(true))
+    Ok(Polled::new(Cursor {
+        sync_token: None,
+        page_token,
+    })
+    .more(true))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -120,25 +160,51 @@ pub(crate) struct Reported {
 
 /// Fires some minutes before an event starts, once for each occurrence; at once for an event that
 /// is created later than that. Not for all-day events.
-#[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
-pub(crate) fn event_starting(config: Starting, cursor: Option<Reported>) -> Result<Polled<Event, Reported>> {
-    let now: Timestamp = now().parse().map_err(|_| ToolError::internal("the clock shows no time"))?;
+#[trigger(
+    poll,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly")
+)]
+pub(crate) fn event_starting(
+    config: Starting,
+    cursor: Option<Reported>,
+) -> Result<Polled<Event, Reported>> {
+    let now: Timestamp = now()
+        .parse()
+        .map_err(|_| ToolError::internal("the clock shows no time"))?;
     let ahead = SignedDuration::from_mins(config.minutes_before.into());
-    let until = now.checked_add(ahead).map_err(|_| ToolError::invalid_input("`minutes_before` is too large"))?;
+    let until = now
+        .checked_add(ahead)
+        .map_err(|_| ToolError::invalid_input("`minutes_before` is too large"))?;
     // Includes events that started since the last poll. The platform drops events that were already
     // reported, by their ids.
-    let from = cursor.and_then(|reported| reported.until.parse().ok()).map_or(now, |until: Timestamp| until.min(now));
-    let request = API.get(EVENTS).path("calendar", &config.calendar_id).query("singleEvents", true);
-    let request =
-        request.query("orderBy", "startTime").query("timeMin", written(from)).query("timeMax", written(until));
-    let paging = Paging::cursor("pageToken", "/nextPageToken").items("/items").size("maxResults", 250);
-    let mut polled = Polled::new(Reported { until: written(until) });
+    let from = cursor
+        .and_then(|reported| reported.until.parse().ok())
+        .map_or(now, |until: Timestamp| until.min(now));
+    let request = API
+        .get(EVENTS)
+        .path("calendar", &config.calendar_id)
+        .query("singleEvents", true);
+    let request = request
+        .query("orderBy", "startTime")
+        .query("timeMin", written(from))
+        .query("timeMax", written(until));
+    let paging = Paging::cursor("pageToken", "/nextPageToken")
+        .items("/items")
+        .size("maxResults", 250);
+    let mut polled = Polled::new(Reported {
+        until: written(until),
+    });
     for event in request.items::<Event>(paging, MOST_STARTING) {
         let event = event?;
-        let Some(start) = event.start.clone() else { continue };
+        let Some(start) = event.start.clone() else {
+            continue;
+        };
         // Google lists all events that have not ended, including those that started long ago. A
         // date without a time is not a timestamp.
-        if start.parse::<Timestamp>().is_ok_and(|moment| moment >= from) {
+        if start
+            .parse::<Timestamp>()
+            .is_ok_and(|moment| moment >= from)
+        {
             polled = polled.event(format!("{} {start}", event.id), event);
         }
     }

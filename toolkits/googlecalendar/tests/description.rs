@@ -23,6 +23,10 @@ fn answers_in_cases_are_ones_that_google_gives() {
 
 #[test]
 fn an_answer_with_everything_in_it_is_read() {
-    let problems = unread(&Document::get("calendar.v3"), &cases(), &googlecalendar::TOOLKIT);
+    let problems = unread(
+        &Document::get("calendar.v3"),
+        &cases(),
+        &googlecalendar::TOOLKIT,
+    );
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

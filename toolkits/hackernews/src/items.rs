@@ -32,10 +32,17 @@ pub(crate) struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<i64>,
     /// Number of comments on a story, at every depth.
-    #[serde(rename(deserialize = "descendants"), skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "descendants"),
+        skip_serializing_if = "Option::is_none"
+    )]
     comment_count: Option<u64>,
     /// Numbers of the direct replies, best first.
-    #[serde(rename(deserialize = "kids"), default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename(deserialize = "kids"),
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
     replies: Vec<u64>,
     /// For a comment: number of the story or comment that it replies to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,12 +95,25 @@ pub(crate) struct Comments {
 
 /// Lists the direct replies to a story or comment, best first. Call it again with the number of a
 /// comment to go deeper, or with `offset` for the next page.
-#[tool(read_only, idempotent, open_world, important, example = r#"{"id": 8863, "limit": 10}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    open_world,
+    important,
+    example = r#"{"id": 8863, "limit": 10}"#
+)]
 pub(crate) fn list_comments(input: Thread) -> Result<Comments> {
     let replies = item(input.id)?.replies;
     let (page, next_offset) = page(&replies, input.offset, input.limit);
-    let comments = items(page)?.into_iter().filter(|comment| !comment.deleted && !comment.dead).collect();
-    Ok(Comments { comments, total: replies.len(), next_offset })
+    let comments = items(page)?
+        .into_iter()
+        .filter(|comment| !comment.deleted && !comment.dead)
+        .collect();
+    Ok(Comments {
+        comments,
+        total: replies.len(),
+        next_offset,
+    })
 }
 
 fn item(id: u64) -> Result<Item> {
@@ -103,8 +123,13 @@ fn item(id: u64) -> Result<Item> {
 
 /// Fetches several items at once. Missing items are left out.
 pub(crate) fn items(ids: &[u64]) -> Result<Vec<Item>> {
-    let requests = ids.iter().map(|id| API.get("/item/{id}.json").path("id", id));
-    let found: Result<Vec<Option<Item>>> = http::send_all(requests).into_iter().map(|answer| answer?.json()).collect();
+    let requests = ids
+        .iter()
+        .map(|id| API.get("/item/{id}.json").path("id", id));
+    let found: Result<Vec<Option<Item>>> = http::send_all(requests)
+        .into_iter()
+        .map(|answer| answer?.json())
+        .collect();
     Ok(found?.into_iter().flatten().collect())
 }
 

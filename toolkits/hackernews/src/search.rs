@@ -158,16 +158,33 @@ pub(crate) fn search_posts(input: Search) -> Result<Found> {
     let mut tags = vec![input.kind.tag().to_owned()];
     tags.extend(input.author.map(|author| format!("author_{author}")));
     tags.extend(input.story.map(|story| format!("story_{story}")));
-    let mut numbers: Vec<String> = input.min_points.map(|points| format!("points>={points}")).into_iter().collect();
+    let mut numbers: Vec<String> = input
+        .min_points
+        .map(|points| format!("points>={points}"))
+        .into_iter()
+        .collect();
     let since = |days: u32| clock::now_seconds().saturating_sub(u64::from(days) * DAY_SECONDS);
-    numbers.extend(input.within_days.map(|days| format!("created_at_i>={}", since(days))));
+    numbers.extend(
+        input
+            .within_days
+            .map(|days| format!("created_at_i>={}", since(days))),
+    );
     let path = match input.order {
         Order::Relevance => "/search",
         Order::Date => "/search_by_date",
     };
-    let request = SEARCH.get(path).query("query", &input.query).query_list("tags", tags, ",");
-    let request = request.query_list("numericFilters", numbers, ",").query("hitsPerPage", input.limit.clamp(1, 100));
+    let request = SEARCH
+        .get(path)
+        .query("query", &input.query)
+        .query_list("tags", tags, ",");
+    let request = request
+        .query_list("numericFilters", numbers, ",")
+        .query("hitsPerPage", input.limit.clamp(1, 100));
     let answer: Answer = request.query("page", input.page).send()?.json()?;
     let posts = answer.hits.into_iter().map(Post::from).collect();
-    Ok(Found { posts, total: answer.nb_hits, pages: answer.nb_pages })
+    Ok(Found {
+        posts,
+        total: answer.nb_hits,
+        pages: answer.nb_pages,
+    })
 }

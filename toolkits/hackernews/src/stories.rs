@@ -66,9 +66,19 @@ pub(crate) struct Stories {
 /// Reads the front page of Hacker News or another of its lists: top, new, best, Ask HN, Show HN or
 /// jobs. Returns title, link, author, points and number of comments of each story, at most 30 at
 /// once. To find stories by words use `search_posts`.
-#[tool(read_only, idempotent, open_world, important, example = r#"{"list": "top", "limit": 10}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    open_world,
+    important,
+    example = r#"{"list": "top", "limit": 10}"#
+)]
 pub(crate) fn list_stories(input: Listing) -> Result<Stories> {
     let ids = input.list.ids()?;
     let (page, next_offset) = page(&ids, input.offset, input.limit);
-    Ok(Stories { stories: items(page)?, total: ids.len(), next_offset })
+    Ok(Stories {
+        stories: items(page)?,
+        total: ids.len(),
+        next_offset,
+    })
 }

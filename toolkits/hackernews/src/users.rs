@@ -42,9 +42,16 @@ struct Stored {
 /// posts. To read all posts of a user use `search_posts` with `author`.
 #[tool(read_only, idempotent, open_world, example = r#"{"name": "pg"}"#)]
 pub(crate) fn get_user(input: Name) -> Result<User> {
-    let found: Option<Stored> = API.get("/user/{name}.json").path("name", &input.name).send()?.json()?;
+    let found: Option<Stored> = API
+        .get("/user/{name}.json")
+        .path("name", &input.name)
+        .send()?
+        .json()?;
     let Some(mut user) = found else {
-        return Err(ToolError::not_found(format!("Hacker News has no user `{}`", input.name)));
+        return Err(ToolError::not_found(format!(
+            "Hacker News has no user `{}`",
+            input.name
+        )));
     };
     let post_count = user.submitted.len();
     user.submitted.truncate(MOST);

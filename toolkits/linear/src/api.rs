@@ -12,8 +12,9 @@ pub(crate) const API: Client = Client::new("https://api.linear.app").errors(refu
 pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<T> {
     let mut data: Value = API.graphql("/graphql", query, variables)?;
     let part = data.pointer_mut(place).map(Value::take).unwrap_or_default();
-    T::deserialize(part)
-        .map_err(|error| ToolError::upstream(format!("Linear answered other data than expected: {error}")))
+    T::deserialize(part).map_err(|error| {
+        ToolError::upstream(format!("Linear answered other data than expected: {error}"))
+    })
 }
 
 /// Page of a list to return.
@@ -68,14 +69,28 @@ pub(crate) fn list<T: DeserializeOwned>(
         "query($filter: {kind}, $first: Int, $after: String) {{ {field}(filter: $filter, first: $first, after: $after) \
          {{ nodes {{ {fields} }} pageInfo {{ hasNextPage endCursor }} }} }}"
     );
-    let variables = json!({ "filter": filter, "first": part.limit.clamp(1, 100), "after": part.cursor });
+    let variables =
+        json!({ "filter": filter, "first": part.limit.clamp(1, 100), "after": part.cursor });
     page(&query, &variables, &format!("/{field}"))
 }
 
 /// Fetches one page of a list with a custom query.
-pub(crate) fn page<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<Page<T>> {
-    let Connection { nodes: items, page_info: PageInfo { has_next_page, end_cursor } } = ask(query, variables, place)?;
-    Ok(Page { items, next_cursor: end_cursor.filter(|_| has_next_page) })
+pub(crate) fn page<T: DeserializeOwned>(
+    query: &str,
+    variables: &Value,
+    place: &str,
+) -> Result<Page<T>> {
+    let Connection {
+        nodes: items,
+        page_info: PageInfo {
+            has_next_page,
+            end_cursor,
+        },
+    } = ask(query, variables, place)?;
+    Ok(Page {
+        items,
+        next_cursor: end_cursor.filter(|_| has_next_page),
+    })
 }
 
 impl Part {
@@ -94,7 +109,9 @@ pub(crate) struct Done {
 
 /// Runs a mutation whose response has only a success flag.
 pub(crate) fn done(query: &str, variables: &Value, place: &str) -> Result<Done> {
-    Ok(Done { done: ask(query, variables, &format!("{place}/success"))? })
+    Ok(Done {
+        done: ask(query, variables, &format!("{place}/success"))?,
+    })
 }
 
 /// An object with a name, or with another field under the alias `name`.
@@ -115,13 +132,19 @@ struct Nodes<T> {
 }
 
 /// Deserializes an object with a list to the list.
-pub(crate) fn nodes<'de, D: Deserializer<'de>, T: DeserializeOwned>(json: D) -> Result<Vec<T>, D::Error> {
+pub(crate) fn nodes<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    json: D,
+) -> Result<Vec<T>, D::Error> {
     Ok(Nodes::deserialize(json)?.nodes)
 }
 
 /// Deserializes an object with a list to the names of its items.
 pub(crate) fn names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
-    Ok(Nodes::<Named>::deserialize(json)?.nodes.into_iter().map(|named| named.name).collect())
+    Ok(Nodes::<Named>::deserialize(json)?
+        .nodes
+        .into_iter()
+        .map(|named| named.name)
+        .collect())
 }
 
 #[derive(Default, Deserialize)]
@@ -152,19 +175,31 @@ struct Extensions {
 /// status: Linear sends 200, or 400 for all kinds of errors.
 fn refusal(response: &Response) -> Option<ToolError> {
     let Answer { data, errors } = response.json().ok()?;
-    let first = errors.first().filter(|_| data.is_null() || !response.is_success())?;
-    let Extensions { code, user_presentable_message } = &first.extensions;
+    let first = errors
+        .first()
+        .filter(|_| data.is_null() || !response.is_success())?;
+    let Extensions {
+        code,
+        user_presentable_message,
+    } = &first.extensions;
     let mut message = format!("Linear refused it: {}", first.message);
-    if let Some(more) = user_presentable_message.as_ref().filter(|more| **more != first.message) {
+    if let Some(more) = user_presentable_message
+        .as_ref()
+        .filter(|more| **more != first.message)
+    {
         message.push_str(&format!("; {more}"));
     }
-    let missing = ["not found", "Could not find"].iter().any(|words| message.contains(words));
+    let missing = ["not found", "Could not find"]
+        .iter()
+        .any(|words| message.contains(words));
     let kind = match code.as_str() {
         _ if missing => "not_found",
         "AUTHENTICATION_ERROR" => "unauthorized",
         "FORBIDDEN" | "FEATURE_NOT_ACCESSIBLE" => "forbidden",
         "RATELIMITED" => "rate_limited",
-        "INPUT_ERROR" | "INVALID_INPUT" | "USER_ERROR" | "GRAPHQL_VALIDATION_FAILED" => "invalid_input",
+        "INPUT_ERROR" | "INVALID_INPUT" | "USER_ERROR" | "GRAPHQL_VALIDATION_FAILED" => {
+            "invalid_input"
+        }
         "INTERNAL_SERVER_ERROR" | "LOCK_TIMEOUT" => "upstream_unavailable",
         // The default rules map the status, but 200 has no information.
         _ if response.is_success() => "upstream_error",
@@ -180,9 +215,19 @@ fn refusal(response: &Response) -> Option<ToolError> {
 /// Returns the time until the exhausted limit is reset. Linear sends the reset time in milliseconds
 /// since 1970.
 fn wait(response: &Response) -> Option<Duration> {
-    let used_up =
-        |name: &str| response.header(&format!("x-ratelimit-{name}-remaining")).is_some_and(|left| left.trim() == "0");
-    let name = ["requests", "complexity"].into_iter().find(|name| used_up(name)).unwrap_or("requests");
-    let reset: u64 = response.header(&format!("x-ratelimit-{name}-reset"))?.trim().parse().ok()?;
+    let used_up = |name: &str| {
+        response
+            .header(&format!("x-ratelimit-{name}-remaining"))
+            .is_some_and(|left| left.trim() == "0")
+    };
+    let name = ["requests", "complexity"]
+        .into_iter()
+        .find(|name| used_up(name))
+        .unwrap_or("requests");
+    let reset: u64 = response
+        .header(&format!("x-ratelimit-{name}-reset"))?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Duration::from_millis(reset.saturating_sub(clock::now())))
 }

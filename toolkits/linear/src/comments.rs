@@ -16,7 +16,11 @@ pub(crate) struct Comment {
     /// Text, in Markdown.
     body: String,
     /// Name of the author; missing for applications.
-    #[serde(rename(deserialize = "user"), deserialize_with = "name", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "user"),
+        deserialize_with = "name",
+        skip_serializing_if = "Option::is_none"
+    )]
     author: Option<String>,
     /// Id of the comment that this one replies to.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
@@ -103,5 +107,9 @@ pub(crate) fn update_comment(input: ChangedComment) -> Result<Comment> {
         "mutation($id: String!, $input: CommentUpdateInput!) {{ commentUpdate(id: $id, input: $input) \
          {{ success comment {{ {FIELDS} }} }} }}"
     );
-    ask(&query, &json!({ "id": input.comment, "input": { "body": input.body } }), "/commentUpdate/comment")
+    ask(
+        &query,
+        &json!({ "id": input.comment, "input": { "body": input.body } }),
+        "/commentUpdate/comment",
+    )
 }

@@ -63,15 +63,23 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
     verify(&config, &request)?;
     let Sent { webhook_timestamp } = request.json()?;
     if clock::now().abs_diff(webhook_timestamp) > OLDEST {
-        return Err(ToolError::unauthorized("the delivery was sent more than a minute ago; Linear sends each at once"));
+        return Err(ToolError::unauthorized(
+            "the delivery was sent more than a minute ago; Linear sends each at once",
+        ));
     }
     let Some(delivery) = request.header("linear-delivery") else {
-        return Err(ToolError::invalid_input("the delivery has no `linear-delivery`; Linear sends one with each"));
+        return Err(ToolError::invalid_input(
+            "the delivery has no `linear-delivery`; Linear sends one with each",
+        ));
     };
     let event: Event = request.json()?;
     let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
     let wanted = wanted(&config.types, &event.kind) && wanted(&config.actions, &event.action);
-    Ok(if wanted { Received::event(delivery, event) } else { Received::nothing() })
+    Ok(if wanted {
+        Received::event(delivery, event)
+    } else {
+        Received::nothing()
+    })
 }
 
 /// Verifies the signature of a delivery: HMAC-SHA256 with the secret over the raw body, compared in
@@ -79,11 +87,16 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the signing secret of the webhook that sends here";
     let Some(signature) = request.header("linear-signature") else {
-        return Err(ToolError::unauthorized(format!("the delivery is not signed; {hint}")));
+        return Err(ToolError::unauthorized(format!(
+            "the delivery is not signed; {hint}"
+        )));
     };
-    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let signature = HEXLOWER_PERMISSIVE
+        .decode(signature.as_bytes())
+        .unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
         .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
     mac.update(&request.body);
-    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
+    mac.verify_slice(&signature)
+        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

@@ -111,13 +111,30 @@ pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
         ("team", input.team.as_deref().map(of_team)),
         ("assignee", input.assignee.as_deref().map(of_person)),
         ("state", input.state.as_deref().map(named)),
-        ("labels", input.label.as_deref().map(|text| json!({ "some": named(text) }))),
+        (
+            "labels",
+            input
+                .label
+                .as_deref()
+                .map(|text| json!({ "some": named(text) })),
+        ),
         ("project", input.project.as_deref().map(named)),
-        ("cycle", input.current_cycle.then(|| json!({ "isActive": { "eq": true } }))),
-        ("updatedAt", input.updated_since.map(|time| json!({ "gte": time }))),
+        (
+            "cycle",
+            input
+                .current_cycle
+                .then(|| json!({ "isActive": { "eq": true } })),
+        ),
+        (
+            "updatedAt",
+            input.updated_since.map(|time| json!({ "gte": time })),
+        ),
     ];
     let mut filter = json!({});
-    for (member, value) in wanted.into_iter().filter_map(|(member, value)| Some((member, value?))) {
+    for (member, value) in wanted
+        .into_iter()
+        .filter_map(|(member, value)| Some((member, value?)))
+    {
         filter[member] = value;
     }
     // A state filter selects open and closed issues.
@@ -144,7 +161,11 @@ pub(crate) struct Whole {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// Identifier of the parent issue.
-    #[serde(default, deserialize_with = "name", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "name",
+        skip_serializing_if = "Option::is_none"
+    )]
     parent: Option<String>,
     /// Identifiers of the sub-issues.
     #[serde(deserialize_with = "names", skip_serializing_if = "Vec::is_empty")]
@@ -239,20 +260,56 @@ impl Details {
     /// if a state is given.
     fn fill(&self, input: &mut Value, team: &str) -> Result<()> {
         let or_none = |text: &str, find: fn(&str) -> Result<String>| {
-            if text == "none" { Ok(Value::Null) } else { find(text).map(Value::from) }
+            if text == "none" {
+                Ok(Value::Null)
+            } else {
+                find(text).map(Value::from)
+            }
         };
         let found = [
-            ("description", self.description.as_ref().map(|text| Ok(text.as_str().into()))),
-            ("assigneeId", self.assignee.as_deref().map(|text| or_none(text, names::person))),
-            ("stateId", self.state.as_deref().map(|text| Ok(names::state(text, team)?.into()))),
-            ("priority", self.priority.map(|priority| Ok((priority as u32).into()))),
-            ("projectId", self.project.as_deref().map(|text| or_none(text, names::project))),
-            ("dueDate", self.due_date.as_ref().map(|day| Ok(day.as_str().into()))),
+            (
+                "description",
+                self.description
+                    .as_ref()
+                    .map(|text| Ok(text.as_str().into())),
+            ),
+            (
+                "assigneeId",
+                self.assignee
+                    .as_deref()
+                    .map(|text| or_none(text, names::person)),
+            ),
+            (
+                "stateId",
+                self.state
+                    .as_deref()
+                    .map(|text| Ok(names::state(text, team)?.into())),
+            ),
+            (
+                "priority",
+                self.priority.map(|priority| Ok((priority as u32).into())),
+            ),
+            (
+                "projectId",
+                self.project
+                    .as_deref()
+                    .map(|text| or_none(text, names::project)),
+            ),
+            (
+                "dueDate",
+                self.due_date.as_ref().map(|day| Ok(day.as_str().into())),
+            ),
             ("estimate", self.estimate.map(|points| Ok(points.into()))),
-            ("parentId", self.parent.as_deref().map(|text| or_none(text, |text| Ok(text.to_owned())))),
+            (
+                "parentId",
+                self.parent
+                    .as_deref()
+                    .map(|text| or_none(text, |text| Ok(text.to_owned()))),
+            ),
         ];
-        for (member, value) in
-            found.into_iter().filter_map(|(member, value): (_, Option<Result<Value>>)| Some((member, value?)))
+        for (member, value) in found
+            .into_iter()
+            .filter_map(|(member, value): (_, Option<Result<Value>>)| Some((member, value?)))
         {
             input[member] = value?;
         }
@@ -321,9 +378,11 @@ pub(crate) fn update_issue(input: Changes) -> Result<Issue> {
     let issue = &input.of.issue;
     let labels = !input.add_labels.is_empty() || !input.remove_labels.is_empty();
     let team: String = match labels || input.details.state.is_some() {
-        true => {
-            ask("query($id: String!) { issue(id: $id) { team { id } } }", &json!({ "id": issue }), "/issue/team/id")?
-        }
+        true => ask(
+            "query($id: String!) { issue(id: $id) { team { id } } }",
+            &json!({ "id": issue }),
+            "/issue/team/id",
+        )?,
         false => String::new(),
     };
     let mut body = json!({});
@@ -336,21 +395,36 @@ pub(crate) fn update_issue(input: Changes) -> Result<Issue> {
         body["removedLabelIds"] = names::labels(&input.remove_labels, &team)?.into();
     }
     if body.as_object().is_some_and(|members| members.is_empty()) {
-        return Err(ToolError::invalid_input("there is nothing to change; give at least one of the other arguments"));
+        return Err(ToolError::invalid_input(
+            "there is nothing to change; give at least one of the other arguments",
+        ));
     }
     let query = format!(
         "mutation($id: String!, $input: IssueUpdateInput!) {{ issueUpdate(id: $id, input: $input) {{ success issue {{ {FIELDS} }} }} }}"
     );
-    ask(&query, &json!({ "id": issue, "input": body }), "/issueUpdate/issue")
+    ask(
+        &query,
+        &json!({ "id": issue, "input": body }),
+        "/issueUpdate/issue",
+    )
 }
 
 fn run(mutation: &str, input: &OfIssue) -> Result<Done> {
     let query = format!("mutation($id: String!) {{ {mutation}(id: $id) {{ success }} }}");
-    done(&query, &json!({ "id": input.issue }), &format!("/{mutation}"))
+    done(
+        &query,
+        &json!({ "id": input.issue }),
+        &format!("/{mutation}"),
+    )
 }
 
 /// Archives an issue: it disappears from all lists and can be restored by `LINEAR_UNARCHIVE_ISSUE`.
-#[tool(destructive, idempotent, scopes("write"), example = r#"{"issue": "ENG-123"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    scopes("write"),
+    example = r#"{"issue": "ENG-123"}"#
+)]
 pub(crate) fn archive_issue(input: OfIssue) -> Result<Done> {
     run("issueArchive", &input)
 }
@@ -362,7 +436,12 @@ pub(crate) fn unarchive_issue(input: OfIssue) -> Result<Done> {
 }
 
 /// Moves an issue to the trash, where Linear deletes it permanently after 30 days.
-#[tool(destructive, idempotent, scopes("write"), example = r#"{"issue": "ENG-123"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    scopes("write"),
+    example = r#"{"issue": "ENG-123"}"#
+)]
 pub(crate) fn delete_issue(input: OfIssue) -> Result<Done> {
     run("issueDelete", &input)
 }

@@ -54,7 +54,13 @@ pub(crate) struct ListProjects {
 }
 
 /// Lists projects: status, lead, progress, target date.
-#[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{"team": "ENG"}"#
+)]
 pub(crate) fn list_projects(input: ListProjects) -> Result<Page<Project>> {
     let mut filter = json!({});
     if let Some(team) = &input.team {
@@ -107,7 +113,11 @@ pub(crate) fn get_project(input: OfProject) -> Result<Whole> {
     let query = format!(
         "query($id: String!) {{ project(id: $id) {{ {FIELDS} content documents {{ nodes {{ id title }} }} }} }}"
     );
-    ask(&query, &json!({ "id": known::project(&input.project)? }), "/project")
+    ask(
+        &query,
+        &json!({ "id": known::project(&input.project)? }),
+        "/project",
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -173,7 +183,10 @@ impl Details {
             ("startDate", self.start_date),
             ("targetDate", self.target_date),
         ];
-        for (member, value) in members.into_iter().filter_map(|(member, value)| Some((member, value?))) {
+        for (member, value) in members
+            .into_iter()
+            .filter_map(|(member, value)| Some((member, value?)))
+        {
             input[member] = value.into();
         }
         Ok(())
@@ -197,7 +210,11 @@ pub(crate) struct NewProject {
     example = r#"{"name": "Passkeys", "teams": ["ENG"], "lead": "me", "target_date": "2026-12-31"}"#
 )]
 pub(crate) fn create_project(input: NewProject) -> Result<Project> {
-    let teams: Vec<String> = input.teams.iter().map(|team| known::team(team)).collect::<Result<_>>()?;
+    let teams: Vec<String> = input
+        .teams
+        .iter()
+        .map(|team| known::team(team))
+        .collect::<Result<_>>()?;
     let mut body = json!({ "name": input.name, "teamIds": teams });
     input.details.fill(&mut body)?;
     let query = format!(
@@ -219,7 +236,12 @@ pub(crate) struct Changes {
 
 /// Changes a project: name, description, content, lead, dates. Fields that are left out stay
 /// unchanged.
-#[tool(destructive, idempotent, scopes("write"), example = r#"{"project": "Passkeys", "target_date": "2027-01-31"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    scopes("write"),
+    example = r#"{"project": "Passkeys", "target_date": "2027-01-31"}"#
+)]
 pub(crate) fn update_project(input: Changes) -> Result<Project> {
     let project = known::project(&input.of.project)?;
     let mut body = json!({});
@@ -231,7 +253,11 @@ pub(crate) fn update_project(input: Changes) -> Result<Project> {
         "mutation($id: String!, $input: ProjectUpdateInput!) {{ projectUpdate(id: $id, input: $input) \
          {{ success project {{ {FIELDS} }} }} }}"
     );
-    ask(&query, &json!({ "id": project, "input": body }), "/projectUpdate/project")
+    ask(
+        &query,
+        &json!({ "id": project, "input": body }),
+        "/projectUpdate/project",
+    )
 }
 
 /// Health of a project.
@@ -272,5 +298,9 @@ pub(crate) fn post_project_update(input: Report) -> Result<Posted> {
         body["health"] = json!(health);
     }
     let query = "mutation($input: ProjectUpdateCreateInput!) { projectUpdateCreate(input: $input) { success projectUpdate { id url } } }";
-    ask(query, &json!({ "input": body }), "/projectUpdateCreate/projectUpdate")
+    ask(
+        query,
+        &json!({ "input": body }),
+        "/projectUpdateCreate/projectUpdate",
+    )
 }

@@ -29,7 +29,11 @@ pub(crate) struct Relate {
 }
 
 /// Relates an issue to another: as blocking it, as a duplicate of it, or as related.
-#[tool(idempotent, scopes("write"), example = r#"{"issue": "ENG-123", "type": "blocks", "related_issue": "ENG-124"}"#)]
+#[tool(
+    idempotent,
+    scopes("write"),
+    example = r#"{"issue": "ENG-123", "type": "blocks", "related_issue": "ENG-124"}"#
+)]
 pub(crate) fn relate_issues(input: Relate) -> Result<Done> {
     let query = "mutation($input: IssueRelationCreateInput!) { issueRelationCreate(input: $input) { success } }";
     let body = json!({ "issueId": input.issue, "type": input.kind, "relatedIssueId": input.related_issue });

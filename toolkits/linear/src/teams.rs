@@ -20,9 +20,20 @@ pub(crate) struct Person {
 }
 
 /// Gets the user of the connected account.
-#[tool(read_only, idempotent, important, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{}"#
+)]
 pub(crate) fn get_me() -> Result<Person> {
-    ask(&format!("query {{ viewer {{ {PERSON} }} }}"), &json!({}), "/viewer")
+    ask(
+        &format!("query {{ viewer {{ {PERSON} }} }}"),
+        &json!({}),
+        "/viewer",
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -34,9 +45,18 @@ pub(crate) struct ListUsers {
 }
 
 /// Lists users of the workspace.
-#[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"name": "ada"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{"name": "ada"}"#
+)]
 pub(crate) fn list_users(input: ListUsers) -> Result<Page<Person>> {
-    let filter = input.name.map_or_else(|| json!({}), |name| json!({ "name": { "containsIgnoreCase": name } }));
+    let filter = input.name.map_or_else(
+        || json!({}),
+        |name| json!({ "name": { "containsIgnoreCase": name } }),
+    );
     list("users", "UserFilter", PERSON, filter, &input.part)
 }
 
@@ -52,9 +72,22 @@ pub(crate) struct Team {
 }
 
 /// Lists the teams of the workspace that the connected account can see.
-#[tool(read_only, idempotent, important, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{}"#
+)]
 pub(crate) fn list_teams(input: Part) -> Result<Page<Team>> {
-    list("teams", "TeamFilter", "id key name description", json!({}), &input)
+    list(
+        "teams",
+        "TeamFilter",
+        "id key name description",
+        json!({}),
+        &input,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -91,7 +124,13 @@ struct Member {
 }
 
 /// Gets a team: the states of its issues, and its members.
-#[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{"team": "ENG"}"#
+)]
 pub(crate) fn get_team(input: OfTeam) -> Result<Whole> {
     let query = "query($id: String!) { team(id: $id) { id key name description states { nodes { name type } } \
         members { nodes { name email } } } }";
@@ -119,13 +158,25 @@ pub(crate) struct ListOfTeam {
 }
 
 /// Lists labels for issues: those of a team and those of all teams.
-#[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{"team": "ENG"}"#
+)]
 pub(crate) fn list_labels(input: ListOfTeam) -> Result<Page<Label>> {
     let filter = match &input.team {
         Some(team) => json!({ "or": [{ "team": { "null": true } }, { "team": of_team(team) }] }),
         None => json!({}),
     };
-    list("issueLabels", "IssueLabelFilter", "id name description team { name: key }", filter, &input.part)
+    list(
+        "issueLabels",
+        "IssueLabelFilter",
+        "id name description team { name: key }",
+        filter,
+        &input.part,
+    )
 }
 
 /// A cycle: a period of some weeks of work.
@@ -149,9 +200,18 @@ pub(crate) struct Cycle {
 
 /// Lists cycles and marks the current one. Issues of the current cycles are listed by
 /// `LINEAR_LIST_ISSUES`.
-#[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("read"),
+    egress("POST api.linear.app/graphql"),
+    example = r#"{"team": "ENG"}"#
+)]
 pub(crate) fn list_cycles(input: ListOfTeam) -> Result<Page<Cycle>> {
-    let filter = input.team.as_deref().map_or_else(|| json!({}), |team| json!({ "team": of_team(team) }));
+    let filter = input
+        .team
+        .as_deref()
+        .map_or_else(|| json!({}), |team| json!({ "team": of_team(team) }));
     let fields = "id number name startsAt endsAt progress isActive team { name: key }";
     list("cycles", "CycleFilter", fields, filter, &input.part)
 }

@@ -10,23 +10,27 @@ const NOW: u64 = 1_767_225_600_000;
 
 /// Returns the wait that the tool reports for this response of Linear.
 fn wait(status: u16, headers: &Value) -> Option<Duration> {
-    let error =
-        json!({ "message": "Rate limit exceeded", "extensions": { "type": "ratelimited", "code": "RATELIMITED" } });
+    let error = json!({ "message": "Rate limit exceeded", "extensions": { "type": "ratelimited", "code": "RATELIMITED" } });
     let exchange: Exchange = serde_json::from_value(json!({
         "request": { "method": "POST", "url": "https://api.linear.app/graphql" },
         "response": { "status": status, "headers": headers, "body": { "errors": [error] } },
     }))
     .expect("it is an exchange");
-    let (answer, _) = testing::host().expect(exchange).run(|| testing::call(&linear::TOOLKIT, "get_me", &json!({})));
+    let (answer, _) = testing::host()
+        .expect(exchange)
+        .run(|| testing::call(&linear::TOOLKIT, "get_me", &json!({})));
     let error = answer.expect_err("Linear refused it");
-    assert_eq!((error.kind(), error.status()), ("rate_limited", Some(status)), "{error}");
+    assert_eq!(
+        (error.kind(), error.status()),
+        ("rate_limited", Some(status)),
+        "{error}"
+    );
     error.wait()
 }
 
 #[test]
 fn exhausted_limit_waits_until_reset_for_any_status() {
-    let requests =
-        json!({ "x-ratelimit-requests-remaining": "0", "x-ratelimit-requests-reset": (NOW + 90_000).to_string() });
+    let requests = json!({ "x-ratelimit-requests-remaining": "0", "x-ratelimit-requests-reset": (NOW + 90_000).to_string() });
     let complexity = json!({
         "x-ratelimit-requests-remaining": "7", "x-ratelimit-requests-reset": (NOW + 90_000).to_string(),
         "x-ratelimit-complexity-remaining": "0", "x-ratelimit-complexity-reset": (NOW + 30_000).to_string(),

@@ -3,8 +3,9 @@
 use toolkit_sdk::prelude::*;
 
 /// Client with the first API version that supports Markdown.
-pub(crate) const API: Client =
-    Client::new("https://api.notion.com/v1").headers(&[("notion-version", "2026-03-11")]).errors(refusal);
+pub(crate) const API: Client = Client::new("https://api.notion.com/v1")
+    .headers(&[("notion-version", "2026-03-11")])
+    .errors(refusal);
 
 /// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
@@ -48,9 +49,18 @@ struct Listed<T> {
 }
 
 /// Fetches one page of a list and converts each item.
-pub(crate) fn list<S: serde::de::DeserializeOwned, T>(request: Request, tell: impl Fn(S) -> T) -> Result<Page<T>> {
-    let Listed { results, next_cursor } = request.send()?.json()?;
-    Ok(Page { items: results.into_iter().map(tell).collect(), next_cursor })
+pub(crate) fn list<S: serde::de::DeserializeOwned, T>(
+    request: Request,
+    tell: impl Fn(S) -> T,
+) -> Result<Page<T>> {
+    let Listed {
+        results,
+        next_cursor,
+    } = request.send()?.json()?;
+    Ok(Page {
+        items: results.into_iter().map(tell).collect(),
+        next_cursor,
+    })
 }
 
 /// Extracts the id from the text of an agent: an id, or the URL of a page, which ends in its id.
@@ -58,15 +68,24 @@ pub(crate) fn id(text: &str) -> &str {
     if !text.starts_with("https://") {
         return text;
     }
-    let page = text.split(['?', '#']).next().unwrap_or(text).trim_end_matches('/');
+    let page = text
+        .split(['?', '#'])
+        .next()
+        .unwrap_or(text)
+        .trim_end_matches('/');
     let name = page.rsplit('/').next().unwrap_or(page);
-    name.rsplit('-').next().filter(|id| id.len() == 32).unwrap_or(name)
+    name.rsplit('-')
+        .next()
+        .filter(|id| id.len() == 32)
+        .unwrap_or(name)
 }
 
 /// Maps Notion's errors. The default rules set kind and message; this function adds a suggestion.
 fn refusal(response: &Response) -> Option<ToolError> {
     let hint = match response.status() {
-        404 => "find its id with NOTION_SEARCH; what is not shared with the integration looks as if it were not there",
+        404 => {
+            "find its id with NOTION_SEARCH; what is not shared with the integration looks as if it were not there"
+        }
         403 => "the integration needs the capability for this: its settings, Capabilities",
         _ => return None,
     };

@@ -20,7 +20,13 @@ pub(crate) struct Comment {
 
 impl Comment {
     fn of(value: Value) -> Self {
-        let said = |place: &str| value.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let said = |place: &str| {
+            value
+                .pointer(place)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         Self {
             id: said("/id"),
             discussion: said("/discussion_id"),
@@ -41,11 +47,16 @@ pub(crate) struct ListComments {
 }
 
 /// Lists the comments of open discussions on a page or block.
-#[tool(read_only, idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#
+)]
 pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
     let request = API.get("/comments").query("block_id", id(&input.page));
-    let request =
-        request.query("page_size", input.part.limit.clamp(1, 100)).query_opt("start_cursor", input.part.cursor);
+    let request = request
+        .query("page_size", input.part.limit.clamp(1, 100))
+        .query_opt("start_cursor", input.part.cursor);
     list(request, Comment::of)
 }
 
@@ -67,9 +78,19 @@ pub(crate) struct NewComment {
 )]
 pub(crate) fn create_comment(input: NewComment) -> Result<Comment> {
     let body = match (&input.page, &input.discussion) {
-        (Some(page), None) => json!({ "parent": { "page_id": id(page) }, "markdown": input.markdown }),
-        (None, Some(discussion)) => json!({ "discussion_id": discussion, "markdown": input.markdown }),
-        _ => return Err(ToolError::invalid_input("give either `page` or `discussion`")),
+        (Some(page), None) => {
+            json!({ "parent": { "page_id": id(page) }, "markdown": input.markdown })
+        }
+        (None, Some(discussion)) => {
+            json!({ "discussion_id": discussion, "markdown": input.markdown })
+        }
+        _ => {
+            return Err(ToolError::invalid_input(
+                "give either `page` or `discussion`",
+            ));
+        }
     };
-    Ok(Comment::of(API.post("/comments").json(&body).send()?.json()?))
+    Ok(Comment::of(
+        API.post("/comments").json(&body).send()?.json()?,
+    ))
 }

@@ -47,15 +47,31 @@ struct Written {
 
 impl From<Written> for Database {
     fn from(written: Written) -> Self {
-        let Written { id, title, url, data_sources } = written;
-        Self { id, title: text::plain(&title), url, data_sources }
+        let Written {
+            id,
+            title,
+            url,
+            data_sources,
+        } = written;
+        Self {
+            id,
+            title: text::plain(&title),
+            url,
+            data_sources,
+        }
     }
 }
 
 /// Gets a database and its data sources, which can be queried and filled.
-#[tool(read_only, idempotent, example = r#"{"database": "d9824bdc-8445-4327-be8b-5b47500af6ce"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"database": "d9824bdc-8445-4327-be8b-5b47500af6ce"}"#
+)]
 pub(crate) fn get_database(input: OfDatabase) -> Result<Database> {
-    let request = API.get("/databases/{database}").path("database", id(&input.database));
+    let request = API
+        .get("/databases/{database}")
+        .path("database", id(&input.database));
     Ok(request.send()?.json::<Written>()?.into())
 }
 
@@ -89,19 +105,39 @@ struct Column {
 
 /// Gets the properties of a data source, with their types and options. Use it before filling or
 /// querying one.
-#[tool(read_only, idempotent, important, example = r#"{"data_source": "bc1211ca-e3f1-4939-ae34-5260b16f627c"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"data_source": "bc1211ca-e3f1-4939-ae34-5260b16f627c"}"#
+)]
 pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
-    let source: Value = API.get("/data_sources/{source}").path("source", id(&input.data_source)).send()?.json()?;
+    let source: Value = API
+        .get("/data_sources/{source}")
+        .path("source", id(&input.data_source))
+        .send()?
+        .json()?;
     let column = |(name, property): (&String, &Value)| {
         let kind = property["type"].as_str().unwrap_or_default().to_owned();
         let options = property[&kind]["options"].as_array().into_iter().flatten();
-        let options = options.filter_map(|option| option["name"].as_str().map(str::to_owned)).collect();
-        Column { name: name.clone(), kind, options }
+        let options = options
+            .filter_map(|option| option["name"].as_str().map(str::to_owned))
+            .collect();
+        Column {
+            name: name.clone(),
+            kind,
+            options,
+        }
     };
     Ok(Table {
         id: source["id"].as_str().unwrap_or_default().to_owned(),
         title: text::plain(&source["title"]),
-        properties: source["properties"].as_object().into_iter().flatten().map(column).collect(),
+        properties: source["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(column)
+            .collect(),
     })
 }
 
@@ -137,11 +173,17 @@ pub(crate) fn query_data_source(input: Query) -> Result<Page<Described>> {
         body["filter"] = Value::Object(filter);
     }
     if let Some(property) = input.sort_by {
-        let direction = if input.descending { "descending" } else { "ascending" };
+        let direction = if input.descending {
+            "descending"
+        } else {
+            "ascending"
+        };
         body["sorts"] = json!([{ "property": property, "direction": direction }]);
     }
     input.part.fill(&mut body);
-    let request = API.post("/data_sources/{source}/query").path("source", id(&input.of.data_source));
+    let request = API
+        .post("/data_sources/{source}/query")
+        .path("source", id(&input.of.data_source));
     list(request.json(&body), Described::of)
 }
 
@@ -208,7 +250,11 @@ pub(crate) fn create_database(input: NewDatabase) -> Result<Database> {
         let kind = kind.as_str().unwrap_or_default();
         let settings = match column.kind {
             Kind::Select | Kind::MultiSelect => {
-                let options: Value = column.options.iter().map(|option| json!({ "name": option })).collect();
+                let options: Value = column
+                    .options
+                    .iter()
+                    .map(|option| json!({ "name": option }))
+                    .collect();
                 json!({ "options": options })
             }
             _ if !column.options.is_empty() => {
@@ -226,5 +272,10 @@ pub(crate) fn create_database(input: NewDatabase) -> Result<Database> {
         "title": text::rich(&input.title),
         "initial_data_source": { "properties": properties },
     });
-    Ok(API.post("/databases").json(&body).send()?.json::<Written>()?.into())
+    Ok(API
+        .post("/databases")
+        .json(&body)
+        .send()?
+        .json::<Written>()?
+        .into())
 }

@@ -39,17 +39,28 @@ struct Edited {
 /// Fires for each page that is created or edited, with its properties and without its content;
 /// several edits within a minute are one event.
 #[trigger(poll, egress("POST api.notion.com/v1/"))]
-pub(crate) fn page_edited(config: Config, cursor: Option<Cursor>) -> Result<Polled<Described, Cursor>> {
+pub(crate) fn page_edited(
+    config: Config,
+    cursor: Option<Cursor>,
+) -> Result<Polled<Described, Cursor>> {
     let Some(Cursor { time }) = cursor else {
         let newest = edited(&config, 1, None)?.results;
-        let time = newest.first().map(|page| time_of(page).to_owned()).unwrap_or_default();
+        let time = newest
+            .first()
+            .map(|page| time_of(page).to_owned())
+            .unwrap_or_default();
         return Ok(Polled::new(Cursor { time }));
     };
     let mut pages: Vec<Value> = Vec::new();
     let mut next: Option<String> = None;
     for _ in 0..MOST_REQUESTS {
-        let Edited { results, next_cursor } = edited(&config, PAGE, next)?;
-        let old = results.iter().position(|page| time_of(page) < time.as_str());
+        let Edited {
+            results,
+            next_cursor,
+        } = edited(&config, PAGE, next)?;
+        let old = results
+            .iter()
+            .position(|page| time_of(page) < time.as_str());
         pages.extend(results.into_iter().take(old.unwrap_or(usize::MAX)));
         next = next_cursor.filter(|_| old.is_none());
         if next.is_none() {
@@ -57,8 +68,16 @@ pub(crate) fn page_edited(config: Config, cursor: Option<Cursor>) -> Result<Poll
         }
     }
     let newest = pages.first().map_or(time, |page| time_of(page).to_owned());
-    let event =
-        |page: Value| (format!("{} {}", page["id"].as_str().unwrap_or_default(), time_of(&page)), Described::of(page));
+    let event = |page: Value| {
+        (
+            format!(
+                "{} {}",
+                page["id"].as_str().unwrap_or_default(),
+                time_of(&page)
+            ),
+            Described::of(page),
+        )
+    };
     // Edits of the last minute are reported again. The platform drops events that were already
     // reported, by their ids.
     Ok(Polled::new(Cursor { time: newest }).events(pages.into_iter().rev().map(event)))
@@ -69,12 +88,17 @@ fn edited(config: &Config, limit: u64, cursor: Option<String>) -> Result<Edited>
     let newest = json!({ "timestamp": "last_edited_time", "direction": "descending" });
     let (request, mut body) = match &config.data_source {
         Some(source) => {
-            let request = API.post("/data_sources/{source}/query").path("source", id(source));
+            let request = API
+                .post("/data_sources/{source}/query")
+                .path("source", id(source));
             (request, json!({ "sorts": [newest], "page_size": limit }))
         }
         None => {
             let filter = json!({ "property": "object", "value": "page" });
-            (API.post("/search"), json!({ "sort": newest, "filter": filter, "page_size": limit }))
+            (
+                API.post("/search"),
+                json!({ "sort": newest, "filter": filter, "page_size": limit }),
+            )
         }
     };
     if let Some(cursor) = cursor {
@@ -154,7 +178,11 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
     let Some(token) = &config.verification_token else {
         let Handshake { verification_token } = request.json()?;
         let token = Some(verification_token.clone());
-        let event = Event { kind: "verification".to_owned(), verification_token: token, ..Event::default() };
+        let event = Event {
+            kind: "verification".to_owned(),
+            verification_token: token,
+            ..Event::default()
+        };
         // The event id is a digest, so that the token does not appear in logs.
         let id = HEXLOWER.encode(&Sha256::digest(&verification_token));
         return Ok(Received::event(id, event));
@@ -162,19 +190,31 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
     verify(token, &request)?;
     let Delivery { id, event } = request.json()?;
     let wanted = config.types.is_empty() || config.types.contains(&event.kind);
-    Ok(if wanted { Received::event(id, event) } else { Received::nothing() })
+    Ok(if wanted {
+        Received::event(id, event)
+    } else {
+        Received::nothing()
+    })
 }
 
 /// Verifies the signature of a delivery: HMAC-SHA256 with the token over the raw body, compared in
 /// constant time.
 fn verify(token: &str, request: &Inbound) -> Result<()> {
     let hint = "enter the token that the subscription was verified with";
-    let Some(signature) = request.header("x-notion-signature").and_then(|text| text.strip_prefix("sha256=")) else {
-        return Err(ToolError::unauthorized(format!("the delivery is not signed; {hint}")));
+    let Some(signature) = request
+        .header("x-notion-signature")
+        .and_then(|text| text.strip_prefix("sha256="))
+    else {
+        return Err(ToolError::unauthorized(format!(
+            "the delivery is not signed; {hint}"
+        )));
     };
-    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let signature = HEXLOWER_PERMISSIVE
+        .decode(signature.as_bytes())
+        .unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes())
         .map_err(|cause| ToolError::internal(format!("the token cannot be used: {cause}")))?;
     mac.update(&request.body);
-    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
+    mac.verify_slice(&signature)
+        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

@@ -24,7 +24,11 @@ impl Found {
     pub(crate) fn of(value: Value) -> Self {
         let said = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let kind = said("object");
-        let title = if kind == "page" { properties::title(&value["properties"]) } else { text::plain(&value["title"]) };
+        let title = if kind == "page" {
+            properties::title(&value["properties"])
+        } else {
+            text::plain(&value["title"])
+        };
         Self {
             id: said("id"),
             title,
@@ -38,8 +42,16 @@ impl Found {
 
 /// Returns a parent such as `{"page_id": "…"}`, without the redundant member `type`.
 fn parent(parent: &Value) -> Value {
-    let members = parent.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
-    Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
+    let members = parent
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| *name != "type");
+    Value::Object(
+        members
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
 }
 
 /// Kind of object to search for.
@@ -62,14 +74,25 @@ pub(crate) struct Search {
 
 /// Searches pages and data sources by title, last edited first. Only objects that are shared with
 /// the integration are found.
-#[tool(read_only, idempotent, important, egress("POST api.notion.com/v1/search"), example = r#"{"query": "Roadmap"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    egress("POST api.notion.com/v1/search"),
+    example = r#"{"query": "Roadmap"}"#
+)]
 pub(crate) fn search(input: Search) -> Result<Page<Found>> {
-    let mut body = json!({ "sort": { "timestamp": "last_edited_time", "direction": "descending" } });
+    let mut body =
+        json!({ "sort": { "timestamp": "last_edited_time", "direction": "descending" } });
     if let Some(query) = input.query {
         body["query"] = query.into();
     }
     if let Some(kind) = input.kind {
-        let value = if matches!(kind, Kind::Page) { "page" } else { "data_source" };
+        let value = if matches!(kind, Kind::Page) {
+            "page"
+        } else {
+            "data_source"
+        };
         body["filter"] = json!({ "property": "object", "value": value });
     }
     input.part.fill(&mut body);
@@ -87,7 +110,10 @@ pub(crate) struct Described {
 
 impl Described {
     pub(crate) fn of(value: Value) -> Self {
-        Self { properties: properties::told(&value["properties"]), page: Found::of(value) }
+        Self {
+            properties: properties::told(&value["properties"]),
+            page: Found::of(value),
+        }
     }
 }
 
@@ -104,11 +130,19 @@ impl OfPage {
     }
 
     fn patch(&self, body: &Value) -> Result<Described> {
-        Ok(Described::of(self.fill(API.patch("/pages/{page}")).json(body).send()?.json()?))
+        Ok(Described::of(
+            self.fill(API.patch("/pages/{page}"))
+                .json(body)
+                .send()?
+                .json()?,
+        ))
     }
 
     fn write(&self, body: &Value) -> Result<Content> {
-        self.fill(API.patch("/pages/{page}/markdown")).json(body).send()?.json()
+        self.fill(API.patch("/pages/{page}/markdown"))
+            .json(body)
+            .send()?
+            .json()
     }
 }
 
@@ -142,7 +176,10 @@ pub(crate) struct Whole {
 )]
 pub(crate) fn read_page(input: OfPage) -> Result<Whole> {
     let page = Described::of(input.fill(API.get("/pages/{page}")).send()?.json()?);
-    let content = input.fill(API.get("/pages/{page}/markdown")).send()?.json()?;
+    let content = input
+        .fill(API.get("/pages/{page}/markdown"))
+        .send()?
+        .json()?;
     Ok(Whole { page, content })
 }
 
@@ -173,22 +210,37 @@ pub(crate) struct NewPage {
 pub(crate) fn create_page(input: NewPage) -> Result<Described> {
     let title = text::rich(&input.title);
     let (parent, properties) = match (&input.parent_page, &input.data_source) {
-        (Some(page), None) if input.properties.is_empty() => {
-            (json!({ "page_id": id(page) }), Map::from_iter([("title".to_owned(), json!({ "title": title }))]))
-        }
+        (Some(page), None) if input.properties.is_empty() => (
+            json!({ "page_id": id(page) }),
+            Map::from_iter([("title".to_owned(), json!({ "title": title }))]),
+        ),
         (Some(_), None) => {
-            return Err(ToolError::invalid_input("only entries of a `data_source` have `properties`"));
+            return Err(ToolError::invalid_input(
+                "only entries of a `data_source` have `properties`",
+            ));
         }
         (None, Some(source)) => {
             let source = id(source);
-            let known: Value = API.get("/data_sources/{source}").path("source", source).send()?.json()?;
+            let known: Value = API
+                .get("/data_sources/{source}")
+                .path("source", source)
+                .send()?
+                .json()?;
             let mut properties = properties::written(&input.properties, &known["properties"])?;
-            let own = known["properties"].as_object().into_iter().flatten().find(|(_, it)| it["type"] == "title");
+            let own = known["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .find(|(_, it)| it["type"] == "title");
             let name = own.map_or("title", |(name, _)| name.as_str());
             properties.insert(name.to_owned(), json!({ "title": title }));
             (json!({ "data_source_id": source }), properties)
         }
-        _ => return Err(ToolError::invalid_input("give either `parent_page` or `data_source`")),
+        _ => {
+            return Err(ToolError::invalid_input(
+                "give either `parent_page` or `data_source`",
+            ));
+        }
     };
     let mut body = json!({ "parent": parent, "properties": properties });
     if let Some(markdown) = input.markdown {
@@ -197,7 +249,9 @@ pub(crate) fn create_page(input: NewPage) -> Result<Described> {
     if let Some(emoji) = input.icon {
         body["icon"] = json!({ "type": "emoji", "emoji": emoji });
     }
-    Ok(Described::of(API.post("/pages").json(&body).send()?.json()?))
+    Ok(Described::of(
+        API.post("/pages").json(&body).send()?.json()?,
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -248,7 +302,9 @@ pub(crate) fn edit_page(input: Edit) -> Result<Content> {
     if input.all {
         update["replace_all_matches"] = true.into();
     }
-    input.of.write(&json!({ "type": "update_content", "update_content": { "content_updates": [update] } }))
+    input.of.write(
+        &json!({ "type": "update_content", "update_content": { "content_updates": [update] } }),
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -264,11 +320,16 @@ pub(crate) struct Addition {
 }
 
 /// Adds content to the end of a page, or to its beginning.
-#[tool(important, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "markdown": "- 2026-01-31: shipped"}"#)]
+#[tool(
+    important,
+    example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "markdown": "- 2026-01-31: shipped"}"#
+)]
 pub(crate) fn append_to_page(input: Addition) -> Result<Content> {
     let place = if input.at_start { "start" } else { "end" };
     let insert = json!({ "content": input.markdown, "position": { "type": place } });
-    input.of.write(&json!({ "type": "insert_content", "insert_content": insert }))
+    input
+        .of
+        .write(&json!({ "type": "insert_content", "insert_content": insert }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -289,8 +350,11 @@ pub(crate) struct Replacement {
     example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "markdown": "1. Launch\n2. Questions"}"#
 )]
 pub(crate) fn replace_page_content(input: Replacement) -> Result<Content> {
-    let replace = json!({ "new_str": input.markdown, "allow_deleting_content": input.delete_children });
-    input.of.write(&json!({ "type": "replace_content", "replace_content": replace }))
+    let replace =
+        json!({ "new_str": input.markdown, "allow_deleting_content": input.delete_children });
+    input
+        .of
+        .write(&json!({ "type": "replace_content", "replace_content": replace }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -312,20 +376,34 @@ pub(crate) fn move_page(input: Move) -> Result<Described> {
     let parent = match (&input.parent_page, &input.data_source) {
         (Some(page), None) => json!({ "type": "page_id", "page_id": id(page) }),
         (None, Some(source)) => json!({ "type": "data_source_id", "data_source_id": id(source) }),
-        _ => return Err(ToolError::invalid_input("give either `parent_page` or `data_source`")),
+        _ => {
+            return Err(ToolError::invalid_input(
+                "give either `parent_page` or `data_source`",
+            ));
+        }
     };
-    let request = input.of.fill(API.post("/pages/{page}/move")).json(&json!({ "parent": parent }));
+    let request = input
+        .of
+        .fill(API.post("/pages/{page}/move"))
+        .json(&json!({ "parent": parent }));
     Ok(Described::of(request.send()?.json()?))
 }
 
 /// Moves a page to the trash, with everything below it. `NOTION_RESTORE_PAGE` restores it.
-#[tool(destructive, idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#
+)]
 pub(crate) fn trash_page(input: OfPage) -> Result<Described> {
     input.patch(&json!({ "in_trash": true }))
 }
 
 /// Restores a page from the trash.
-#[tool(idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
+#[tool(
+    idempotent,
+    example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#
+)]
 pub(crate) fn restore_page(input: OfPage) -> Result<Described> {
     input.patch(&json!({ "in_trash": false }))
 }

@@ -9,7 +9,9 @@ use crate::text::{plain, rich};
 /// Converts all properties of a page to plain values, by name.
 pub(crate) fn told(properties: &Value) -> Map<String, Value> {
     let properties = properties.as_object().into_iter().flatten();
-    properties.map(|(name, property)| (name.clone(), value(property))).collect()
+    properties
+        .map(|(name, property)| (name.clone(), value(property)))
+        .collect()
 }
 
 /// Returns the title of a page, which is the property of type `title`.
@@ -26,7 +28,11 @@ fn value(property: &Value) -> Value {
     let kind = property["type"].as_str().unwrap_or_default();
     let own = &property[kind];
     let names = |list: &Value, key: &str| -> Value {
-        list.as_array().into_iter().flatten().map(|item| item[key].clone()).collect()
+        list.as_array()
+            .into_iter()
+            .flatten()
+            .map(|item| item[key].clone())
+            .collect()
     };
     match kind {
         "title" | "rich_text" => plain(own).into(),
@@ -56,7 +62,9 @@ fn person(person: &Value) -> Value {
 }
 
 fn file(file: &Value) -> Value {
-    let url = file.pointer("/file/url").or_else(|| file.pointer("/external/url"));
+    let url = file
+        .pointer("/file/url")
+        .or_else(|| file.pointer("/external/url"));
     json!({ "name": file["name"], "url": url })
 }
 
@@ -69,8 +77,15 @@ fn file(file: &Value) -> Value {
 pub(crate) fn written(values: &Map<String, Value>, known: &Value) -> Result<Map<String, Value>> {
     let written = values.iter().map(|(name, value)| {
         let Some(kind) = known[name]["type"].as_str() else {
-            let names: Vec<&String> = known.as_object().into_iter().flatten().map(|(name, _)| name).collect();
-            return Err(ToolError::invalid_input(format!("there is no property `{name}`; there are {names:?}")));
+            let names: Vec<&String> = known
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name)
+                .collect();
+            return Err(ToolError::invalid_input(format!(
+                "there is no property `{name}`; there are {names:?}"
+            )));
         };
         Ok((name.clone(), property(name, kind, value)?))
     });
@@ -86,19 +101,34 @@ fn property(name: &str, kind: &str, value: &Value) -> Result<Value> {
         ("number", _) => "a number",
         ("checkbox", Value::Bool(_)) => return Ok(json!({ kind: value })),
         ("checkbox", _) => "true or false",
-        ("url" | "email" | "phone_number", Value::String(_) | Value::Null) => return Ok(json!({ kind: value })),
+        ("url" | "email" | "phone_number", Value::String(_) | Value::Null) => {
+            return Ok(json!({ kind: value }));
+        }
         ("url" | "email" | "phone_number", _) => "a text",
-        ("select" | "status", Value::String(option)) => return Ok(json!({ kind: { "name": option } })),
+        ("select" | "status", Value::String(option)) => {
+            return Ok(json!({ kind: { "name": option } }));
+        }
         ("select" | "status" | "date", Value::Null) => return Ok(json!({ kind: null })),
         ("select" | "status", _) => "the name of an option",
         ("date", Value::String(start)) => return Ok(json!({ kind: { "start": start } })),
         ("date", Value::Object(date)) => return Ok(json!({ kind: date })),
         ("date", _) => r#"a day `2026-01-31`, a time, or {"start": …, "end": …}"#,
-        ("multi_select", _) => return Ok(json!({ kind: each(name, value, |option| json!({ "name": option }))? })),
-        ("relation", _) => return Ok(json!({ kind: each(name, value, |id| json!({ "id": crate::api::id(id) }))? })),
-        ("people", _) => return Ok(json!({ kind: each(name, value, |id| json!({ "object": "user", "id": id }))? })),
+        ("multi_select", _) => {
+            return Ok(json!({ kind: each(name, value, |option| json!({ "name": option }))? }));
+        }
+        ("relation", _) => {
+            return Ok(
+                json!({ kind: each(name, value, |id| json!({ "id": crate::api::id(id) }))? }),
+            );
+        }
+        ("people", _) => {
+            return Ok(
+                json!({ kind: each(name, value, |id| json!({ "object": "user", "id": id }))? }),
+            );
+        }
         ("files", _) => {
-            let file = |url: &str| json!({ "name": url.rsplit('/').next(), "external": { "url": url } });
+            let file =
+                |url: &str| json!({ "name": url.rsplit('/').next(), "external": { "url": url } });
             return Ok(json!({ kind: each(name, value, file)? }));
         }
         _ => {
@@ -107,7 +137,9 @@ fn property(name: &str, kind: &str, value: &Value) -> Result<Value> {
             )));
         }
     };
-    Err(ToolError::invalid_input(format!("`{name}` is of type {kind}: write {expected}, not {value}")))
+    Err(ToolError::invalid_input(format!(
+        "`{name}` is of type {kind}: write {expected}, not {value}"
+    )))
 }
 
 /// Converts a list of texts, or a single text.
@@ -116,7 +148,10 @@ fn each(name: &str, value: &Value, write: impl Fn(&str) -> Value) -> Result<Vec<
     match value {
         Value::Null => Ok(Vec::new()),
         Value::String(one) => Ok(vec![write(one)]),
-        Value::Array(items) => items.iter().map(|item| item.as_str().map(&write).ok_or_else(wrong)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| item.as_str().map(&write).ok_or_else(wrong))
+            .collect(),
         _ => Err(wrong()),
     }
 }

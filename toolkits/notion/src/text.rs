@@ -8,12 +8,18 @@ const PART: usize = 2000;
 
 /// Returns the plain text of a rich text.
 pub(crate) fn plain(rich: &Value) -> String {
-    rich.as_array().into_iter().flatten().filter_map(|part| part["plain_text"].as_str()).collect()
+    rich.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part["plain_text"].as_str())
+        .collect()
 }
 
 /// Converts plain text to rich text.
 pub(crate) fn rich(text: &str) -> Value {
     let letters: Vec<char> = text.chars().collect();
-    let parts = letters.chunks(PART).map(|part| json!({ "text": { "content": part.iter().collect::<String>() } }));
+    let parts = letters
+        .chunks(PART)
+        .map(|part| json!({ "text": { "content": part.iter().collect::<String>() } }));
     parts.collect()
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-const LIBRARY: &str = "../../target/descriptions/notionhq-client-5.26.0/package/build/src/api-endpoints";
+const LIBRARY: &str =
+    "../../target/descriptions/notionhq-client-5.26.0/package/build/src/api-endpoints";
 const API: &str = "https://api.notion.com/v1/";
 
 /// An endpoint of the API.
@@ -28,7 +29,13 @@ impl Endpoint {
         let after = |key: &str| text.split_once(key).map(|(_, rest)| rest);
         let list = |key: &str| {
             let (list, _) = after(key)?.split_once(']')?;
-            Some(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
+            Some(
+                list.split('"')
+                    .skip(1)
+                    .step_by(2)
+                    .map(str::to_owned)
+                    .collect(),
+            )
         };
         let path = after("path: ")?.split('`').nth(1)?;
         let segment = |segment: &str| (!segment.starts_with("${")).then(|| segment.to_owned());
@@ -41,8 +48,11 @@ impl Endpoint {
     }
 
     fn is(&self, method: &str, path: &[&str]) -> bool {
-        let fits = |(own, given): (&Option<String>, &&str)| own.as_ref().is_none_or(|own| own == given);
-        self.method == method && self.path.len() == path.len() && self.path.iter().zip(path).all(fits)
+        let fits =
+            |(own, given): (&Option<String>, &&str)| own.as_ref().is_none_or(|own| own == given);
+        self.method == method
+            && self.path.len() == path.len()
+            && self.path.iter().zip(path).all(fits)
     }
 
     /// Counts the ids in the path. A fixed path wins over one with an id: `users/me` is not a
@@ -53,9 +63,11 @@ impl Endpoint {
 }
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries =
-        fs::read_dir(folder).unwrap_or_else(|cause| panic!("{}: {cause}; see `tests/setup`", folder.display()));
-    entries.map(|entry| entry.expect("a folder can be read").path()).collect()
+    let entries = fs::read_dir(folder)
+        .unwrap_or_else(|cause| panic!("{}: {cause}; see `tests/setup`", folder.display()));
+    entries
+        .map(|entry| entry.expect("a folder can be read").path())
+        .collect()
 }
 
 fn endpoints() -> Vec<Endpoint> {
@@ -64,39 +76,76 @@ fn endpoints() -> Vec<Endpoint> {
     let read = |file: &Path| fs::read_to_string(file).expect("the library can be read");
     files
         .iter()
-        .flat_map(|file| read(file).split("\nexports.").filter_map(Endpoint::read).collect::<Vec<_>>())
+        .flat_map(|file| {
+            read(file)
+                .split("\nexports.")
+                .filter_map(Endpoint::read)
+                .collect::<Vec<_>>()
+        })
         .collect()
 }
 
 #[test]
 fn every_request_is_one_that_notion_knows() {
     let endpoints = endpoints();
-    assert!(endpoints.len() > 50, "only {} endpoints were read", endpoints.len());
+    assert!(
+        endpoints.len() > 50,
+        "only {} endpoints were read",
+        endpoints.len()
+    );
     let (mut problems, mut count) = (Vec::new(), 0);
     let cases = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"));
     for file in cases.iter().flat_map(|folder| entries(folder)) {
-        let case: Value =
-            serde_json::from_slice(&fs::read(&file).expect("a case can be read")).expect("a case is JSON");
+        let case: Value = serde_json::from_slice(&fs::read(&file).expect("a case can be read"))
+            .expect("a case is JSON");
         for exchange in case["exchanges"].as_array().into_iter().flatten() {
             count += 1;
             let request = &exchange["request"];
-            let (method, url) =
-                (request["method"].as_str().unwrap_or_default(), request["url"].as_str().unwrap_or_default());
+            let (method, url) = (
+                request["method"].as_str().unwrap_or_default(),
+                request["url"].as_str().unwrap_or_default(),
+            );
             let (path, query) = url.split_once('?').unwrap_or((url, ""));
-            let segments: Vec<&str> = path.strip_prefix(API).unwrap_or_default().split('/').collect();
-            let fitting = endpoints.iter().filter(|endpoint| endpoint.is(method, &segments));
+            let segments: Vec<&str> = path
+                .strip_prefix(API)
+                .unwrap_or_default()
+                .split('/')
+                .collect();
+            let fitting = endpoints
+                .iter()
+                .filter(|endpoint| endpoint.is(method, &segments));
             let Some(endpoint) = fitting.min_by_key(|endpoint| endpoint.ids()) else {
-                problems.push(format!("{}: Notion knows no {method} {path}", file.display()));
+                problems.push(format!(
+                    "{}: Notion knows no {method} {path}",
+                    file.display()
+                ));
                 continue;
             };
-            let names = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name);
+            let names = query
+                .split('&')
+                .filter_map(|pair| pair.split_once('='))
+                .map(|(name, _)| name);
             let unknown = names.filter(|name| !endpoint.query.iter().any(|known| known == name));
-            problems.extend(unknown.map(|name| format!("{}: the query parameter `{name}` is unknown", file.display())));
-            let members = request["body"].as_object().into_iter().flatten().map(|(name, _)| name);
+            problems.extend(unknown.map(|name| {
+                format!(
+                    "{}: the query parameter `{name}` is unknown",
+                    file.display()
+                )
+            }));
+            let members = request["body"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name);
             let unknown = members.filter(|name| !endpoint.body.contains(name));
-            problems.extend(unknown.map(|name| format!("{}: the member `{name}` is unknown", file.display())));
+            problems.extend(
+                unknown.map(|name| format!("{}: the member `{name}` is unknown", file.display())),
+            );
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(count > 70, "only {count} requests were held against the library");
+    assert!(
+        count > 70,
+        "only {count} requests were held against the library"
+    );
 }

@@ -22,9 +22,9 @@ fn refusal(response: &Response) -> Option<ToolError> {
         "invalid_api_key" | "missing_api_key" => {
             ToolError::unauthorized(format!("Resend does not accept the key: {message}"))
         }
-        "restricted_api_key" => {
-            ToolError::forbidden(format!("the key may only send mail: {message}; connect a key with full access"))
-        }
+        "restricted_api_key" => ToolError::forbidden(format!(
+            "the key may only send mail: {message}; connect a key with full access"
+        )),
         _ => return None,
     };
     Some(error.upstream_status(response.status()))
@@ -57,7 +57,11 @@ pub(crate) struct Page<T> {
 }
 
 pub(crate) fn read<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Page<T>> {
-    request.query("limit", part.limit.clamp(1, 100)).query_opt("after", part.after.as_ref()).send()?.json()
+    request
+        .query("limit", part.limit.clamp(1, 100))
+        .query_opt("after", part.after.as_ref())
+        .send()?
+        .json()
 }
 
 fn twenty() -> u32 {

@@ -52,11 +52,28 @@ struct Names {
 }
 
 /// Adds a contact for newsletters and puts it into segments. Returns its id.
-#[tool(important, example = r#"{"email": "ada@example.com", "first_name": "Ada"}"#)]
+#[tool(
+    important,
+    example = r#"{"email": "ada@example.com", "first_name": "Ada"}"#
+)]
 pub(crate) fn create_contact(input: NewContact) -> Result<Id> {
-    let NewContact { email, first_name, last_name, unsubscribed, segments } = input;
+    let NewContact {
+        email,
+        first_name,
+        last_name,
+        unsubscribed,
+        segments,
+    } = input;
     let segments = segments.into_iter().map(|id| Id { id }).collect();
-    let body = Creation { email, names: Names { first_name, last_name }, unsubscribed, segments };
+    let body = Creation {
+        email,
+        names: Names {
+            first_name,
+            last_name,
+        },
+        unsubscribed,
+        segments,
+    };
     API.post("/contacts").json(&body).send()?.json()
 }
 
@@ -70,7 +87,10 @@ pub(crate) struct Who {
 /// Gets one contact by id or email address.
 #[tool(read_only, idempotent, example = r#"{"contact": "ada@example.com"}"#)]
 pub(crate) fn get_contact(input: Who) -> Result<Contact> {
-    API.get("/contacts/{contact}").path("contact", &input.contact).send()?.json()
+    API.get("/contacts/{contact}")
+        .path("contact", &input.contact)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,7 +105,9 @@ pub(crate) struct Listing {
 #[tool(read_only, idempotent, example = r#"{"limit": 50}"#)]
 pub(crate) fn list_contacts(input: Listing) -> Result<Page<Contact>> {
     let request = match input.segment {
-        Some(segment) => API.get("/segments/{segment}/contacts").path("segment", segment),
+        Some(segment) => API
+            .get("/segments/{segment}/contacts")
+            .path("segment", segment),
         None => API.get("/contacts"),
     };
     read(request, &input.part)
@@ -111,11 +133,30 @@ struct Update {
 }
 
 /// Changes the name of a contact or its newsletter subscription.
-#[tool(idempotent, destructive, example = r#"{"contact": "ada@example.com", "unsubscribed": true}"#)]
+#[tool(
+    idempotent,
+    destructive,
+    example = r#"{"contact": "ada@example.com", "unsubscribed": true}"#
+)]
 pub(crate) fn update_contact(input: Change) -> Result<Id> {
-    let Change { contact, first_name, last_name, unsubscribed } = input;
-    let body = Update { names: Names { first_name, last_name }, unsubscribed };
-    API.patch("/contacts/{contact}").path("contact", contact).json(&body).send()?.json()
+    let Change {
+        contact,
+        first_name,
+        last_name,
+        unsubscribed,
+    } = input;
+    let body = Update {
+        names: Names {
+            first_name,
+            last_name,
+        },
+        unsubscribed,
+    };
+    API.patch("/contacts/{contact}")
+        .path("contact", contact)
+        .json(&body)
+        .send()?
+        .json()
 }
 
 /// A group of contacts.

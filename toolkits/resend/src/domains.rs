@@ -69,9 +69,16 @@ pub(crate) struct DomainId {
 }
 
 /// Gets one domain with the DNS records that it needs and the status of each.
-#[tool(read_only, idempotent, example = r#"{"id": "d91cd9bd-1176-453e-8fc1-35364d380206"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"id": "d91cd9bd-1176-453e-8fc1-35364d380206"}"#
+)]
 pub(crate) fn get_domain(input: DomainId) -> Result<Domain> {
-    API.get("/domains/{id}").path("id", &input.id).send()?.json()
+    API.get("/domains/{id}")
+        .path("id", &input.id)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -92,7 +99,13 @@ pub(crate) fn create_domain(input: NewDomain) -> Result<Domain> {
 
 /// Starts the verification of a domain's DNS records by Resend. That takes a while: `get_domain`
 /// returns the result.
-#[tool(idempotent, example = r#"{"id": "d91cd9bd-1176-453e-8fc1-35364d380206"}"#)]
+#[tool(
+    idempotent,
+    example = r#"{"id": "d91cd9bd-1176-453e-8fc1-35364d380206"}"#
+)]
 pub(crate) fn verify_domain(input: DomainId) -> Result<Id> {
-    API.post("/domains/{id}/verify").path("id", &input.id).send()?.json()
+    API.post("/domains/{id}/verify")
+        .path("id", &input.id)
+        .send()?
+        .json()
 }

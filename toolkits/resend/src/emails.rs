@@ -41,9 +41,21 @@ struct Outgoing {
 )]
 pub(crate) fn send_email(input: One) -> Result<Id> {
     input.mail.check()?;
-    let attachments: Result<Vec<Attached>> = input.attachments.into_iter().map(Attached::try_from).collect();
-    let body = Outgoing { mail: input.mail, scheduled_at: input.scheduled_at, attachments: attachments? };
-    API.post("/emails").header_opt("idempotency-key", input.idempotency_key).json(&body).send()?.json()
+    let attachments: Result<Vec<Attached>> = input
+        .attachments
+        .into_iter()
+        .map(Attached::try_from)
+        .collect();
+    let body = Outgoing {
+        mail: input.mail,
+        scheduled_at: input.scheduled_at,
+        attachments: attachments?,
+    };
+    API.post("/emails")
+        .header_opt("idempotency-key", input.idempotency_key)
+        .json(&body)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -70,7 +82,11 @@ pub(crate) struct Sent {
 )]
 pub(crate) fn send_email_batch(input: Many) -> Result<Sent> {
     input.emails.iter().try_for_each(Mail::check)?;
-    API.post("/emails/batch").header_opt("idempotency-key", input.idempotency_key).json(&input.emails).send()?.json()
+    API.post("/emails/batch")
+        .header_opt("idempotency-key", input.idempotency_key)
+        .json(&input.emails)
+        .send()?
+        .json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -108,7 +124,12 @@ pub(crate) struct Email {
 }
 
 /// Gets one email with its content and its last event: delivered, bounced, opened and so on.
-#[tool(read_only, idempotent, important, example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#
+)]
 pub(crate) fn get_email(input: EmailId) -> Result<Email> {
     API.get("/emails/{id}").path("id", &input.id).send()?.json()
 }
@@ -136,11 +157,22 @@ pub(crate) struct NewTime {
 )]
 pub(crate) fn reschedule_email(input: NewTime) -> Result<Id> {
     let body = json!({ "scheduled_at": input.scheduled_at });
-    API.patch("/emails/{id}").path("id", &input.id).json(&body).send()?.json()
+    API.patch("/emails/{id}")
+        .path("id", &input.id)
+        .json(&body)
+        .send()?
+        .json()
 }
 
 /// Cancels a scheduled email, so that it is never sent. This cannot be undone.
-#[tool(destructive, idempotent, example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#)]
+#[tool(
+    destructive,
+    idempotent,
+    example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#
+)]
 pub(crate) fn cancel_email(input: EmailId) -> Result<Id> {
-    API.post("/emails/{id}/cancel").path("id", &input.id).send()?.json()
+    API.post("/emails/{id}/cancel")
+        .path("id", &input.id)
+        .send()?
+        .json()
 }

@@ -93,23 +93,47 @@ impl TryFrom<Attachment> for Attached {
     type Error = ToolError;
 
     fn try_from(attachment: Attachment) -> Result<Self> {
-        let Attachment { file, content, url, filename, content_id } = attachment;
+        let Attachment {
+            file,
+            content,
+            url,
+            filename,
+            content_id,
+        } = attachment;
         let named = |filename: Option<String>| {
-            filename.ok_or_else(|| ToolError::invalid_input("an attachment by `content` or `url` needs a `filename`"))
+            filename.ok_or_else(|| {
+                ToolError::invalid_input("an attachment by `content` or `url` needs a `filename`")
+            })
         };
         match (file, content, url) {
             (Some(file), None, None) => {
                 let content = Some(BASE64.encode(&file.read(LARGEST_FILE)?));
                 let filename = filename.unwrap_or(file.name);
-                Ok(Self { filename, content, path: None, content_type: Some(file.media_type), content_id })
+                Ok(Self {
+                    filename,
+                    content,
+                    path: None,
+                    content_type: Some(file.media_type),
+                    content_id,
+                })
             }
-            (None, content @ Some(_), None) => {
-                Ok(Self { filename: named(filename)?, content, path: None, content_type: None, content_id })
-            }
-            (None, None, path @ Some(_)) => {
-                Ok(Self { filename: named(filename)?, content: None, path, content_type: None, content_id })
-            }
-            _ => Err(ToolError::invalid_input("give exactly one of `file`, `content` and `url` for an attachment")),
+            (None, content @ Some(_), None) => Ok(Self {
+                filename: named(filename)?,
+                content,
+                path: None,
+                content_type: None,
+                content_id,
+            }),
+            (None, None, path @ Some(_)) => Ok(Self {
+                filename: named(filename)?,
+                content: None,
+                path,
+                content_type: None,
+                content_id,
+            }),
+            _ => Err(ToolError::invalid_input(
+                "give exactly one of `file`, `content` and `url` for an attachment",
+            )),
         }
     }
 }

@@ -32,13 +32,26 @@ pub(crate) struct Page<T> {
 }
 
 /// Fetches one page of a list. The list has a different name in each response.
-pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part, name: &str) -> Result<Page<T>> {
-    let request = request.query("limit", part.limit.clamp(1, 200)).query_opt("cursor", part.cursor.as_ref());
+pub(crate) fn list<T: DeserializeOwned>(
+    request: Request,
+    part: &Part,
+    name: &str,
+) -> Result<Page<T>> {
+    let request = request
+        .query("limit", part.limit.clamp(1, 200))
+        .query_opt("cursor", part.cursor.as_ref());
     let mut body: Value = request.send()?.json()?;
-    let cursor = body.pointer("/response_metadata/next_cursor").and_then(Value::as_str);
-    let next_cursor = cursor.filter(|cursor| !cursor.is_empty()).map(str::to_owned);
-    let items = Vec::deserialize(body[name].take())
-        .map_err(|error| ToolError::upstream(format!("Slack answered other `{name}` than expected: {error}")))?;
+    let cursor = body
+        .pointer("/response_metadata/next_cursor")
+        .and_then(Value::as_str);
+    let next_cursor = cursor
+        .filter(|cursor| !cursor.is_empty())
+        .map(str::to_owned);
+    let items = Vec::deserialize(body[name].take()).map_err(|error| {
+        ToolError::upstream(format!(
+            "Slack answered other `{name}` than expected: {error}"
+        ))
+    })?;
     Ok(Page { items, next_cursor })
 }
 
@@ -68,17 +81,29 @@ fn refusal(response: &Response) -> Option<ToolError> {
     let said: Refusal = response.json().ok().filter(|said: &Refusal| !said.ok)?;
     let mut message = format!("Slack refused it: {}", said.error);
     if let Some(needed) = said.needed {
-        let provided = said.provided.as_deref().filter(|scopes| !scopes.is_empty()).unwrap_or("none");
-        message.push_str(&format!("; this needs the scope {needed}, the token has {provided}"));
+        let provided = said
+            .provided
+            .as_deref()
+            .filter(|scopes| !scopes.is_empty())
+            .unwrap_or("none");
+        message.push_str(&format!(
+            "; this needs the scope {needed}, the token has {provided}"
+        ));
     } else if let Some(hint) = hint(&said.error) {
         message.push_str(&format!("; {hint}"));
     }
     for detail in said.response_metadata.messages {
         message.push_str(&format!("; {detail}"));
     }
-    let kind = if response.status() == 429 { "rate_limited" } else { kind(&said.error) };
+    let kind = if response.status() == 429 {
+        "rate_limited"
+    } else {
+        kind(&said.error)
+    };
     let error = ToolError::new(kind, message).upstream_status(response.status());
-    let wait = response.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
+    let wait = response
+        .header("retry-after")
+        .and_then(|seconds| seconds.trim().parse().ok());
     Some(match wait {
         Some(seconds) => error.retry_after(Duration::from_secs(seconds)),
         None => error,
@@ -87,20 +112,39 @@ fn refusal(response: &Response) -> Option<ToolError> {
 
 fn kind(code: &str) -> &'static str {
     match code {
-        "not_authed" | "invalid_auth" | "account_inactive" | "token_revoked" | "token_expired" => "unauthorized",
-        "ratelimited" | "rate_limited" | "message_limit_exceeded" => "rate_limited",
-        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => "upstream_unavailable",
-        "missing_scope" | "not_allowed_token_type" | "no_permission" | "not_in_channel" | "accesslimited" => {
-            "forbidden"
+        "not_authed" | "invalid_auth" | "account_inactive" | "token_revoked" | "token_expired" => {
+            "unauthorized"
         }
-        "org_login_required" | "restricted_action" | "team_access_not_granted" | "paid_teams_only" => "forbidden",
-        "is_archived" | "not_archived" | "no_pin" | "no_reaction" | "user_not_in_channel" => "conflict",
+        "ratelimited" | "rate_limited" | "message_limit_exceeded" => "rate_limited",
+        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => {
+            "upstream_unavailable"
+        }
+        "missing_scope"
+        | "not_allowed_token_type"
+        | "no_permission"
+        | "not_in_channel"
+        | "accesslimited" => "forbidden",
+        "org_login_required"
+        | "restricted_action"
+        | "team_access_not_granted"
+        | "paid_teams_only" => "forbidden",
+        "is_archived" | "not_archived" | "no_pin" | "no_reaction" | "user_not_in_channel" => {
+            "conflict"
+        }
         "no_text" | "time_in_past" | "time_too_far" => "invalid_input",
         _ if code.ends_with("_not_found") || code.starts_with("no_such_") => "not_found",
         _ if code.starts_with("already_") || code.ends_with("_taken") => "conflict",
         _ if code.ends_with("_denied") || code.starts_with("restricted_action") => "forbidden",
-        _ if ["cant_", "cannot_", "user_is_"].iter().any(|begin| code.starts_with(begin)) => "forbidden",
-        _ if ["invalid_", "missing_", "bad_", "too_many_"].iter().any(|begin| code.starts_with(begin)) => {
+        _ if ["cant_", "cannot_", "user_is_"]
+            .iter()
+            .any(|begin| code.starts_with(begin)) =>
+        {
+            "forbidden"
+        }
+        _ if ["invalid_", "missing_", "bad_", "too_many_"]
+            .iter()
+            .any(|begin| code.starts_with(begin)) =>
+        {
             "invalid_input"
         }
         _ if code.ends_with("too_long") || code.ends_with("too_short") => "invalid_input",
@@ -114,11 +158,15 @@ fn hint(code: &str) -> Option<&'static str> {
         "channel_not_found" => {
             "name the channel by its id, from SLACK_LIST_CHANNELS; private ones are seen by their members only"
         }
-        "not_in_channel" => "join it with SLACK_JOIN_CHANNEL, or have a member of a private channel invite the app",
+        "not_in_channel" => {
+            "join it with SLACK_JOIN_CHANNEL, or have a member of a private channel invite the app"
+        }
         "user_not_found" | "users_not_found" => {
             "name people by their id, from SLACK_LIST_USERS or SLACK_FIND_USER_BY_EMAIL"
         }
-        "message_not_found" | "thread_not_found" => "name a message by the `ts` that SLACK_READ_CHANNEL tells",
+        "message_not_found" | "thread_not_found" => {
+            "name a message by the `ts` that SLACK_READ_CHANNEL tells"
+        }
         "not_allowed_token_type" => "connect an account with a user token, which begins with xoxp-",
         "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" | "account_inactive" => {
             "connect the account again"

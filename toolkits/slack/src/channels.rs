@@ -106,8 +106,16 @@ pub(crate) struct ListChannels {
     example = r#"{"types": ["public_channel"]}"#
 )]
 pub(crate) fn list_channels(input: ListChannels) -> Result<Page<Channel>> {
-    let request = API.get("/conversations.list").query_list("types", input.types.iter().map(|kind| kind.word()), ",");
-    list(request.query("exclude_archived", !input.archived), &input.part, "channels")
+    let request = API.get("/conversations.list").query_list(
+        "types",
+        input.types.iter().map(|kind| kind.word()),
+        ",",
+    );
+    list(
+        request.query("exclude_archived", !input.archived),
+        &input.part,
+        "channels",
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -125,7 +133,10 @@ pub(crate) struct OfChannel {
     example = r#"{"channel": "C012AB3CD"}"#
 )]
 pub(crate) fn get_channel(input: OfChannel) -> Result<Channel> {
-    let request = API.get("/conversations.info").query("channel", &input.channel).query("include_num_members", true);
+    let request = API
+        .get("/conversations.info")
+        .query("channel", &input.channel)
+        .query("include_num_members", true);
     Ok(request.send()?.json::<Answer>()?.channel)
 }
 
@@ -145,7 +156,12 @@ pub(crate) struct ListMembers {
     example = r#"{"channel": "C012AB3CD"}"#
 )]
 pub(crate) fn list_channel_members(input: ListMembers) -> Result<Page<String>> {
-    list(API.get("/conversations.members").query("channel", &input.of.channel), &input.part, "members")
+    list(
+        API.get("/conversations.members")
+            .query("channel", &input.of.channel),
+        &input.part,
+        "members",
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -159,10 +175,18 @@ pub(crate) struct NewChannel {
 }
 
 /// Creates a channel; the connected account is its first member.
-#[tool(scopes("channels:manage", "groups:write"), example = r#"{"name": "project-apollo"}"#)]
+#[tool(
+    scopes("channels:manage", "groups:write"),
+    example = r#"{"name": "project-apollo"}"#
+)]
 pub(crate) fn create_channel(input: NewChannel) -> Result<Channel> {
     let body = json!({ "name": input.name, "is_private": input.is_private });
-    Ok(API.post("/conversations.create").json(&body).send()?.json::<Answer>()?.channel)
+    Ok(API
+        .post("/conversations.create")
+        .json(&body)
+        .send()?
+        .json::<Answer>()?
+        .channel)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -181,7 +205,12 @@ pub(crate) struct Invite {
 )]
 pub(crate) fn invite_to_channel(input: Invite) -> Result<Channel> {
     let body = json!({ "channel": input.of.channel, "users": input.users.join(",") });
-    Ok(API.post("/conversations.invite").json(&body).send()?.json::<Answer>()?.channel)
+    Ok(API
+        .post("/conversations.invite")
+        .json(&body)
+        .send()?
+        .json::<Answer>()?
+        .channel)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -193,8 +222,18 @@ pub(crate) struct With {
 
 /// Opens a direct message with one or more users, or finds the existing one. Send messages to the
 /// id that it returns.
-#[tool(idempotent, important, scopes("im:write", "mpim:write"), example = r#"{"users": ["U012AB3CD"]}"#)]
+#[tool(
+    idempotent,
+    important,
+    scopes("im:write", "mpim:write"),
+    example = r#"{"users": ["U012AB3CD"]}"#
+)]
 pub(crate) fn open_conversation(input: With) -> Result<Channel> {
     let body = json!({ "users": input.users.join(","), "return_im": true });
-    Ok(API.post("/conversations.open").json(&body).send()?.json::<Answer>()?.channel)
+    Ok(API
+        .post("/conversations.open")
+        .json(&body)
+        .send()?
+        .json::<Answer>()?
+        .channel)
 }

@@ -42,22 +42,41 @@ struct History {
 /// Fires for each new message of a channel or conversation, oldest first; not for replies in
 /// threads. Needs no Slack app of your own; for many channels, or for other events,
 /// `SLACK_EVENT_RECEIVED` fires sooner.
-#[trigger(poll, scopes("channels:history", "groups:history", "im:history", "mpim:history"))]
-pub(crate) fn message_posted(config: Channel, cursor: Option<Cursor>) -> Result<Polled<Message, Cursor>> {
-    let history = API.get("/conversations.history").query("channel", &config.channel);
+#[trigger(
+    poll,
+    scopes("channels:history", "groups:history", "im:history", "mpim:history")
+)]
+pub(crate) fn message_posted(
+    config: Channel,
+    cursor: Option<Cursor>,
+) -> Result<Polled<Message, Cursor>> {
+    let history = API
+        .get("/conversations.history")
+        .query("channel", &config.channel);
     let Some(Cursor { ts }) = cursor else {
         let newest: History = history.query("limit", 1).send()?.json()?;
         // In an empty channel, every later message is new.
-        let ts = newest.messages.into_iter().next().map_or_else(|| "0".to_owned(), |message| message.ts);
+        let ts = newest
+            .messages
+            .into_iter()
+            .next()
+            .map_or_else(|| "0".to_owned(), |message| message.ts);
         return Ok(Polled::new(Cursor { ts }));
     };
-    let paging = Paging::cursor("cursor", "/response_metadata/next_cursor").items("/messages").size("limit", PAGE);
-    let mut messages: Vec<Message> = history.query("oldest", &ts).items(paging, MOST).collect::<Result<_>>()?;
+    let paging = Paging::cursor("cursor", "/response_metadata/next_cursor")
+        .items("/messages")
+        .size("limit", PAGE);
+    let mut messages: Vec<Message> = history
+        .query("oldest", &ts)
+        .items(paging, MOST)
+        .collect::<Result<_>>()?;
     messages.reverse();
     let more = messages.len() > BATCH;
     messages.truncate(BATCH);
     let newest = messages.last().map_or(ts, |message| message.ts.clone());
-    let written = messages.into_iter().filter(|message| message.subtype.as_deref().is_none_or(is_written));
+    let written = messages
+        .into_iter()
+        .filter(|message| message.subtype.as_deref().is_none_or(is_written));
     let events = written.map(|message| (message.ts.clone(), message.told()));
     Ok(Polled::new(Cursor { ts: newest }).events(events).more(more))
 }
@@ -65,7 +84,13 @@ pub(crate) fn message_posted(config: Channel, cursor: Option<Cursor>) -> Result<
 /// Returns true if a message of this subtype was written by a user or bot. Other subtypes report
 /// that a member joined or that a setting changed.
 fn is_written(subtype: &str) -> bool {
-    ["bot_message", "file_share", "me_message", "thread_broadcast"].contains(&subtype)
+    [
+        "bot_message",
+        "file_share",
+        "me_message",
+        "thread_broadcast",
+    ]
+    .contains(&subtype)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -137,14 +162,24 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
         Delivery::Other => return Ok(Received::nothing()),
     };
     let wanted = config.types.is_empty() || config.types.contains(&event.kind);
-    let there = config.channel.as_ref().is_none_or(|channel| event.place() == Some(channel.as_str()));
-    Ok(if wanted && there { Received::event(id, *event) } else { Received::nothing() })
+    let there = config
+        .channel
+        .as_ref()
+        .is_none_or(|channel| event.place() == Some(channel.as_str()));
+    Ok(if wanted && there {
+        Received::event(id, *event)
+    } else {
+        Received::nothing()
+    })
 }
 
 impl Event {
     /// Returns the channel of the event, which Slack sends in three forms.
     fn place(&self) -> Option<&str> {
-        let channel = self.channel.as_ref().or_else(|| self.more.get("item")?.get("channel"))?;
+        let channel = self
+            .channel
+            .as_ref()
+            .or_else(|| self.more.get("item")?.get("channel"))?;
         channel.as_str().or_else(|| channel.get("id")?.as_str())
     }
 }
@@ -154,15 +189,22 @@ impl Event {
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the signing secret of the app that sends here";
     let unsigned = || ToolError::unauthorized(format!("the request is not signed; {hint}"));
-    let time = request.header("x-slack-request-timestamp").ok_or_else(unsigned)?;
-    let signature =
-        request.header("x-slack-signature").and_then(|text| text.strip_prefix("v0=")).ok_or_else(unsigned)?;
-    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let time = request
+        .header("x-slack-request-timestamp")
+        .ok_or_else(unsigned)?;
+    let signature = request
+        .header("x-slack-signature")
+        .and_then(|text| text.strip_prefix("v0="))
+        .ok_or_else(unsigned)?;
+    let signature = HEXLOWER_PERMISSIVE
+        .decode(signature.as_bytes())
+        .unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
         .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
     mac.update(format!("v0:{time}:").as_bytes());
     mac.update(&request.body);
-    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
+    mac.verify_slice(&signature)
+        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
     let sent: u64 = time.parse().map_err(|_| unsigned())?;
     if clock::now_seconds().abs_diff(sent) > OLDEST {
         return Err(ToolError::unauthorized(

@@ -90,13 +90,27 @@ pub(crate) struct Files {
 }
 
 /// Lists files that the connected account can see, newest first.
-#[tool(read_only, idempotent, scopes("files:read"), example = r#"{"channel": "C012AB3CD"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("files:read"),
+    example = r#"{"channel": "C012AB3CD"}"#
+)]
 pub(crate) fn list_files(input: ListFiles) -> Result<Files> {
-    let request = API.get("/files.list").query_opt("channel", input.channel).query_opt("user", input.user);
-    let Answer { files, paging } =
-        request.query("count", input.limit.clamp(1, 200)).query("page", input.page).send()?.json()?;
+    let request = API
+        .get("/files.list")
+        .query_opt("channel", input.channel)
+        .query_opt("user", input.user);
+    let Answer { files, paging } = request
+        .query("count", input.limit.clamp(1, 200))
+        .query("page", input.page)
+        .send()?
+        .json()?;
     let next_page = (input.page < paging.pages).then(|| input.page.saturating_add(1));
-    Ok(Files { items: files.into_iter().map(Listed::told).collect(), next_page })
+    Ok(Files {
+        items: files.into_iter().map(Listed::told).collect(),
+        next_page,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -134,25 +148,53 @@ struct Place {
 pub(crate) fn upload_file(input: Upload) -> Result<Listed> {
     let (name, file) = match (input.file, input.content, input.filename) {
         (Some(file), None, name) => (name.unwrap_or_else(|| file.name.clone()), file),
-        (None, Some(content), Some(name)) => (name.clone(), File::with(name, "text/plain", content.as_bytes())?),
-        _ => return Err(ToolError::invalid_input("give either `file`, or `content` and its `filename`")),
+        (None, Some(content), Some(name)) => (
+            name.clone(),
+            File::with(name, "text/plain", content.as_bytes())?,
+        ),
+        _ => {
+            return Err(ToolError::invalid_input(
+                "give either `file`, or `content` and its `filename`",
+            ));
+        }
     };
-    let request = API.get("/files.getUploadURLExternal").query("filename", &name).query("length", file.size()?);
-    let Place { upload_url, file_id } = request.send()?.json()?;
+    let request = API
+        .get("/files.getUploadURLExternal")
+        .query("filename", &name)
+        .query("length", file.size()?);
+    let Place {
+        upload_url,
+        file_id,
+    } = request.send()?.json()?;
     // The URL itself grants the upload, so the token is not sent to it.
-    http::post(&upload_url).anonymous().body_file(&file).send()?;
+    http::post(&upload_url)
+        .anonymous()
+        .body_file(&file)
+        .send()?;
     let mut described = json!({ "id": file_id });
     if let Some(title) = input.title {
         described["title"] = title.into();
     }
     let mut body = json!({ "files": [described], "channel_id": input.channel });
-    let more = [("initial_comment", input.comment), ("thread_ts", input.thread_ts)];
-    for (member, value) in more.into_iter().filter_map(|(member, value)| Some((member, value?))) {
+    let more = [
+        ("initial_comment", input.comment),
+        ("thread_ts", input.thread_ts),
+    ];
+    for (member, value) in more
+        .into_iter()
+        .filter_map(|(member, value)| Some((member, value?)))
+    {
         body[member] = value.into();
     }
-    let Answer { files, .. } = API.post("/files.completeUploadExternal").json(&body).send()?.json()?;
-    let shared =
-        files.into_iter().next().ok_or_else(|| ToolError::upstream("Slack took the file but does not tell of it"))?;
+    let Answer { files, .. } = API
+        .post("/files.completeUploadExternal")
+        .json(&body)
+        .send()?
+        .json()?;
+    let shared = files
+        .into_iter()
+        .next()
+        .ok_or_else(|| ToolError::upstream("Slack took the file but does not tell of it"))?;
     Ok(shared.told())
 }
 
@@ -175,16 +217,29 @@ pub(crate) struct Downloaded {
 }
 
 /// Downloads a file that was shared in Slack.
-#[tool(read_only, idempotent, scopes("files:read"), example = r#"{"file": "F012AB3CD"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("files:read"),
+    example = r#"{"file": "F012AB3CD"}"#
+)]
 pub(crate) fn download_file(input: FileId) -> Result<Downloaded> {
-    let Info { file } = API.get("/files.info").query("file", &input.file).send()?.json()?;
+    let Info { file } = API
+        .get("/files.info")
+        .query("file", &input.file)
+        .send()?
+        .json()?;
     let Some(url) = file.url_private_download else {
-        return Err(ToolError::invalid_input("this file is a link to another application; Slack has no bytes of it"));
+        return Err(ToolError::invalid_input(
+            "this file is a link to another application; Slack has no bytes of it",
+        ));
     };
     let response = http::get(&url).into_file().send()?;
     let is_page = |media_type: &str| media_type.starts_with("text/html");
     // Without permission, Slack redirects to its sign-in page.
-    if response.header("content-type").is_some_and(is_page) && !file.mimetype.as_deref().is_some_and(is_page) {
+    if response.header("content-type").is_some_and(is_page)
+        && !file.mimetype.as_deref().is_some_and(is_page)
+    {
         return Err(ToolError::forbidden(
             "Slack gave a page to sign in instead of the file; this needs the scope files:read",
         ));

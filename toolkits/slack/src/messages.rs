@@ -71,7 +71,10 @@ impl Message {
     pub(crate) fn told(mut self) -> Self {
         self.time = time::of(&self.ts);
         if self.text.is_empty() {
-            let words = self.attachments.drain(..).filter_map(|attachment| attachment.text.or(attachment.fallback));
+            let words = self
+                .attachments
+                .drain(..)
+                .filter_map(|attachment| attachment.text.or(attachment.fallback));
             self.text = words.collect::<Vec<_>>().join("\n");
         }
         self
@@ -130,7 +133,9 @@ pub(crate) fn send_message(input: NewMessage) -> Result<Sent> {
         body["thread_ts"] = thread_ts.into();
         body["reply_broadcast"] = input.reply_broadcast.into();
     } else if input.reply_broadcast {
-        return Err(ToolError::invalid_input("`reply_broadcast` is for an answer in a thread; name its `thread_ts`"));
+        return Err(ToolError::invalid_input(
+            "`reply_broadcast` is for an answer in a thread; name its `thread_ts`",
+        ));
     }
     API.post("/chat.postMessage").json(&body).send()?.json()
 }
@@ -190,7 +195,8 @@ pub(crate) struct Scheduled {
 )]
 pub(crate) fn schedule_message(input: LaterMessage) -> Result<Scheduled> {
     let post_at = time::seconds(&input.post_at)?;
-    let mut body = json!({ "channel": input.channel, "markdown_text": input.text, "post_at": post_at });
+    let mut body =
+        json!({ "channel": input.channel, "markdown_text": input.text, "post_at": post_at });
     if let Some(thread_ts) = input.thread_ts {
         body["thread_ts"] = thread_ts.into();
     }
@@ -208,7 +214,9 @@ pub(crate) struct Between {
 impl Between {
     fn fill(&self, request: Request) -> Result<Request> {
         let moment = |text: &Option<String>| text.as_deref().map(time::moment).transpose();
-        Ok(request.query_opt("oldest", moment(&self.after)?).query_opt("latest", moment(&self.before)?))
+        Ok(request
+            .query_opt("oldest", moment(&self.after)?)
+            .query_opt("latest", moment(&self.before)?))
     }
 }
 
@@ -233,7 +241,10 @@ pub(crate) struct ReadChannel {
     example = r#"{"channel": "C012AB3CD", "after": "2026-01-31T00:00:00Z"}"#
 )]
 pub(crate) fn read_channel(input: ReadChannel) -> Result<Page<Message>> {
-    let request = input.between.fill(API.get("/conversations.history").query("channel", &input.channel))?;
+    let request = input.between.fill(
+        API.get("/conversations.history")
+            .query("channel", &input.channel),
+    )?;
     Ok(list::<Message>(request, &input.part, "messages")?.told())
 }
 
@@ -260,6 +271,9 @@ pub(crate) struct ReadThread {
     example = r#"{"channel": "C012AB3CD", "ts": "1401383885.000061"}"#
 )]
 pub(crate) fn read_thread(input: ReadThread) -> Result<Page<Message>> {
-    let request = API.get("/conversations.replies").query("channel", &input.channel).query("ts", &input.ts);
+    let request = API
+        .get("/conversations.replies")
+        .query("channel", &input.channel)
+        .query("ts", &input.ts);
     Ok(list::<Message>(input.between.fill(request)?, &input.part, "messages")?.told())
 }

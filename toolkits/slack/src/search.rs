@@ -93,12 +93,31 @@ pub(crate) struct Found {
 // for it together with bot scopes.
 /// Searches all messages that the connected user can see. Needs a user token (xoxp-…) with the
 /// scope search:read; with a bot's token, read channels with `SLACK_READ_CHANNEL` instead.
-#[tool(read_only, idempotent, important, example = r#"{"query": "outage in:#incidents", "sort": "timestamp"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"query": "outage in:#incidents", "sort": "timestamp"}"#
+)]
 pub(crate) fn search_messages(input: Search) -> Result<Found> {
-    let sort = if matches!(input.sort, Sort::Score) { "score" } else { "timestamp" };
-    let request = API.get("/search.messages").query("query", &input.query).query("sort", sort);
-    let request = request.query("count", input.limit.clamp(1, 100)).query("page", input.page.clamp(1, 100));
-    let Answer { messages: Matches { total, matches: mut items } } = request.send()?.json()?;
+    let sort = if matches!(input.sort, Sort::Score) {
+        "score"
+    } else {
+        "timestamp"
+    };
+    let request = API
+        .get("/search.messages")
+        .query("query", &input.query)
+        .query("sort", sort);
+    let request = request
+        .query("count", input.limit.clamp(1, 100))
+        .query("page", input.page.clamp(1, 100));
+    let Answer {
+        messages: Matches {
+            total,
+            matches: mut items,
+        },
+    } = request.send()?.json()?;
     for item in &mut items {
         item.time = time::of(&item.ts);
     }

@@ -5,14 +5,22 @@ use toolkit_sdk::prelude::*;
 
 /// Returns the time of a message from its `ts`, whose part before the dot is in seconds.
 pub(crate) fn of(ts: &str) -> String {
-    let seconds = ts.split('.').next().and_then(|seconds| seconds.parse().ok());
-    seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).map(|time| time.to_string()).unwrap_or_default()
+    let seconds = ts
+        .split('.')
+        .next()
+        .and_then(|seconds| seconds.parse().ok());
+    seconds
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .map(|time| time.to_string())
+        .unwrap_or_default()
 }
 
 /// Converts a time from RFC 3339 to seconds since 1970.
 pub(crate) fn seconds(text: &str) -> Result<i64> {
     let time: Timestamp = text.parse().map_err(|error| {
-        ToolError::invalid_input(format!("`{text}` is no time; write it as 2026-01-31T09:00:00Z: {error}"))
+        ToolError::invalid_input(format!(
+            "`{text}` is no time; write it as 2026-01-31T09:00:00Z: {error}"
+        ))
     })?;
     Ok(time.as_second())
 }
@@ -20,5 +28,9 @@ pub(crate) fn seconds(text: &str) -> Result<i64> {
 /// Converts a position in a channel, the `ts` of a message or RFC 3339, to Slack's format.
 pub(crate) fn moment(text: &str) -> Result<String> {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if text.split('.').all(digits) { Ok(text.to_owned()) } else { Ok(seconds(text)?.to_string()) }
+    if text.split('.').all(digits) {
+        Ok(text.to_owned())
+    } else {
+        Ok(seconds(text)?.to_string())
+    }
 }

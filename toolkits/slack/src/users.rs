@@ -67,7 +67,12 @@ pub(crate) fn get_me() -> Result<Me> {
 }
 
 /// Lists users and bots of the workspace, including deactivated accounts.
-#[tool(read_only, idempotent, scopes("users:read"), example = r#"{"limit": 50}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("users:read"),
+    example = r#"{"limit": 50}"#
+)]
 pub(crate) fn list_users(input: Part) -> Result<Page<User>> {
     list(API.get("/users.list"), &input, "members")
 }
@@ -81,9 +86,20 @@ pub(crate) struct UserId {
 
 /// Gets a user or bot by id: name, title, time zone, status. Use it to find the author of a
 /// message.
-#[tool(read_only, idempotent, important, scopes("users:read"), example = r#"{"user": "U012AB3CD"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("users:read"),
+    example = r#"{"user": "U012AB3CD"}"#
+)]
 pub(crate) fn get_user(input: UserId) -> Result<User> {
-    Ok(API.get("/users.info").query("user", &input.user).send()?.json::<Answer>()?.user)
+    Ok(API
+        .get("/users.info")
+        .query("user", &input.user)
+        .send()?
+        .json::<Answer>()?
+        .user)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -93,9 +109,19 @@ pub(crate) struct Email {
 }
 
 /// Finds a user by email address.
-#[tool(read_only, idempotent, scopes("users:read", "users:read.email"), example = r#"{"email": "ada@example.com"}"#)]
+#[tool(
+    read_only,
+    idempotent,
+    scopes("users:read", "users:read.email"),
+    example = r#"{"email": "ada@example.com"}"#
+)]
 pub(crate) fn find_user_by_email(input: Email) -> Result<User> {
-    Ok(API.get("/users.lookupByEmail").query("email", &input.email).send()?.json::<Answer>()?.user)
+    Ok(API
+        .get("/users.lookupByEmail")
+        .query("email", &input.email)
+        .send()?
+        .json::<Answer>()?
+        .user)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -126,9 +152,22 @@ struct Changed {
 // request for it together with bot scopes.
 /// Sets the status of the connected user. Needs a user token (xoxp-…) with the scope
 /// users.profile:write.
-#[tool(idempotent, example = r#"{"text": "On holiday", "emoji": ":palm_tree:", "until": "2026-12-31T23:00:00Z"}"#)]
+#[tool(
+    idempotent,
+    example = r#"{"text": "On holiday", "emoji": ":palm_tree:", "until": "2026-12-31T23:00:00Z"}"#
+)]
 pub(crate) fn set_status(input: NewStatus) -> Result<Status> {
-    let expiration = input.until.as_deref().map(time::seconds).transpose()?.unwrap_or(0);
+    let expiration = input
+        .until
+        .as_deref()
+        .map(time::seconds)
+        .transpose()?
+        .unwrap_or(0);
     let profile = json!({ "status_text": input.text, "status_emoji": input.emoji, "status_expiration": expiration });
-    Ok(API.post("/users.profile.set").json(&json!({ "profile": profile })).send()?.json::<Changed>()?.profile)
+    Ok(API
+        .post("/users.profile.set")
+        .json(&json!({ "profile": profile }))
+        .send()?
+        .json::<Changed>()?
+        .profile)
 }

@@ -33,16 +33,33 @@ struct Argument {
 fn methods(library: &str) -> BTreeMap<String, Method> {
     let mut methods = BTreeMap::new();
     for function in library.split("\n    def ").skip(1) {
-        let Some((_, call)) = function.split_once("self.api_call(") else { continue };
-        let (Some((signature, _)), Some(name)) = (function.split_once("->"), call.split('"').nth(1)) else { continue };
+        let Some((_, call)) = function.split_once("self.api_call(") else {
+            continue;
+        };
+        let (Some((signature, _)), Some(name)) =
+            (function.split_once("->"), call.split('"').nth(1))
+        else {
+            continue;
+        };
         let arguments = signature.lines().filter_map(|line| {
             let (name, kind) = line.trim().split_once(": ")?;
-            let (kind, default) = kind.split_once(" = ").map_or((kind, None), |(kind, default)| (kind, Some(default)));
-            Some((name.to_owned(), Argument { kind: kind.to_owned(), required: default.is_none() }))
+            let (kind, default) = kind
+                .split_once(" = ")
+                .map_or((kind, None), |(kind, default)| (kind, Some(default)));
+            Some((
+                name.to_owned(),
+                Argument {
+                    kind: kind.to_owned(),
+                    required: default.is_none(),
+                },
+            ))
         });
         methods.insert(
             name.to_owned(),
-            Method { arguments: arguments.collect(), reads: call.contains("http_verb=\"GET\"") },
+            Method {
+                arguments: arguments.collect(),
+                reads: call.contains("http_verb=\"GET\""),
+            },
         );
     }
     methods
@@ -69,16 +86,23 @@ impl Argument {
 fn requests() -> Vec<(String, Value)> {
     let entries = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("cases can be read");
-        entries.map(|entry| entry.expect("cases can be read").path()).collect::<Vec<_>>()
+        entries
+            .map(|entry| entry.expect("cases can be read").path())
+            .collect::<Vec<_>>()
     };
     let mut requests = Vec::new();
-    for file in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")).iter().flat_map(|folder| entries(folder))
+    for file in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"))
+        .iter()
+        .flat_map(|folder| entries(folder))
     {
-        let case: Value =
-            serde_json::from_slice(&fs::read(&file).expect("a case can be read")).expect("a case is JSON");
+        let case: Value = serde_json::from_slice(&fs::read(&file).expect("a case can be read"))
+            .expect("a case is JSON");
         for exchange in case["exchanges"].as_array().into_iter().flatten() {
             let request = &exchange["request"];
-            if request["url"].as_str().is_some_and(|url| url.starts_with(API)) {
+            if request["url"]
+                .as_str()
+                .is_some_and(|url| url.starts_with(API))
+            {
                 requests.push((file.display().to_string(), request.clone()));
             }
         }
@@ -88,13 +112,23 @@ fn requests() -> Vec<(String, Value)> {
 
 /// Returns the arguments of a request, from its query, form or JSON body.
 fn sent(request: &Value) -> Vec<(String, Value)> {
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8().expect("it is UTF-8").into_owned();
+    let decoded = |text: &str| {
+        percent_decode_str(text)
+            .decode_utf8()
+            .expect("it is UTF-8")
+            .into_owned()
+    };
     let pairs = |text: &str| {
         let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.map(|(name, value)| (decoded(name), Value::from(decoded(value)))).collect::<Vec<_>>()
+        pairs
+            .map(|(name, value)| (decoded(name), Value::from(decoded(value))))
+            .collect::<Vec<_>>()
     };
     let url = request["url"].as_str().expect("a request has an address");
-    let mut sent = url.split_once('?').map(|(_, query)| pairs(query)).unwrap_or_default();
+    let mut sent = url
+        .split_once('?')
+        .map(|(_, query)| pairs(query))
+        .unwrap_or_default();
     match &request["body"] {
         Value::String(form) => sent.extend(pairs(form)),
         Value::Object(members) => sent.extend(members.clone()),
@@ -110,11 +144,18 @@ fn every_request_is_one_that_slack_knows() {
         panic!("{}: {cause}; `tests/setup` fetches it", file.display());
     });
     let methods = methods(&library);
-    assert!(methods.len() > 250, "only {} methods were read", methods.len());
+    assert!(
+        methods.len() > 250,
+        "only {} methods were read",
+        methods.len()
+    );
     let requests = requests();
     let mut problems = Vec::new();
     for (place, request) in &requests {
-        let name = request["url"].as_str().and_then(|url| url[API.len()..].split('?').next()).unwrap_or_default();
+        let name = request["url"]
+            .as_str()
+            .and_then(|url| url[API.len()..].split('?').next())
+            .unwrap_or_default();
         let Some(method) = methods.get(name) else {
             problems.push(format!("{place}: Slack has no method `{name}`"));
             continue;
@@ -127,17 +168,28 @@ fn every_request_is_one_that_slack_knows() {
             match method.arguments.get(argument) {
                 None => problems.push(format!("{place}: `{name}` has no argument `{argument}`")),
                 Some(known) if !known.takes(value) => {
-                    problems.push(format!("{place}: `{argument}` of `{name}` is {}, not {value}", known.kind));
+                    problems.push(format!(
+                        "{place}: `{argument}` of `{name}` is {}, not {value}",
+                        known.kind
+                    ));
                 }
                 Some(_) => {}
             }
         }
-        for (argument, _) in method.arguments.iter().filter(|(_, argument)| argument.required) {
+        for (argument, _) in method
+            .arguments
+            .iter()
+            .filter(|(_, argument)| argument.required)
+        {
             if sent.iter().all(|(name, _)| name != argument) {
                 problems.push(format!("{place}: `{name}` needs `{argument}`"));
             }
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(requests.len() > 100, "only {} requests were held against the library", requests.len());
+    assert!(
+        requests.len() > 100,
+        "only {} requests were held against the library",
+        requests.len()
+    );
 }

@@ -20,10 +20,19 @@ fn rate_limit_gives_its_wait_for_any_status() {
             "response": { "status": status, "headers": headers, "body": { "ok": false, "error": "ratelimited" } },
         }))
         .unwrap();
-        let (answer, _) = testing::host().expect(exchange).run(|| testing::call(&slack::TOOLKIT, "get_me", &json!({})));
+        let (answer, _) = testing::host()
+            .expect(exchange)
+            .run(|| testing::call(&slack::TOOLKIT, "get_me", &json!({})));
         let error = answer.unwrap_err();
-        assert_eq!((error.kind(), error.status()), ("rate_limited", Some(status)), "{error}");
-        assert_eq!(error.wait(), wait.map(|seconds| Duration::from_secs(seconds.parse().unwrap())));
+        assert_eq!(
+            (error.kind(), error.status()),
+            ("rate_limited", Some(status)),
+            "{error}"
+        );
+        assert_eq!(
+            error.wait(),
+            wait.map(|seconds| Duration::from_secs(seconds.parse().unwrap()))
+        );
     }
 }
 

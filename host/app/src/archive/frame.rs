@@ -82,9 +82,26 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn row(self) -> Row {
-        let Self { collection: _, id, project, revision, created_at, updated_at, deleted_at, body } = self;
+        let Self {
+            collection: _,
+            id,
+            project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        } = self;
         let body = Bytes::copy_from_slice(body.get().as_bytes());
-        Row { id, project, revision, created_at, updated_at, deleted_at, body }
+        Row {
+            id,
+            project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        }
     }
 }
 
@@ -97,13 +114,19 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn json(kind: u8, value: &impl Serialize) -> serde_json::Result<Self> {
-        Ok(Self { kind, content: serde_json::to_vec(value)?.into() })
+        Ok(Self {
+            kind,
+            content: serde_json::to_vec(value)?.into(),
+        })
     }
 
     pub(super) fn blob(key: &str, bytes: &[u8]) -> Self {
         let length = u8::try_from(key.len()).expect("a blob's key has at most 200 bytes");
         let content = [&[length], key.as_bytes(), bytes].concat().into();
-        Self { kind: BLOB, content }
+        Self {
+            kind: BLOB,
+            content,
+        }
     }
 
     /// Returns the key and the bytes of a blob.
@@ -114,7 +137,9 @@ impl Frame {
     }
 
     pub(super) fn encode(&self) -> Bytes {
-        let length = u32::try_from(self.content.len()).ok().filter(|length| *length <= LONGEST);
+        let length = u32::try_from(self.content.len())
+            .ok()
+            .filter(|length| *length <= LONGEST);
         let length = length.expect("records and blobs have limits far below a frame's");
         let mut bytes = BytesMut::with_capacity(5 + self.content.len());
         bytes.extend_from_slice(&[self.kind]);
@@ -130,14 +155,20 @@ impl Frame {
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length);
         if length > LONGEST || ![START, RECORD, BLOB, END].contains(&kind) {
-            return Err(Error::new(ErrorKind::InvalidData, "a part of it has no known form"));
+            return Err(Error::new(
+                ErrorKind::InvalidData,
+                "a part of it has no known form",
+            ));
         }
         // The buffer is not allocated in advance, so that a false length alone costs no memory.
         let mut content = Vec::new();
         if from.take(length.into()).read_to_end(&mut content)? < length as usize {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok(Self { kind, content: content.into() })
+        Ok(Self {
+            kind,
+            content: content.into(),
+        })
     }
 }
 

@@ -59,7 +59,10 @@ impl Lock {
     /// # Errors
     /// Returns an error if the text is not a recipient.
     pub fn recipient(text: &str) -> Result<Self, ArchiveError> {
-        let parsed = text.trim().parse().map_err(|_| ArchiveError::Recipient(text.to_owned()));
+        let parsed = text
+            .trim()
+            .parse()
+            .map_err(|_| ArchiveError::Recipient(text.to_owned()));
         parsed.map(Self::Recipient)
     }
 
@@ -70,9 +73,13 @@ impl Lock {
                 recipient.set_work_factor(WORK);
                 Encryptor::with_recipients(std::iter::once(&recipient as &dyn age::Recipient))
             }
-            Self::Recipient(recipient) => Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient)),
+            Self::Recipient(recipient) => {
+                Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient))
+            }
         };
-        encryptor.map_err(std::io::Error::other)?.wrap_output(BufWriter::new(file))
+        encryptor
+            .map_err(std::io::Error::other)?
+            .wrap_output(BufWriter::new(file))
     }
 }
 
@@ -89,13 +96,31 @@ impl Unlock {
     /// Returns an error if the file cannot be read or holds no identity.
     pub fn identities(path: &Path) -> Result<Self, ArchiveError> {
         let read = std::fs::read_to_string(path).map(Zeroizing::new);
-        let text = read.map_err(|cause| ArchiveError::Io { what: "read", file: path.to_owned(), cause })?;
-        let found: Vec<_> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-        if found.is_empty() { Err(ArchiveError::Identity(path.to_owned())) } else { Ok(Self::Identities(found)) }
+        let text = read.map_err(|cause| ArchiveError::Io {
+            what: "read",
+            file: path.to_owned(),
+            cause,
+        })?;
+        let found: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.trim().parse().ok())
+            .collect();
+        if found.is_empty() {
+            Err(ArchiveError::Identity(path.to_owned()))
+        } else {
+            Ok(Self::Identities(found))
+        }
     }
 
-    pub(super) fn unlock(&self, path: &Path, file: File) -> Result<StreamReader<BufReader<File>>, ArchiveError> {
-        let closed = |cause: DecryptError| ArchiveError::Locked { file: PathBuf::from(path), reason: reason(&cause) };
+    pub(super) fn unlock(
+        &self,
+        path: &Path,
+        file: File,
+    ) -> Result<StreamReader<BufReader<File>>, ArchiveError> {
+        let closed = |cause: DecryptError| ArchiveError::Locked {
+            file: PathBuf::from(path),
+            reason: reason(&cause),
+        };
         let decryptor = Decryptor::new_buffered(BufReader::new(file)).map_err(closed)?;
         let unlocked = match self {
             Self::Passphrase(passphrase) => {
@@ -103,7 +128,9 @@ impl Unlock {
                 identity.set_max_work_factor(MOST_WORK);
                 decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity))
             }
-            Self::Identities(all) => decryptor.decrypt(all.iter().map(|identity| identity as &dyn age::Identity)),
+            Self::Identities(all) => {
+                decryptor.decrypt(all.iter().map(|identity| identity as &dyn age::Identity))
+            }
         };
         unlocked.map_err(closed)
     }
@@ -111,7 +138,9 @@ impl Unlock {
 
 fn reason(cause: &DecryptError) -> String {
     match cause {
-        DecryptError::NoMatchingKeys => "it was locked for another recipient, or with a passphrase".into(),
+        DecryptError::NoMatchingKeys => {
+            "it was locked for another recipient, or with a passphrase".into()
+        }
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
             "the passphrase is wrong, or its beginning is damaged".into()
         }

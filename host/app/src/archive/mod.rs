@@ -79,7 +79,9 @@ pub enum ArchiveError {
         reason: String,
     },
     /// The store is not empty.
-    #[error("the store holds records already; an import needs an empty one: name another data directory with --data")]
+    #[error(
+        "the store holds records already; an import needs an empty one: name another data directory with --data"
+    )]
     NotEmpty,
     /// The key file belongs to another installation, or was replaced in the meantime.
     #[error(

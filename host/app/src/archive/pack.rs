@@ -32,7 +32,11 @@ pub fn pack<R: Read>(
     key: &KeyFile,
     progress: &mut dyn FnMut(Counts),
 ) -> Result<Counts, ArchiveError> {
-    let failed = |cause| ArchiveError::Io { what: "write", file: file.to_owned(), cause };
+    let failed = |cause| ArchiveError::Io {
+        what: "write",
+        file: file.to_owned(),
+        cause,
+    };
     let mut partial = file.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
@@ -40,9 +44,18 @@ pub fn pack<R: Read>(
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
     let mut options = OpenOptions::new();
-    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).map_err(failed)?;
+    let opened = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(failed)?;
     let written = write(from, opened, lock, key, progress).and_then(|counts| {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let moved = fs::rename(&partial, file).and_then(|()| File::open(folder)?.sync_all());
         moved.map(|()| counts).map_err(Broken::Writing)
     });
@@ -71,7 +84,11 @@ fn write<R: Read>(
     progress: &mut dyn FnMut(Counts),
 ) -> Result<Counts, Broken> {
     let mut sealed = lock.lock(file).map_err(Broken::Writing)?;
-    let start = Start { format: FORMAT, made_by: env!("CARGO_PKG_VERSION").into(), key: key.render().to_string() };
+    let start = Start {
+        format: FORMAT,
+        made_by: env!("CARGO_PKG_VERSION").into(),
+        key: key.render().to_string(),
+    };
     let start = Frame::json(START, &start).map_err(|cause| Broken::Reading(cause.to_string()))?;
     sealed.write_all(&start.encode()).map_err(Broken::Writing)?;
     // The export starts only now, because deriving a key from a passphrase takes a second, and
@@ -96,7 +113,12 @@ fn write<R: Read>(
         counts.add(&frame);
         progress(counts);
     }
-    let finished = sealed.finish().and_then(|buffer| buffer.into_inner().map_err(std::io::Error::from)?.sync_all());
+    let finished = sealed.finish().and_then(|buffer| {
+        buffer
+            .into_inner()
+            .map_err(std::io::Error::from)?
+            .sync_all()
+    });
     finished.map(|()| counts).map_err(Broken::Writing)
 }
 
@@ -116,15 +138,27 @@ pub struct Checked {
 /// # Errors
 /// Returns an error if the archive cannot be decrypted, is damaged or truncated, or holds data that
 /// this version does not know.
-pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> Result<Checked, ArchiveError> {
-    let damaged = |reason: &str| ArchiveError::Damaged { file: file.to_owned(), reason: reason.to_owned() };
-    let newer = |reason: String| ArchiveError::Newer { file: file.to_owned(), reason };
+pub fn check(
+    file: &Path,
+    unlock: &Unlock,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<Checked, ArchiveError> {
+    let damaged = |reason: &str| ArchiveError::Damaged {
+        file: file.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let newer = |reason: String| ArchiveError::Newer {
+        file: file.to_owned(),
+        reason,
+    };
     let mut frames = Frames::open(file, unlock)?;
     let start = frames.next()?;
     let unreadable = |_| damaged("its beginning cannot be read");
     let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
     if format != FORMAT {
-        return Err(newer(format!("it has format {format}, and this version knows {FORMAT}")));
+        return Err(newer(format!(
+            "it has format {format}, and this version knows {FORMAT}"
+        )));
     }
     let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
     let text = Zeroizing::new(start.key);
@@ -135,24 +169,49 @@ pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> 
         let frame = frames.next()?;
         match frame.kind {
             RECORD => {
-                let entry =
-                    serde_json::from_slice::<Entry>(&frame.content).map_err(|_| damaged("a record cannot be read"))?;
-                if COLLECTIONS.iter().all(|known| known.name != entry.collection) {
-                    return Err(newer(format!("it holds records of {}, which are not known here", entry.collection)));
+                let entry = serde_json::from_slice::<Entry>(&frame.content)
+                    .map_err(|_| damaged("a record cannot be read"))?;
+                if COLLECTIONS
+                    .iter()
+                    .all(|known| known.name != entry.collection)
+                {
+                    return Err(newer(format!(
+                        "it holds records of {}, which are not known here",
+                        entry.collection
+                    )));
                 }
                 let collection = entry.collection;
                 if !opener.opens(collection, &entry.row()) {
                     return Err(damaged("its master key does not open what it holds"));
                 }
             }
-            BLOB => drop(frame.as_blob().ok_or_else(|| damaged("a blob cannot be read"))?),
+            BLOB => drop(
+                frame
+                    .as_blob()
+                    .ok_or_else(|| damaged("a blob cannot be read"))?,
+            ),
             END => {
-                let End { records, blobs, bytes } =
-                    serde_json::from_slice(&frame.content).map_err(|_| damaged("its end cannot be read"))?;
-                if (Counts { records, blobs, bytes }) != counts || !frames.ended()? {
+                let End {
+                    records,
+                    blobs,
+                    bytes,
+                } = serde_json::from_slice(&frame.content)
+                    .map_err(|_| damaged("its end cannot be read"))?;
+                if (Counts {
+                    records,
+                    blobs,
+                    bytes,
+                }) != counts
+                    || !frames.ended()?
+                {
                     return Err(damaged("it does not hold what its end says"));
                 }
-                return Ok(Checked { file: file.to_owned(), counts, key, made_by: start.made_by });
+                return Ok(Checked {
+                    file: file.to_owned(),
+                    counts,
+                    key,
+                    made_by: start.made_by,
+                });
             }
             _ => return Err(damaged("it begins twice")),
         }
@@ -178,9 +237,15 @@ pub(super) struct Frames {
 
 impl Frames {
     fn open(file: &Path, unlock: &Unlock) -> Result<Self, ArchiveError> {
-        let opened =
-            File::open(file).map_err(|cause| ArchiveError::Io { what: "read", file: file.to_owned(), cause })?;
-        Ok(Self { file: file.to_owned(), from: Box::new(unlock.unlock(file, opened)?) })
+        let opened = File::open(file).map_err(|cause| ArchiveError::Io {
+            what: "read",
+            file: file.to_owned(),
+            cause,
+        })?;
+        Ok(Self {
+            file: file.to_owned(),
+            from: Box::new(unlock.unlock(file, opened)?),
+        })
     }
 
     pub(super) fn next(&mut self) -> Result<Frame, ArchiveError> {
@@ -188,11 +253,17 @@ impl Frames {
     }
 
     fn ended(&mut self) -> Result<bool, ArchiveError> {
-        self.from.read(&mut [0]).map(|read| read == 0).map_err(|cause| self.damaged(&cause))
+        self.from
+            .read(&mut [0])
+            .map(|read| read == 0)
+            .map_err(|cause| self.damaged(&cause))
     }
 
     fn damaged(&self, cause: &std::io::Error) -> ArchiveError {
-        ArchiveError::Damaged { file: self.file.clone(), reason: cause.to_string() }
+        ArchiveError::Damaged {
+            file: self.file.clone(),
+            reason: cause.to_string(),
+        }
     }
 }
 
@@ -204,13 +275,25 @@ mod tests {
     fn newer_format_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("newer.age");
-        let start = Frame::json(START, &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" })).unwrap();
+        let start = Frame::json(
+            START,
+            &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" }),
+        )
+        .unwrap();
         let passphrase = "four words that rhyme";
-        let mut locked = Lock::passphrase(passphrase).unwrap().lock(File::create(&file).unwrap()).unwrap();
+        let mut locked = Lock::passphrase(passphrase)
+            .unwrap()
+            .lock(File::create(&file).unwrap())
+            .unwrap();
         locked.write_all(&start.encode()).unwrap();
         locked.finish().unwrap().into_inner().unwrap();
-        let refused = check(&file, &Unlock::passphrase(passphrase), &mut |_| {}).map(drop).unwrap_err();
+        let refused = check(&file, &Unlock::passphrase(passphrase), &mut |_| {})
+            .map(drop)
+            .unwrap_err();
         assert!(matches!(refused, ArchiveError::Newer { .. }), "{refused}");
-        assert!(refused.to_string().contains("format 2") && refused.to_string().contains("newer one"), "{refused}");
+        assert!(
+            refused.to_string().contains("format 2") && refused.to_string().contains("newer one"),
+            "{refused}"
+        );
     }
 }

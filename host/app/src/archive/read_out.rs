@@ -35,8 +35,9 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
             after.clone_from(&last.id);
             for row in &rows {
                 let frame = Entry::of(at.name, row).and_then(|entry| Frame::json(RECORD, &entry));
-                let frame =
-                    frame.map_err(|cause| Error::Internal(format!("{} {} is no json: {cause}", at.name, row.id)))?;
+                let frame = frame.map_err(|cause| {
+                    Error::Internal(format!("{} {} is no json: {cause}", at.name, row.id))
+                })?;
                 give(to, &frame, &mut counts).await?;
             }
         }
@@ -48,12 +49,28 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
             give(to, &Frame::blob(&key, &bytes), &mut counts).await?;
         }
     }
-    let Counts { records, blobs, bytes } = counts;
-    let end = Frame::json(END, &End { records, blobs, bytes }).map_err(|cause| Error::Internal(cause.to_string()))?;
+    let Counts {
+        records,
+        blobs,
+        bytes,
+    } = counts;
+    let end = Frame::json(
+        END,
+        &End {
+            records,
+            blobs,
+            bytes,
+        },
+    )
+    .map_err(|cause| Error::Internal(cause.to_string()))?;
     give(to, &end, &mut counts).await
 }
 
-async fn give(to: &mut (impl AsyncWrite + Unpin), frame: &Frame, counts: &mut Counts) -> Result<()> {
+async fn give(
+    to: &mut (impl AsyncWrite + Unpin),
+    frame: &Frame,
+    counts: &mut Counts,
+) -> Result<()> {
     counts.add(frame);
     let written = timeout(TAKES, to.write_all(&frame.encode())).await;
     let written = written.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));

@@ -70,8 +70,11 @@ pub async fn restore(
             let (key, bytes) = frame.as_blob().ok_or_else(|| unreadable("blob"))?;
             store.blobs().put(key, bytes).await.map_err(Error::from)?;
         } else {
-            let entry: Entry = serde_json::from_slice(&frame.content).map_err(|_| unreadable("record"))?;
-            let known = COLLECTIONS.iter().find(|known| known.name == entry.collection);
+            let entry: Entry =
+                serde_json::from_slice(&frame.content).map_err(|_| unreadable("record"))?;
+            let known = COLLECTIONS
+                .iter()
+                .find(|known| known.name == entry.collection);
             let at = known.ok_or_else(|| unreadable("record"))?;
             let of_the_vault = at.name == vault::COLLECTION.name;
             (if of_the_vault { &mut keys } else { &mut batch }).add(at, entry.row());
@@ -95,7 +98,10 @@ struct Filling {
 impl Filling {
     fn new() -> Self {
         // Restored records keep their own times, so the time of the batch is not used.
-        Self { batch: Batch::at(Time(0)), bytes: 0 }
+        Self {
+            batch: Batch::at(Time(0)),
+            bytes: 0,
+        }
     }
 
     fn add(&mut self, at: &'static Collection, row: Row) {
@@ -110,7 +116,10 @@ impl Filling {
 
     async fn commit(&mut self, store: &Store) -> std::result::Result<(), ArchiveError> {
         let Self { batch, .. } = std::mem::replace(self, Self::new());
-        store.commit(batch).await.map_err(|cause| ArchiveError::Store(cause.into()))
+        store
+            .commit(batch)
+            .await
+            .map_err(|cause| ArchiveError::Store(cause.into()))
     }
 }
 

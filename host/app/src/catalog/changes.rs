@@ -44,8 +44,17 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
         let versions = toolkit.versions();
         let mut entries = Vec::new();
         for (place, version) in versions.iter().enumerate().take(VERSIONS) {
-            let text = text(app, &toolkit.slug, version, versions.get(place + 1).copied()).await?;
-            entries.push(Entry { version: (*version).to_owned(), text });
+            let text = text(
+                app,
+                &toolkit.slug,
+                version,
+                versions.get(place + 1).copied(),
+            )
+            .await?;
+            entries.push(Entry {
+                version: (*version).to_owned(),
+                text,
+            });
         }
         all.push((toolkit.clone(), entries));
     }
@@ -54,20 +63,36 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
 
 async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -> Result<Arc<str>> {
     let key = (slug.clone(), version.to_owned(), before.map(str::to_owned));
-    let texts = || app.catalog.changelogs.lock().unwrap_or_else(PoisonError::into_inner);
+    let texts = || {
+        app.catalog
+            .changelogs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
     if let Some(text) = texts().get(&key) {
         return Ok(text.clone());
     }
     let text: Arc<str> = match before {
         None => "the first version".into(),
         Some(before) => {
-            let changes =
-                difference(manifest_of(app, slug, before).await?, manifest_of(app, slug, version).await?).await?;
-            let mut lines: Vec<_> = changes.iter().take(LINES).map(|change| format!("- {change}")).collect();
+            let changes = difference(
+                manifest_of(app, slug, before).await?,
+                manifest_of(app, slug, version).await?,
+            )
+            .await?;
+            let mut lines: Vec<_> = changes
+                .iter()
+                .take(LINES)
+                .map(|change| format!("- {change}"))
+                .collect();
             if changes.len() > LINES {
                 lines.push(format!("- and {} more", changes.len() - LINES));
             }
-            if lines.is_empty() { "nothing but the code".into() } else { lines.join("\n").into() }
+            if lines.is_empty() {
+                "nothing but the code".into()
+            } else {
+                lines.join("\n").into()
+            }
         }
     };
     texts().insert(key, text.clone());
@@ -76,19 +101,38 @@ async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -
 
 /// Refuses changes that break callers of the newest earlier version of the same day.
 pub(super) async fn keeps_the_days_promises(app: &App, manifest: &Manifest) -> Result<()> {
-    let Some(before) = before_on_its_day(app, &manifest.slug, &manifest.version) else { return Ok(()) };
-    let changes = difference(manifest_of(app, &manifest.slug, &before).await?, manifest.clone()).await?;
-    let lines: Vec<_> = changes.iter().filter(|change| change.is_breaking()).map(Change::to_string).collect();
+    let Some(before) = before_on_its_day(app, &manifest.slug, &manifest.version) else {
+        return Ok(());
+    };
+    let changes = difference(
+        manifest_of(app, &manifest.slug, &before).await?,
+        manifest.clone(),
+    )
+    .await?;
+    let lines: Vec<_> = changes
+        .iter()
+        .filter(|change| change.is_breaking())
+        .map(Change::to_string)
+        .collect();
     if lines.is_empty() {
         return Ok(());
     }
-    Err(Error::BreakingChange { slug: manifest.slug.clone(), version: before, lines })
+    Err(Error::BreakingChange {
+        slug: manifest.slug.clone(),
+        version: before,
+        lines,
+    })
 }
 
 fn before_on_its_day(app: &App, slug: &str, version: &Version) -> Option<String> {
     let index = app.catalog.index();
-    let earlier = index.toolkit(slug)?.releases.range(..version.as_str().to_owned());
-    let mut relied_on = earlier.rev().filter(|(_, release)| release.deprecated_at.is_none());
+    let earlier = index
+        .toolkit(slug)?
+        .releases
+        .range(..version.as_str().to_owned());
+    let mut relied_on = earlier
+        .rev()
+        .filter(|(_, release)| release.deprecated_at.is_none());
     let (before, _) = relied_on.next()?;
     (before[..DAY] == version.as_str()[..DAY]).then(|| before.clone())
 }

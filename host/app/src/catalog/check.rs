@@ -52,7 +52,8 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 const PROGRAMS_PER_PATTERN: usize = 3;
 
 const NO_OBJECT: &str = "not an object";
-const TOO_MUCH: &str = "the value takes too many steps to check; send a smaller one, or one that is nested less";
+const TOO_MUCH: &str =
+    "the value takes too many steps to check; send a smaller one, or one that is nested less";
 const UNNAMED: &str = "does not fit the schema; the first problem lies too far inside to be named";
 
 /// A schema as text, with its validator while that is cached.
@@ -95,13 +96,21 @@ enum Origin {
 impl Schema {
     /// Creates a schema that has no [`problem`].
     pub(super) fn new(text: Text, validators: &Arc<Validators>) -> Self {
-        Self { text, slot: Arc::default(), validators: validators.clone() }
+        Self {
+            text,
+            slot: Arc::default(),
+            validators: validators.clone(),
+        }
     }
 
     /// Creates a schema that is only shown to callers: every object passes its check.
     pub(super) fn loose(text: Text, validators: &Arc<Validators>) -> Self {
         let slot = Slot::from_pointee(Loaded::new(Check::AnyObject));
-        Self { text, slot: Arc::new(slot), validators: validators.clone() }
+        Self {
+            text,
+            slot: Arc::new(slot),
+            validators: validators.clone(),
+        }
     }
 
     /// Returns the schema as JSON text.
@@ -146,7 +155,9 @@ impl Schema {
         }
         let loaded = self.loaded().await?;
         let bytes = bytes.clone();
-        self.validators.run(bytes.len(), move || loaded.check.problems(&bytes, origin)).await
+        self.validators
+            .run(bytes.len(), move || loaded.check.problems(&bytes, origin))
+            .await
     }
 
     /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
@@ -159,19 +170,28 @@ impl Schema {
         if let Some(loaded) = self.slot.load_full() {
             return Ok(loaded);
         }
-        let (text, slot, validators) = (self.text.clone(), self.slot.clone(), self.validators.clone());
+        let (text, slot, validators) = (
+            self.text.clone(),
+            self.slot.clone(),
+            self.validators.clone(),
+        );
         let compiled = tokio::task::spawn_blocking(move || {
-            let unusable = |cause: &dyn fmt::Display| Error::Unavailable(format!("a schema cannot be used: {cause}"));
-            let schema = serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
+            let unusable = |cause: &dyn fmt::Display| {
+                Error::Unavailable(format!("a schema cannot be used: {cause}"))
+            };
+            let schema =
+                serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
             let check = compile(&schema).map_err(|cause| unusable(&cause))?;
             let weight = check.weight();
             let loaded = Arc::new(Loaded::new(check));
             validators.keep(&slot, loaded.clone(), weight);
             Ok(loaded)
         });
-        compiled
-            .await
-            .unwrap_or_else(|broken| Err(Error::Unavailable(format!("a schema cannot be compiled: {broken}"))))
+        compiled.await.unwrap_or_else(|broken| {
+            Err(Error::Unavailable(format!(
+                "a schema cannot be compiled: {broken}"
+            )))
+        })
     }
 }
 
@@ -236,19 +256,25 @@ impl Full {
         if fits {
             return Vec::new();
         }
-        self.all_lines(value).unwrap_or_else(|| vec![self.first_line(value).unwrap_or_else(|| UNNAMED.to_owned())])
+        self.all_lines(value)
+            .unwrap_or_else(|| vec![self.first_line(value).unwrap_or_else(|| UNNAMED.to_owned())])
     }
 
     /// Returns one line per problem, or `None` if finding them takes too many steps.
     fn all_lines(&self, value: &Value) -> Option<Vec<String>> {
         let budget = self.budget(MAX_STEPS_FOR_LINES);
-        let errors = self.validator.iter_errors(MeteredValue::new(value, &budget));
+        let errors = self
+            .validator
+            .iter_errors(MeteredValue::new(value, &budget));
         (!budget.is_spent()).then(|| errors.take(MAX_LINES).map(|error| line(&error)).collect())
     }
 
     fn first_line(&self, value: &Value) -> Option<String> {
         let budget = self.budget(MAX_STEPS_FOR_FIRST_LINE);
-        let error = self.validator.validate(MeteredValue::new(value, &budget)).err()?;
+        let error = self
+            .validator
+            .validate(MeteredValue::new(value, &budget))
+            .err()?;
         (!budget.is_spent()).then(|| line(&error))
     }
 
@@ -264,15 +290,31 @@ fn compile(schema: &Value) -> std::result::Result<Check, String> {
     let unusable = |cause: &dyn fmt::Display| format!("the schema cannot be used: {cause}");
     let cost = schema_cost(schema).map_err(|cause| unusable(&cause))?;
     let validator = build(schema, MAX_PROGRAM_BYTES).map_err(|cause| unusable(&cause))?;
-    let patterns: usize = cost.patterns.iter().map(|pattern| pattern_bytes(pattern)).sum();
+    let patterns: usize = cost
+        .patterns
+        .iter()
+        .map(|pattern| pattern_bytes(pattern))
+        .sum();
     let weight = schema.to_string().len() * BYTES_PER_SCHEMA_BYTE + patterns;
     let price = 1 + (cost.schemas_per_value / SCHEMAS_PER_STEP) as u64;
-    Ok(Check::Full(Box::new(Full { validator, price, weight })))
+    Ok(Check::Full(Box::new(Full {
+        validator,
+        price,
+        weight,
+    })))
 }
 
-fn build(schema: &Value, program: usize) -> std::result::Result<Validator<Metered>, ValidationError<'static>> {
-    let patterns = PatternOptions::regex().size_limit(program).dfa_size_limit(PATTERN_CACHE_BYTES);
-    jsonschema::options_for::<Metered>().with_pattern_options(patterns).offline().build(schema)
+fn build(
+    schema: &Value,
+    program: usize,
+) -> std::result::Result<Validator<Metered>, ValidationError<'static>> {
+    let patterns = PatternOptions::regex()
+        .size_limit(program)
+        .dfa_size_limit(PATTERN_CACHE_BYTES);
+    jsonschema::options_for::<Metered>()
+        .with_pattern_options(patterns)
+        .offline()
+        .build(schema)
 }
 
 /// Estimates the memory of a compiled pattern, in bytes.
@@ -287,7 +329,9 @@ fn pattern_bytes(pattern: &str) -> usize {
 
 /// Returns the check of a schema that needs no validator.
 fn simple(schema: &Value) -> Option<Check> {
-    let Value::Object(members) = schema else { return (*schema == Value::Bool(true)).then_some(Check::Anything) };
+    let Value::Object(members) = schema else {
+        return (*schema == Value::Bool(true)).then_some(Check::Anything);
+    };
     let silent = |name: &str, value: &Value| match name {
         "title" | "description" | "$schema" | "type" => true,
         "additionalProperties" => *value == Value::Bool(true),
@@ -311,8 +355,15 @@ fn not_json(cause: &serde_json::Error) -> String {
 
 fn line(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
-    let place = if path.is_empty() { "at the top" } else { path.as_str() };
-    let mut line = Line { text: String::new(), left: MAX_LINE_CHARS };
+    let place = if path.is_empty() {
+        "at the top"
+    } else {
+        path.as_str()
+    };
+    let mut line = Line {
+        text: String::new(),
+        left: MAX_LINE_CHARS,
+    };
     // A write error means that the line is full. A message quotes its value, which may be large.
     _ = write!(line, "{place}: {error}");
     line.text
@@ -327,10 +378,17 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let part = text.char_indices().nth(self.left).map_or(text, |(end, _)| &text[..end]);
+        let part = text
+            .char_indices()
+            .nth(self.left)
+            .map_or(text, |(end, _)| &text[..end]);
         self.text.push_str(part);
         self.left -= part.chars().count();
-        if self.left > 0 { Ok(()) } else { Err(fmt::Error) }
+        if self.left > 0 {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
     }
 }
 
@@ -353,7 +411,9 @@ mod tests {
     }
 
     fn problems(schema: &Value, value: &str) -> Vec<String> {
-        compile(schema).unwrap().problems(value.as_bytes(), Origin::Toolkit)
+        compile(schema)
+            .unwrap()
+            .problems(value.as_bytes(), Origin::Toolkit)
     }
 
     fn fits(schema: &Value, value: &str) -> bool {
@@ -376,7 +436,10 @@ mod tests {
         let text = texts.add(&to_raw_value(&json!({"type": "string"})).unwrap());
         let unwritten = Schema::new(text, texts.validators());
         let value = Bytes::from_static(b"1");
-        for problems in [unwritten.problems(&value).await, unwritten.problems_strictly(&value).await] {
+        for problems in [
+            unwritten.problems(&value).await,
+            unwritten.problems_strictly(&value).await,
+        ] {
             assert_eq!(problems.unwrap_err().row().status, 503);
         }
     }
@@ -388,10 +451,22 @@ mod tests {
             "properties": {"url": {"type": "string"}, "deep": {"type": "object", "properties": {"n": {"maximum": 3}}}},
             "required": ["url"]
         }));
-        assert!(wanted.problems_strictly(&Bytes::from_static(br#"{"url":"x"}"#)).await.unwrap().is_empty());
-        let lines = wanted.problems_strictly(&Bytes::from_static(br#"{"deep":{"n":4}}"#)).await.unwrap();
+        assert!(
+            wanted
+                .problems_strictly(&Bytes::from_static(br#"{"url":"x"}"#))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let lines = wanted
+            .problems_strictly(&Bytes::from_static(br#"{"deep":{"n":4}}"#))
+            .await
+            .unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("/deep/n: ")), "{lines:?}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("/deep/n: ")),
+            "{lines:?}"
+        );
         assert!(lines.iter().any(|line| line.contains("url")), "{lines:?}");
     }
 
@@ -399,7 +474,10 @@ mod tests {
     fn patterns_and_references_stay_bounded() {
         let hard = json!({"type": "string", "pattern": "^(a+)+$"});
         assert!(!fits(&hard, &format!("\"{}b\"", "a".repeat(50_000))));
-        for unusable in [json!({"pattern": "(?=a)b"}), json!({"$ref": "http://127.0.0.1:9/x.json"})] {
+        for unusable in [
+            json!({"pattern": "(?=a)b"}),
+            json!({"$ref": "http://127.0.0.1:9/x.json"}),
+        ] {
             assert!(problem(&unusable).is_some(), "{unusable}");
         }
     }
@@ -413,14 +491,34 @@ mod tests {
         assert!(fits(&object, r#"{"a":1}"#));
         assert!(!fits(&object, "[1]"));
         assert!(!fits(&object, "{"));
-        assert!(!compile(&object).unwrap().problems(b"[]", Origin::Caller).is_empty());
+        assert!(
+            !compile(&object)
+                .unwrap()
+                .problems(b"[]", Origin::Caller)
+                .is_empty()
+        );
         let mut texts = texts();
         let text = texts.add(&to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
         texts.write().unwrap();
         let loose = Schema::loose(text, texts.validators());
-        assert!(loose.problems(&Bytes::from_static(b"{}")).await.unwrap().is_empty());
-        assert!(!loose.problems(&Bytes::from_static(b"[]")).await.unwrap().is_empty());
-        assert!(loose.text().unwrap().get().contains("required"), "it is shown as it is");
+        assert!(
+            loose
+                .problems(&Bytes::from_static(b"{}"))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            !loose
+                .problems(&Bytes::from_static(b"[]"))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            loose.text().unwrap().get().contains("required"),
+            "it is shown as it is"
+        );
     }
 
     #[test]
@@ -441,9 +539,14 @@ mod tests {
 
     #[test]
     fn work_grows_with_the_value_alone() {
-        let many: Vec<_> = (0..900).map(|number| json!({"not": {"const": number}})).collect();
+        let many: Vec<_> = (0..900)
+            .map(|number| json!({"not": {"const": number}}))
+            .collect();
         let schema = json!({"type": "array", "items": {"allOf": many}});
-        assert_eq!(problems(&schema, &format!("[{}1000]", "1000,".repeat(10_000))), [TOO_MUCH]);
+        assert_eq!(
+            problems(&schema, &format!("[{}1000]", "1000,".repeat(10_000))),
+            [TOO_MUCH]
+        );
         assert!(fits(&schema, "[1000,1000]"));
     }
 
@@ -467,27 +570,47 @@ mod tests {
     fn deepest_schema_and_value_fit_the_stack() {
         let mut definitions = serde_json::Map::new();
         for level in 0..14 {
-            definitions.insert(level.to_string(), json!({"anyOf": [{"$ref": format!("#/$defs/{}", level + 1)}]}));
+            definitions.insert(
+                level.to_string(),
+                json!({"anyOf": [{"$ref": format!("#/$defs/{}", level + 1)}]}),
+            );
         }
         definitions.insert("14".into(), json!({"properties": {"in": {"$ref": "#"}}}));
         let schema = json!({"type": "object", "$ref": "#/$defs/0", "$defs": definitions});
         let value = nested(60, "{}");
-        let checked = std::thread::Builder::new().stack_size(2 << 20).spawn(move || problems(&schema, &value));
+        let checked = std::thread::Builder::new()
+            .stack_size(2 << 20)
+            .spawn(move || problems(&schema, &value));
         assert_eq!(checked.unwrap().join().unwrap(), Vec::<String>::new());
     }
 
     #[test]
     fn heavy_patterns_are_refused() {
-        let heavy: serde_json::Map<_, _> =
-            (0..60).map(|number| (format!(r"^{number}\p{{L}}{{20}}"), json!({"type": "string"}))).collect();
-        let light: serde_json::Map<_, _> = (0..60).map(|number| (format!("^x-{number}"), json!(true))).collect();
-        assert!(problem(&json!({"patternProperties": heavy})).unwrap().contains("patterns"));
+        let heavy: serde_json::Map<_, _> = (0..60)
+            .map(|number| {
+                (
+                    format!(r"^{number}\p{{L}}{{20}}"),
+                    json!({"type": "string"}),
+                )
+            })
+            .collect();
+        let light: serde_json::Map<_, _> = (0..60)
+            .map(|number| (format!("^x-{number}"), json!(true)))
+            .collect();
+        assert!(
+            problem(&json!({"patternProperties": heavy}))
+                .unwrap()
+                .contains("patterns")
+        );
         assert_eq!(problem(&json!({"patternProperties": light})), None);
     }
 
     #[test]
     fn message_is_cut_where_it_is_written() {
-        let lines = problems(&json!({"type": "string"}), &format!("[{}1]", "1,".repeat(1_000)));
+        let lines = problems(
+            &json!({"type": "string"}),
+            &format!("[{}1]", "1,".repeat(1_000)),
+        );
         assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS);
     }
 }

@@ -61,7 +61,10 @@ pub(super) struct Elements<'a> {
 
 impl Budget {
     pub(super) fn new(steps: u64, price: u64) -> Self {
-        Self { left: Cell::new(steps), price }
+        Self {
+            left: Cell::new(steps),
+            price,
+        }
     }
 
     /// Returns true if the validation ran out of steps, so that its result is meaningless.
@@ -88,7 +91,10 @@ fn enter(budget: Option<&Budget>) -> bool {
 
 impl<'a> MeteredValue<'a> {
     pub(super) fn new(value: &'a Value, budget: &'a Budget) -> Self {
-        Self { value, budget: Some(budget) }
+        Self {
+            value,
+            budget: Some(budget),
+        }
     }
 }
 
@@ -101,9 +107,16 @@ impl Json for Metered {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
+    fn with_string_node<T>(
+        buffer: &mut Value,
+        string: &str,
+        f: impl FnOnce(MeteredValue<'_>) -> T,
+    ) -> T {
         *buffer = Value::String(string.to_owned());
-        f(MeteredValue { value: buffer, budget: None })
+        f(MeteredValue {
+            value: buffer,
+            budget: None,
+        })
     }
 }
 
@@ -114,12 +127,18 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     fn as_object(&self) -> Option<MeteredObject<'a>> {
         let members = self.value.as_object().filter(|_| pay(self.budget, 1))?;
-        Some(MeteredObject { members, budget: self.budget })
+        Some(MeteredObject {
+            members,
+            budget: self.budget,
+        })
     }
 
     fn as_array(&self) -> Option<MeteredArray<'a>> {
         let items = self.value.as_array().filter(|_| pay(self.budget, 1))?;
-        Some(MeteredArray { items, budget: self.budget })
+        Some(MeteredArray {
+            items,
+            budget: self.budget,
+        })
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -182,12 +201,21 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
         if !pay(self.budget, 1) {
             return None;
         }
-        let value = self.members.get(key.as_str()).filter(|_| enter(self.budget))?;
-        Some(MeteredValue { value, budget: self.budget })
+        let value = self
+            .members
+            .get(key.as_str())
+            .filter(|_| enter(self.budget))?;
+        Some(MeteredValue {
+            value,
+            budget: self.budget,
+        })
     }
 
     fn members(&self) -> Members<'a> {
-        Members { members: self.members.iter(), budget: self.budget }
+        Members {
+            members: self.members.iter(),
+            budget: self.budget,
+        }
     }
 }
 
@@ -196,7 +224,13 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next().filter(|_| enter(self.budget))?;
-        Some((name.as_str(), MeteredValue { value, budget: self.budget }))
+        Some((
+            name.as_str(),
+            MeteredValue {
+                value,
+                budget: self.budget,
+            },
+        ))
     }
 }
 
@@ -209,7 +243,10 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     }
 
     fn elements(&self) -> Elements<'a> {
-        Elements { items: self.items.iter(), budget: self.budget }
+        Elements {
+            items: self.items.iter(),
+            budget: self.budget,
+        }
     }
 
     fn is_unique(&self) -> bool {
@@ -222,6 +259,9 @@ impl<'a> Iterator for Elements<'a> {
 
     fn next(&mut self) -> Option<MeteredValue<'a>> {
         let value = self.items.next().filter(|_| enter(self.budget))?;
-        Some(MeteredValue { value, budget: self.budget })
+        Some(MeteredValue {
+            value,
+            budget: self.budget,
+        })
     }
 }

@@ -42,7 +42,8 @@ pub use texts::Texts;
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
 pub use validators::{
-    LARGE_CHECK_DEADLINE, MAX_INLINE_CHECK_BYTES, MAX_LARGE_CHECKS, MAX_VALIDATOR_BYTES, MAX_VALIDATORS,
+    LARGE_CHECK_DEADLINE, MAX_INLINE_CHECK_BYTES, MAX_LARGE_CHECKS, MAX_VALIDATOR_BYTES,
+    MAX_VALIDATORS,
 };
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
@@ -205,10 +206,16 @@ impl Index {
     /// Returns an error if the selected version has no such tool, or if every version is
     /// deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<Found> {
-        let unknown = || Error::ToolNotFound { slug: cut(slug), version: cut(version) };
+        let unknown = || Error::ToolNotFound {
+            slug: cut(slug),
+            version: cut(version),
+        };
         let toolkit = match self.tools.get(slug) {
             Some(toolkit) => toolkit,
-            None => self.tools.get(slug.to_ascii_uppercase().as_str()).ok_or_else(unknown)?,
+            None => self
+                .tools
+                .get(slug.to_ascii_uppercase().as_str())
+                .ok_or_else(unknown)?,
         };
         let toolkit = self.toolkits.get(toolkit).ok_or_else(unknown)?;
         let release = toolkit.release(version).map_err(|cause| match cause {
@@ -216,13 +223,18 @@ impl Index {
             Unresolved::Deprecated => Error::ToolDeprecated(cut(slug)),
         })?;
         let tool = release.tool(slug).ok_or_else(unknown)?;
-        Ok(Found { release: release.clone(), tool: tool.clone() })
+        Ok(Found {
+            release: release.clone(),
+            tool: tool.clone(),
+        })
     }
 
     /// Finds a toolkit by its slug, in upper or lower case.
     #[must_use]
     pub fn toolkit(&self, slug: &str) -> Option<&Arc<Toolkit>> {
-        self.toolkits.get(slug).or_else(|| self.toolkits.get(slug.to_ascii_lowercase().as_str()))
+        self.toolkits
+            .get(slug)
+            .or_else(|| self.toolkits.get(slug.to_ascii_lowercase().as_str()))
     }
 
     /// Iterates over all toolkits, by slug.
@@ -232,7 +244,9 @@ impl Index {
 
     /// Iterates over all releases, by slug, newest version first.
     pub fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
-        self.toolkits.values().flat_map(|toolkit| toolkit.releases.values().rev())
+        self.toolkits
+            .values()
+            .flat_map(|toolkit| toolkit.releases.values().rev())
     }
 
     /// Finds a version of a toolkit.
@@ -240,43 +254,62 @@ impl Index {
     /// # Errors
     /// Returns an error if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
-        let toolkit = self.toolkit(slug).ok_or_else(|| Error::ToolkitNotFound(cut(slug)))?;
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| Error::ToolkitNotFound(cut(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
-            Err(Unresolved::Unknown) => Err(Error::VersionNotFound { slug: cut(slug), version: cut(version) }),
+            Err(Unresolved::Unknown) => Err(Error::VersionNotFound {
+                slug: cut(slug),
+                version: cut(version),
+            }),
         }
     }
 
     /// Returns the toolkit that has a tool in any of its versions.
     #[must_use]
     pub fn toolkit_of(&self, tool: &str) -> Option<&Arc<Toolkit>> {
-        self.toolkits.get(self.tools.get(tool.to_ascii_uppercase().as_str())?)
+        self.toolkits
+            .get(self.tools.get(tool.to_ascii_uppercase().as_str())?)
     }
 
     /// Inserts a release, and replaces an existing one of the same version.
     fn put(&mut self, release: Arc<Release>) {
         let slug = &release.slug;
-        let fresh = || Toolkit { slug: slug.clone(), releases: BTreeMap::new() };
-        let mut toolkit = self.toolkits.get(slug).map_or_else(fresh, |toolkit| Toolkit::clone(toolkit));
+        let fresh = || Toolkit {
+            slug: slug.clone(),
+            releases: BTreeMap::new(),
+        };
+        let mut toolkit = self
+            .toolkits
+            .get(slug)
+            .map_or_else(fresh, |toolkit| Toolkit::clone(toolkit));
         for tool in &release.tools {
             self.tools.insert(tool.slug.clone(), slug.clone());
         }
-        toolkit.releases.insert(release.version.as_str().to_owned(), release.clone());
+        toolkit
+            .releases
+            .insert(release.version.as_str().to_owned(), release.clone());
         self.toolkits.insert(slug.clone(), Arc::new(toolkit));
     }
 }
 
 impl Toolkit {
     fn release(&self, version: &str) -> std::result::Result<&Arc<Release>, Unresolved> {
-        resolve(&self.releases, version, |release| release.deprecated_at.is_some())
+        resolve(&self.releases, version, |release| {
+            release.deprecated_at.is_some()
+        })
     }
 
     /// Returns the release with the greatest version, deprecated or not.
     #[must_use]
     pub fn newest(&self) -> &Arc<Release> {
-        self.releases.values().next_back().expect("a toolkit is made by its first release")
+        self.releases
+            .values()
+            .next_back()
+            .expect("a toolkit is made by its first release")
     }
 
     /// Returns the release used when no version is named, or the newest one if all are deprecated.
@@ -288,19 +321,29 @@ impl Toolkit {
     /// Returns true if every version is deprecated.
     #[must_use]
     pub fn is_deprecated(&self) -> bool {
-        self.releases.values().all(|release| release.deprecated_at.is_some())
+        self.releases
+            .values()
+            .all(|release| release.deprecated_at.is_some())
     }
 
     /// Returns the publication time of the first version.
     #[must_use]
     pub fn created_at(&self) -> Time {
-        self.releases.values().map(|release| release.published_at).min().unwrap_or_default()
+        self.releases
+            .values()
+            .map(|release| release.published_at)
+            .min()
+            .unwrap_or_default()
     }
 
     /// Returns the publication time of the last version.
     #[must_use]
     pub fn updated_at(&self) -> Time {
-        self.releases.values().map(|release| release.published_at).max().unwrap_or_default()
+        self.releases
+            .values()
+            .map(|release| release.published_at)
+            .max()
+            .unwrap_or_default()
     }
 
     /// Returns all versions, newest first.
@@ -321,16 +364,29 @@ impl Release {
     ) -> Result<Self> {
         let limits = Limits::default().asked(manifest.limits);
         let unneeded = manifest.no_auth();
-        let shared = [true, false].map(|read_only| Arc::new(Policy { egress: manifest.egress.clone(), read_only }));
+        let shared = [true, false].map(|read_only| {
+            Arc::new(Policy {
+                egress: manifest.egress.clone(),
+                read_only,
+            })
+        });
         let tool = |tool| Arc::new(Tool::new(tool, &shared, unneeded, limits, texts));
         let tools: Vec<_> = manifest.tools.into_iter().map(tool).collect();
         texts.write()?;
-        let places = tools.iter().enumerate().map(|(place, tool)| (tool.slug.clone(), place)).collect();
+        let places = tools
+            .iter()
+            .enumerate()
+            .map(|(place, tool)| (tool.slug.clone(), place))
+            .collect();
         Ok(Self {
             slug: manifest.slug.into(),
             name: manifest.name,
             description: manifest.description,
-            logo: manifest.logo.as_deref().map(manifest::shown_logo).unwrap_or_default(),
+            logo: manifest
+                .logo
+                .as_deref()
+                .map(manifest::shown_logo)
+                .unwrap_or_default(),
             categories: manifest.categories,
             version: manifest.version,
             auth: manifest.auth,
@@ -349,14 +405,19 @@ impl Release {
     /// Finds a tool by its slug, in upper or lower case.
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Arc<Tool>> {
-        let place = self.places.get(slug).or_else(|| self.places.get(slug.to_ascii_uppercase().as_str()))?;
+        let place = self
+            .places
+            .get(slug)
+            .or_else(|| self.places.get(slug.to_ascii_uppercase().as_str()))?;
         self.tools.get(*place)
     }
 
     /// Returns true if every tool runs without an account.
     #[must_use]
     pub fn no_auth(&self) -> bool {
-        self.auth.iter().all(|scheme| scheme.mode == AuthMode::NoAuth)
+        self.auth
+            .iter()
+            .all(|scheme| scheme.mode == AuthMode::NoAuth)
     }
 
     /// Finds an auth scheme by its mode.
@@ -418,7 +479,8 @@ impl Tool {
         if data["type"] != "object" {
             // Clients expect an object, so other results are wrapped in one, as `tools` does for
             // results.
-            data = json!({"type": "object", "properties": {"result": data}, "required": ["result"]});
+            data =
+                json!({"type": "object", "properties": {"result": data}, "required": ["result"]});
         }
         let mut whole = json!({
             "type": "object",
@@ -430,14 +492,18 @@ impl Tool {
             },
             "required": ["data", "successful"],
         });
-        definitions.into_iter().for_each(|(name, definition)| whole[name] = definition);
+        definitions
+            .into_iter()
+            .for_each(|(name, definition)| whole[name] = definition);
         Ok(whole)
     }
 
     /// Returns true if the tool is tagged as important, that is, listed first.
     #[must_use]
     pub fn is_important(&self) -> bool {
-        self.tags.iter().any(|tag| tag.eq_ignore_ascii_case("important"))
+        self.tags
+            .iter()
+            .any(|tag| tag.eq_ignore_ascii_case("important"))
     }
 }
 
@@ -451,26 +517,40 @@ mod tests {
     use super::*;
 
     fn answers(output: Value) -> Value {
-        let tool = json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
+        let tool =
+            json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
         let text = tool.to_string();
         let tool = serde_json::from_str(&text).unwrap();
-        let tool = Tool::new(tool, &<[Arc<Policy>; 2]>::default(), true, Limits::default(), &mut texts);
+        let tool = Tool::new(
+            tool,
+            &<[Arc<Policy>; 2]>::default(),
+            true,
+            Limits::default(),
+            &mut texts,
+        );
         texts.write().unwrap();
         tool.answer_schema().unwrap()
     }
 
     #[test]
     fn definitions_stand_where_references_look_for_them() {
-        let whole =
-            answers(json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": true}}));
+        let whole = answers(
+            json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": true}}),
+        );
         assert_eq!(whole["$defs"], json!({"X": true}));
-        assert_eq!(whole["properties"]["data"], json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}));
+        assert_eq!(
+            whole["properties"]["data"],
+            json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}})
+        );
     }
 
     #[test]
     fn non_object_output_is_wrapped_in_result() {
         let whole = answers(json!({"type": "array"}));
-        assert_eq!(whole["properties"]["data"]["properties"]["result"], json!({"type": "array"}));
+        assert_eq!(
+            whole["properties"]["data"]["properties"]["result"],
+            json!({"type": "array"})
+        );
     }
 }

@@ -23,9 +23,13 @@ impl Packed {
     /// Compresses the JSON of a manifest.
     pub(super) fn of(json: &str) -> Result<Self> {
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
-        let packed = packed.write_all(json.as_bytes()).and_then(|()| packed.finish());
+        let packed = packed
+            .write_all(json.as_bytes())
+            .and_then(|()| packed.finish());
         let packed = packed.map_err(|cause| failed("written", &cause))?;
-        Ok(Self(to_raw_value(&STANDARD.encode(packed)).map_err(|cause| failed("written", &cause))?))
+        Ok(Self(
+            to_raw_value(&STANDARD.encode(packed)).map_err(|cause| failed("written", &cause))?,
+        ))
     }
 
     /// Returns the JSON of the manifest.
@@ -33,11 +37,17 @@ impl Packed {
     /// # Errors
     /// Returns an error if the stored data is damaged.
     pub(super) fn json(&self) -> Result<String> {
-        let Ok(packed) = serde_json::from_str::<&str>(self.0.get()) else { return Ok(self.0.get().to_owned()) };
-        let packed = STANDARD.decode(packed).map_err(|cause| failed("read", &cause))?;
+        let Ok(packed) = serde_json::from_str::<&str>(self.0.get()) else {
+            return Ok(self.0.get().to_owned());
+        };
+        let packed = STANDARD
+            .decode(packed)
+            .map_err(|cause| failed("read", &cause))?;
         let mut json = String::new();
         // The JSON is embedded in the component, so it is never larger than a component.
-        let read = DeflateDecoder::new(&packed[..]).take(COMPONENT as u64).read_to_string(&mut json);
+        let read = DeflateDecoder::new(&packed[..])
+            .take(COMPONENT as u64)
+            .read_to_string(&mut json);
         read.map_err(|cause| failed("read", &cause))?;
         Ok(json)
     }
@@ -57,10 +67,18 @@ mod tests {
 
     #[test]
     fn packed_and_plain_manifests_are_read() {
-        let plain = format!("{{\"name\":\"ü\",\"tools\":[{}7]}}", "{\"slug\":\"ACME_A\"},".repeat(50));
+        let plain = format!(
+            "{{\"name\":\"ü\",\"tools\":[{}7]}}",
+            "{\"slug\":\"ACME_A\"},".repeat(50)
+        );
         assert_eq!(stored(&plain).json().unwrap(), plain);
         let packed = serde_json::to_string(&Packed::of(&plain).unwrap()).unwrap();
-        assert!(packed.len() < plain.len() / 4, "{} of {} bytes", packed.len(), plain.len());
+        assert!(
+            packed.len() < plain.len() / 4,
+            "{} of {} bytes",
+            packed.len(),
+            plain.len()
+        );
         assert_eq!(stored(&packed).json().unwrap(), plain);
     }
 

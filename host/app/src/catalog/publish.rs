@@ -28,7 +28,10 @@ const SKEW: i64 = 10 * 60 * 1000;
 /// The collection of published versions. The id is `<slug>.<version>`.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "toolkit_versions",
-    fields: &[Field::new("slug", Kind::Text), Field::new("digest", Kind::Text)],
+    fields: &[
+        Field::new("slug", Kind::Text),
+        Field::new("digest", Kind::Text),
+    ],
 };
 
 /// A published version as stored. The component itself is a blob under its digest.
@@ -69,7 +72,11 @@ pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
         let last = (found.records.len() as u64) < PAGE;
         for record in found.records {
             newest = newest.max(record.updated_at.0);
-            index.put(Arc::new(release(&record.body, record.created_at, &mut texts)?));
+            index.put(Arc::new(release(
+                &record.body,
+                record.created_at,
+                &mut texts,
+            )?));
         }
         if last {
             break;
@@ -92,19 +99,37 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
         Change::Perhaps => newest.saturating_add(1),
     };
     let query = Query::of(INSTALLATION).at_least("updated_at", since);
-    if app.store.find::<Stored>(&query.clone().page(0, 0)).await?.total == 0 {
+    if app
+        .store
+        .find::<Stored>(&query.clone().page(0, 0))
+        .await?
+        .total
+        == 0
+    {
         return Ok(());
     }
     let mut texts = app.catalog.changing.lock().await;
     for page in 0.. {
-        let found = app.store.find::<Stored>(&query.clone().page(page * PAGE, PAGE)).await?.records;
+        let found = app
+            .store
+            .find::<Stored>(&query.clone().page(page * PAGE, PAGE))
+            .await?
+            .records;
         let last = (found.len() as u64) < PAGE;
         for record in found {
-            app.catalog.newest.fetch_max(record.updated_at.0, Ordering::Relaxed);
+            app.catalog
+                .newest
+                .fetch_max(record.updated_at.0, Ordering::Relaxed);
             let index = app.catalog.index();
-            let known = index.toolkit(&record.body.slug).and_then(|known| known.releases.get(&record.body.version));
+            let known = index
+                .toolkit(&record.body.slug)
+                .and_then(|known| known.releases.get(&record.body.version));
             if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
-                app.catalog.put(Arc::new(release(&record.body, record.created_at, &mut texts)?));
+                app.catalog.put(Arc::new(release(
+                    &record.body,
+                    record.created_at,
+                    &mut texts,
+                )?));
             }
         }
         if last {
@@ -120,9 +145,13 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
 /// # Errors
 /// Returns an error if the manifest cannot be read or the slug is invalid.
 pub fn identity(component: &[u8]) -> Result<(String, String)> {
-    let manifest = manifest::extract(component).map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
+    let manifest = manifest::extract(component)
+        .map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
     if !manifest::is_slug(&manifest.slug) {
-        return Err(Error::ComponentInvalid(vec![format!("slug: `{}` is none", crate::cut(&manifest.slug))]));
+        return Err(Error::ComponentInvalid(vec![format!(
+            "slug: `{}` is none",
+            crate::cut(&manifest.slug)
+        )]));
     }
     Ok((manifest.slug, manifest.version.into()))
 }
@@ -142,21 +171,36 @@ pub struct Terms<'a> {
 /// Returns an error if a required signature is missing or invalid, if the version has other bytes,
 /// if the component breaks rules, limits, or callers of an earlier version of the same day, or if
 /// the store refuses. Nothing was changed in these cases.
-pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, terms: Terms<'_>) -> Result<Published> {
+pub async fn publish(
+    app: &App,
+    slug: &str,
+    version: &str,
+    component: Bytes,
+    terms: Terms<'_>,
+) -> Result<Published> {
     if component.len() > COMPONENT {
         return Err(Error::ComponentTooLarge);
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
     let digest = Digest::of(&component);
     if let Some(release) = same(app, slug, version, digest)? {
-        return Ok(Published { release, new: false });
+        return Ok(Published {
+            release,
+            new: false,
+        });
     }
     let mut problems = named_right(slug, version, &component);
     let installed = match app.sandbox.install(component.clone()).await {
         Ok(installed) => Some(installed),
-        Err(InstallError::PastLimit(lines)) if problems.is_empty() => return Err(Error::ComponentLimit(lines)),
+        Err(InstallError::PastLimit(lines)) if problems.is_empty() => {
+            return Err(Error::ComponentLimit(lines));
+        }
         Err(InstallError::Refused(more) | InstallError::PastLimit(more)) => {
-            problems.extend(more.into_iter().filter(|line| !problems.contains(line)).collect::<Vec<_>>());
+            problems.extend(
+                more.into_iter()
+                    .filter(|line| !problems.contains(line))
+                    .collect::<Vec<_>>(),
+            );
             None
         }
         Err(InstallError::TooLarge) => return Err(Error::ComponentTooLarge),
@@ -189,9 +233,17 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
 /// # Errors
 /// Returns an error if the version does not exist or the store cannot be read.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
-    let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
-    let stored = app.store.get::<Stored>(INSTALLATION, &id(slug, version)).await?.ok_or_else(missing)?;
-    serde_json::from_str(&stored.body.manifest.json()?).map_err(|cause| unreadable(&stored.body, &cause))
+    let missing = || Error::VersionNotFound {
+        slug: super::cut(slug),
+        version: super::cut(version),
+    };
+    let stored = app
+        .store
+        .get::<Stored>(INSTALLATION, &id(slug, version))
+        .await?
+        .ok_or_else(missing)?;
+    serde_json::from_str(&stored.body.manifest.json()?)
+        .map_err(|cause| unreadable(&stored.body, &cause))
 }
 
 /// Deprecates a version, which is then used only if it is named exactly. Deprecating it again has
@@ -200,14 +252,23 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
 /// # Errors
 /// Returns an error if the version does not exist or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
-    let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
+    let missing = || Error::VersionNotFound {
+        slug: super::cut(slug),
+        version: super::cut(version),
+    };
     let mut texts = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
-    let mut record = app.store.get::<Stored>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
+    let mut record = app
+        .store
+        .get::<Stored>(INSTALLATION, &id(&slug, version))
+        .await?
+        .ok_or_else(missing)?;
     if record.body.deprecated_at.is_none() {
         let now = app.clock.now();
         record.body.deprecated_at = Some(now);
-        app.store.commit(Batch::at(now).update(&record).announce()).await?;
+        app.store
+            .commit(Batch::at(now).update(&record).announce())
+            .await?;
     }
     let release = Arc::new(release(&record.body, record.created_at, &mut texts)?);
     app.catalog.put(release.clone());
@@ -225,7 +286,12 @@ impl Catalog {
 
 /// Commits a version and adds it to the catalog. Unless it is `breaking`, it must be compatible
 /// with the earlier versions of its day.
-async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -> Result<Published> {
+async fn enter(
+    app: &App,
+    stored: Stored,
+    manifest: &Manifest,
+    breaking: bool,
+) -> Result<Published> {
     let mut texts = app.catalog.changing.lock().await;
     refuse_names_of_others(&app.catalog.index(), manifest)?;
     if !breaking {
@@ -233,15 +299,27 @@ async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -
     }
     let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
-    match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored).announce()).await {
+    match app
+        .store
+        .commit(Batch::at(now).insert(INSTALLATION, &id, &stored).announce())
+        .await
+    {
         Ok(()) => {}
         // Another server published the version in the meantime.
         Err(CommitError::Taken { .. }) => {
             drop(texts);
             refresh(app, Change::Announced).await?;
-            let Stored { slug, version, digest, .. } = stored;
+            let Stored {
+                slug,
+                version,
+                digest,
+                ..
+            } = stored;
             return match same(app, &slug, &version, digest)? {
-                Some(release) => Ok(Published { release, new: false }),
+                Some(release) => Ok(Published {
+                    release,
+                    new: false,
+                }),
                 None => Err(Error::VersionTaken { slug, version }),
             };
         }
@@ -255,24 +333,40 @@ async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -
 /// Returns the published version if it has exactly these bytes.
 fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<Arc<Release>>> {
     let index = app.catalog.index();
-    let Some(release) = index.toolkit(slug).and_then(|toolkit| toolkit.releases.get(version)) else { return Ok(None) };
+    let Some(release) = index
+        .toolkit(slug)
+        .and_then(|toolkit| toolkit.releases.get(version))
+    else {
+        return Ok(None);
+    };
     if release.digest == digest {
         return Ok(Some(release.clone()));
     }
-    Err(Error::VersionTaken { slug: slug.to_owned(), version: version.to_owned() })
+    Err(Error::VersionTaken {
+        slug: slug.to_owned(),
+        version: version.to_owned(),
+    })
 }
 
 /// Checks that the component declares the slug and the version it is published under.
 fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
     // The sandbox reports an unreadable manifest together with the other problems.
-    let Ok(manifest) = manifest::extract(component) else { return Vec::new() };
+    let Ok(manifest) = manifest::extract(component) else {
+        return Vec::new();
+    };
     let mut problems = Vec::new();
     if manifest.slug != slug {
-        problems.push(format!("slug: the component is `{}`, it cannot be published as `{slug}`", manifest.slug));
+        problems.push(format!(
+            "slug: the component is `{}`, it cannot be published as `{slug}`",
+            manifest.slug
+        ));
     }
     if manifest.version.as_str() != version {
         let own = manifest.version;
-        problems.push(format!("version: the component is {own}, it cannot be published as {}", super::cut(version)));
+        problems.push(format!(
+            "version: the component is {own}, it cannot be published as {}",
+            super::cut(version)
+        ));
     }
     problems
 }
@@ -285,15 +379,21 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
 fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
-        if let Some(owner) = owner(index, &manifest.slug, &tool.slug).filter(|owner| ***owner != *manifest.slug) {
-            problems.push(format!("tools.{}: the name is used by toolkit {owner}", tool.slug));
+        if let Some(owner) =
+            owner(index, &manifest.slug, &tool.slug).filter(|owner| ***owner != *manifest.slug)
+        {
+            problems.push(format!(
+                "tools.{}: the name is used by toolkit {owner}",
+                tool.slug
+            ));
         }
     }
     if index.toolkit(&manifest.slug).is_none() {
         let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
         // A longer slug that begins with this one owns its names.
-        let is_used =
-            |(tool, owner): &(&Arc<str>, &Arc<str>)| tool.starts_with(&prefix) && owner.len() < manifest.slug.len();
+        let is_used = |(tool, owner): &(&Arc<str>, &Arc<str>)| {
+            tool.starts_with(&prefix) && owner.len() < manifest.slug.len()
+        };
         let mut used: Vec<_> = index.tools.iter().filter(is_used).collect();
         used.sort();
         let line = |(tool, owner): &(_, _)| {
@@ -301,7 +401,11 @@ fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
         };
         problems.extend(used.iter().take(NAMED).map(line));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Error::ComponentInvalid(problems)) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::ComponentInvalid(problems))
+    }
 }
 
 /// Finds the toolkit that owns a tool name of a toolkit: the toolkit that has the tool, or another
@@ -310,9 +414,14 @@ fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>
     let tool = tool.to_ascii_uppercase();
     let has = index.tools.get(tool.as_str());
     has.or_else(|| {
-        let longer = tool.rmatch_indices('_').map(|(end, _)| end).take_while(|end| *end > toolkit.len());
+        let longer = tool
+            .rmatch_indices('_')
+            .map(|(end, _)| end)
+            .take_while(|end| *end > toolkit.len());
         let mut slugs = longer.map(|end| tool[..end].to_ascii_lowercase());
-        slugs.find_map(|slug| index.toolkits.get(slug.as_str())).map(|toolkit| &toolkit.slug)
+        slugs
+            .find_map(|slug| index.toolkits.get(slug.as_str()))
+            .map(|toolkit| &toolkit.slug)
     })
 }
 
@@ -323,9 +432,17 @@ async fn usable(app: &App, installed: Installed) -> Result<Installed> {
     let compiled = tokio::task::spawn_blocking(move || {
         let _place = place;
         let problems = unusable_schemas(&installed.manifest);
-        if problems.is_empty() { Ok(installed) } else { Err(Error::ComponentInvalid(problems)) }
+        if problems.is_empty() {
+            Ok(installed)
+        } else {
+            Err(Error::ComponentInvalid(problems))
+        }
     });
-    compiled.await.unwrap_or_else(|broken| Err(Error::Unavailable(format!("the schemas cannot be compiled: {broken}"))))
+    compiled.await.unwrap_or_else(|broken| {
+        Err(Error::Unavailable(format!(
+            "the schemas cannot be compiled: {broken}"
+        )))
+    })
 }
 
 fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
@@ -343,15 +460,28 @@ fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
 
 /// Builds the release of a stored version. Its schemas are not parsed.
 fn release(stored: &Stored, published_at: Time, texts: &mut Texts) -> Result<Release> {
-    let Stored { digest, size, signed_by, deprecated_at, .. } = stored;
+    let Stored {
+        digest,
+        size,
+        signed_by,
+        deprecated_at,
+        ..
+    } = stored;
     let manifest = stored.manifest.json()?;
     let manifest = serde_json::from_str(&manifest).map_err(|cause| unreadable(stored, &cause))?;
     let release = Release::new(manifest, *digest, *size, published_at, texts)?;
-    Ok(Release { signed_by: signed_by.clone(), deprecated_at: *deprecated_at, ..release })
+    Ok(Release {
+        signed_by: signed_by.clone(),
+        deprecated_at: *deprecated_at,
+        ..release
+    })
 }
 
 fn unreadable(stored: &Stored, cause: &serde_json::Error) -> Error {
-    Error::Internal(format!("the manifest of {} {} cannot be read: {cause}", stored.slug, stored.version))
+    Error::Internal(format!(
+        "the manifest of {} {} cannot be read: {cause}",
+        stored.slug, stored.version
+    ))
 }
 
 fn id(slug: &str, version: &str) -> String {

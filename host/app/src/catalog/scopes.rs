@@ -50,16 +50,28 @@ pub fn tools_of(index: &Index, slugs: &[String], version: &str) -> Result<Vec<Fo
 ///
 /// # Errors
 /// Returns an error if the toolkit does not offer the named scheme.
-pub fn scheme<'a>(release: &'a Release, named: Option<&str>) -> Result<(AuthMode, Option<&'a AuthScheme>)> {
+pub fn scheme<'a>(
+    release: &'a Release,
+    named: Option<&str>,
+) -> Result<(AuthMode, Option<&'a AuthScheme>)> {
     let oauth = || release.scheme(AuthMode::Oauth2).or(release.auth.first());
     let found = match named {
         None => oauth(),
-        Some(name) => release.auth.iter().find(|scheme| scheme.mode.as_str().eq_ignore_ascii_case(name)),
+        Some(name) => release
+            .auth
+            .iter()
+            .find(|scheme| scheme.mode.as_str().eq_ignore_ascii_case(name)),
     };
     match (found, named) {
         (Some(scheme), _) => Ok((scheme.mode, Some(scheme))),
-        (None, Some(name)) if !(release.auth.is_empty() && name.eq_ignore_ascii_case(AuthMode::NoAuth.as_str())) => {
-            Err(Error::SchemeNotOffered { toolkit: release.slug.to_string(), scheme: cut(name) })
+        (None, Some(name))
+            if !(release.auth.is_empty()
+                && name.eq_ignore_ascii_case(AuthMode::NoAuth.as_str())) =>
+        {
+            Err(Error::SchemeNotOffered {
+                toolkit: release.slug.to_string(),
+                scheme: cut(name),
+            })
         }
         (None, _) => Ok((AuthMode::NoAuth, None)),
     }
@@ -70,23 +82,45 @@ pub fn scheme<'a>(release: &'a Release, named: Option<&str>) -> Result<(AuthMode
 /// # Errors
 /// Returns an error if the toolkit does not offer the named scheme, or does not have one of the
 /// tools.
-pub fn recommended(release: &Arc<Release>, named: Option<&str>, wanted: &Wanted) -> Result<Recommended> {
+pub fn recommended(
+    release: &Arc<Release>,
+    named: Option<&str>,
+    wanted: &Wanted,
+) -> Result<Recommended> {
     let (mode, scheme) = scheme(release, named)?;
-    let missing =
-        |slug: &str| format!("tools: {} is not in version {} of {}", cut(slug), release.version, release.slug);
+    let missing = |slug: &str| {
+        format!(
+            "tools: {} is not in version {} of {}",
+            cut(slug),
+            release.version,
+            release.slug
+        )
+    };
     let tools = all(&wanted.tools, |slug| release.tool(slug), missing)?;
-    let always = scheme.and_then(|scheme| scheme.oauth2.as_ref()).map_or(&[][..], |flow| &flow.scopes);
-    let mut scopes: BTreeSet<&String> = always.iter().chain(tools.iter().flat_map(|tool| &tool.scopes)).collect();
+    let always = scheme
+        .and_then(|scheme| scheme.oauth2.as_ref())
+        .map_or(&[][..], |flow| &flow.scopes);
+    let mut scopes: BTreeSet<&String> = always
+        .iter()
+        .chain(tools.iter().flat_map(|tool| &tool.scopes))
+        .collect();
     scopes.extend(&wanted.include);
     scopes.retain(|scope| !wanted.exclude.contains(scope));
     if let Some(available) = &wanted.available {
         scopes.retain(|scope| available.contains(scope));
     }
-    Ok(Recommended { mode, scopes: scopes.into_iter().cloned().collect() })
+    Ok(Recommended {
+        mode,
+        scopes: scopes.into_iter().cloned().collect(),
+    })
 }
 
 /// Finds the item of each slug. Returns an error with one line for each slug that has none.
-fn all<T>(slugs: &[String], find: impl Fn(&str) -> Option<T>, missing: impl Fn(&str) -> String) -> Result<Vec<T>> {
+fn all<T>(
+    slugs: &[String],
+    find: impl Fn(&str) -> Option<T>,
+    missing: impl Fn(&str) -> String,
+) -> Result<Vec<T>> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for slug in slugs {
         match find(slug) {
@@ -94,5 +128,9 @@ fn all<T>(slugs: &[String], find: impl Fn(&str) -> Option<T>, missing: impl Fn(&
             None => problems.push(missing(slug)),
         }
     }
-    if problems.is_empty() { Ok(found) } else { Err(Error::Invalid(problems)) }
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(Error::Invalid(problems))
+    }
 }

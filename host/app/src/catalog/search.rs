@@ -27,7 +27,10 @@ impl VersionWish {
     /// Selects one version for every toolkit.
     #[must_use]
     pub fn all(version: &str) -> Self {
-        Self { all: version.to_owned(), each: HashMap::new() }
+        Self {
+            all: version.to_owned(),
+            each: HashMap::new(),
+        }
     }
 
     /// Returns the version selected for a toolkit.
@@ -109,18 +112,30 @@ impl Index {
                 let toolkit = self.toolkit_of(slug)?;
                 self.tool(slug, filter.versions.of(&toolkit.slug)).ok()
             });
-            return found.filter(|found| told.insert(found.tool.slug.clone())).collect();
+            return found
+                .filter(|found| told.insert(found.tool.slug.clone()))
+                .collect();
         }
         let words = words(&filter.search);
         let mut found = Vec::new();
         for toolkit in self.newest_first() {
-            if toolkit.is_deprecated() && !filter.deprecated || !named(&filter.toolkits, &toolkit.slug) {
+            if toolkit.is_deprecated() && !filter.deprecated
+                || !named(&filter.toolkits, &toolkit.slug)
+            {
                 continue;
             }
-            let Some(release) = listed(toolkit, filter.versions.of(&toolkit.slug)) else { continue };
+            let Some(release) = listed(toolkit, filter.versions.of(&toolkit.slug)) else {
+                continue;
+            };
             for tool in release.tools.iter().filter(|tool| filter.lets(tool)) {
                 if let Some(score) = score(&words, &tool.slug, &tool.name, &tool.description) {
-                    found.push((score, Found { release: release.clone(), tool: tool.clone() }));
+                    found.push((
+                        score,
+                        Found {
+                            release: release.clone(),
+                            tool: tool.clone(),
+                        },
+                    ));
                 }
             }
         }
@@ -140,19 +155,28 @@ impl Index {
             .into_iter()
             .filter(|toolkit| filter.deprecated || !toolkit.is_deprecated())
             .filter(|toolkit| named(&filter.slugs, &toolkit.slug))
-            .filter(|toolkit| filter.category.is_empty() || in_category(toolkit.current(), &filter.category))
+            .filter(|toolkit| {
+                filter.category.is_empty() || in_category(toolkit.current(), &filter.category)
+            })
             .filter_map(|toolkit| {
                 let release = toolkit.current();
-                Some((score(&words, &toolkit.slug, &release.name, &release.description)?, toolkit.clone()))
+                Some((
+                    score(&words, &toolkit.slug, &release.name, &release.description)?,
+                    toolkit.clone(),
+                ))
             })
             .collect();
         match &filter.order {
             ToolkitOrder::Newest => found.sort_by_key(|(score, _)| Reverse(*score)),
             ToolkitOrder::Usage(counts) => {
-                found.sort_by_key(|(score, toolkit)| (Reverse(counts.of(&toolkit.slug)), Reverse(*score)));
+                found.sort_by_key(|(score, toolkit)| {
+                    (Reverse(counts.of(&toolkit.slug)), Reverse(*score))
+                });
             }
             ToolkitOrder::Name => {
-                found.sort_by_key(|(_, toolkit)| (toolkit.current().name.to_lowercase(), toolkit.slug.clone()));
+                found.sort_by_key(|(_, toolkit)| {
+                    (toolkit.current().name.to_lowercase(), toolkit.slug.clone())
+                });
             }
         }
         found.into_iter().map(|(_, toolkit)| toolkit).collect()
@@ -161,7 +185,10 @@ impl Index {
     /// Returns all categories in use, in alphabetical order.
     #[must_use]
     pub fn categories(&self) -> Vec<String> {
-        let mut all: Vec<_> = self.toolkits().flat_map(|toolkit| toolkit.current().categories.clone()).collect();
+        let mut all: Vec<_> = self
+            .toolkits()
+            .flat_map(|toolkit| toolkit.current().categories.clone())
+            .collect();
         all.sort();
         all.dedup();
         all
@@ -176,17 +203,28 @@ impl Index {
                 return Some(toolkit.clone());
             }
             let mut earlier = Toolkit::clone(toolkit);
-            earlier.releases.retain(|_, release| release.published_at <= moment);
+            earlier
+                .releases
+                .retain(|_, release| release.published_at <= moment);
             (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
         };
-        let toolkits = self.toolkits.iter().filter_map(|(slug, toolkit)| Some((slug.clone(), known(toolkit)?)));
-        Self { toolkits: toolkits.collect(), tools: self.tools.clone() }
+        let toolkits = self
+            .toolkits
+            .iter()
+            .filter_map(|(slug, toolkit)| Some((slug.clone(), known(toolkit)?)));
+        Self {
+            toolkits: toolkits.collect(),
+            tools: self.tools.clone(),
+        }
     }
 
     /// Returns the publication time of the newest release.
     #[must_use]
     pub fn moment(&self) -> Time {
-        self.toolkits().map(|toolkit| toolkit.updated_at()).max().unwrap_or_default()
+        self.toolkits()
+            .map(|toolkit| toolkit.updated_at())
+            .max()
+            .unwrap_or_default()
     }
 
     fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
@@ -198,11 +236,17 @@ impl Index {
 
 impl ToolFilter {
     fn lets(&self, tool: &Tool) -> bool {
-        let any =
-            |wanted: &[String], has: &dyn Fn(&str) -> bool| wanted.is_empty() || wanted.iter().any(|one| has(one));
-        self.important.is_none_or(|important| important == tool.is_important())
-            && any(&self.tags, &|tag| tool.labels().any(|label| label.eq_ignore_ascii_case(tag)))
-            && any(&self.scopes, &|scope| tool.scopes.iter().any(|own| own == scope))
+        let any = |wanted: &[String], has: &dyn Fn(&str) -> bool| {
+            wanted.is_empty() || wanted.iter().any(|one| has(one))
+        };
+        self.important
+            .is_none_or(|important| important == tool.is_important())
+            && any(&self.tags, &|tag| {
+                tool.labels().any(|label| label.eq_ignore_ascii_case(tag))
+            })
+            && any(&self.scopes, &|scope| {
+                tool.scopes.iter().any(|own| own == scope)
+            })
     }
 }
 
@@ -215,7 +259,10 @@ impl Tool {
             ("idempotentHint", self.hints.idempotent),
             ("openWorldHint", self.hints.open_world),
         ];
-        let hints = hints.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name);
+        let hints = hints
+            .into_iter()
+            .filter(|(_, holds)| *holds)
+            .map(|(name, _)| name);
         self.tags.iter().map(String::as_str).chain(hints)
     }
 }
@@ -237,7 +284,10 @@ fn named(wanted: &[String], slug: &str) -> bool {
 /// tools`.
 fn in_category(release: &Release, category: &str) -> bool {
     let folded = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
-    release.categories.iter().any(|own| folded(own) == folded(category))
+    release
+        .categories
+        .iter()
+        .any(|own| folded(own) == folded(category))
 }
 
 fn words(search: &str) -> Vec<String> {
@@ -249,7 +299,11 @@ fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<
     if words.is_empty() {
         return Some(0);
     }
-    let (slug, name, description) = (slug.to_lowercase(), name.to_lowercase(), description.to_lowercase());
+    let (slug, name, description) = (
+        slug.to_lowercase(),
+        name.to_lowercase(),
+        description.to_lowercase(),
+    );
     words.iter().try_fold(0, |sum, word| {
         let hit = u32::from(slug.contains(word)) * 4
             + u32::from(name.contains(word)) * 2
@@ -265,7 +319,14 @@ mod tests {
 
     #[test]
     fn every_word_must_match_and_slugs_rank_first() {
-        let ask = |text: &str| score(&words(text), "DOCS_READ_PAGE", "Read page", "Fetches one page as text");
+        let ask = |text: &str| {
+            score(
+                &words(text),
+                "DOCS_READ_PAGE",
+                "Read page",
+                "Fetches one page as text",
+            )
+        };
         assert_eq!(ask(""), Some(0));
         assert!(ask("READ page") > ask("fetches"));
         assert_eq!(ask("read nothing"), None);
@@ -274,8 +335,10 @@ mod tests {
 
     #[test]
     fn unnamed_toolkits_use_the_common_version() {
-        let wish =
-            VersionWish { each: HashMap::from([("a".into(), "20260101_00".into())]), ..VersionWish::all(LATEST) };
+        let wish = VersionWish {
+            each: HashMap::from([("a".into(), "20260101_00".into())]),
+            ..VersionWish::all(LATEST)
+        };
         assert_eq!((wish.of("a"), wish.of("b")), ("20260101_00", LATEST));
     }
 }

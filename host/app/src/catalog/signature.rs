@@ -32,9 +32,14 @@ impl TrustedKeys {
     pub fn read<T: AsRef<str>>(keys: &[T]) -> std::result::Result<Self, String> {
         let one = |text: &str| {
             let line = text.trim().lines().last()?.trim();
-            Some(Trusted { id: id(line)?, key: PublicKey::from_base64(line).ok()? })
+            Some(Trusted {
+                id: id(line)?,
+                key: PublicKey::from_base64(line).ok()?,
+            })
         };
-        let all = keys.iter().map(|text| one(text.as_ref()).ok_or_else(|| crate::cut(text.as_ref())));
+        let all = keys
+            .iter()
+            .map(|text| one(text.as_ref()).ok_or_else(|| crate::cut(text.as_ref())));
         all.collect::<std::result::Result<_, _>>().map(Self)
     }
 
@@ -44,7 +49,11 @@ impl TrustedKeys {
     /// # Errors
     /// Returns an error if a required signature is missing, cannot be read, belongs to other bytes,
     /// or is by an untrusted key.
-    pub(super) fn check(&self, component: &[u8], signature: Option<&str>) -> Result<Option<String>> {
+    pub(super) fn check(
+        &self,
+        component: &[u8],
+        signature: Option<&str>,
+    ) -> Result<Option<String>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -62,14 +71,21 @@ impl TrustedKeys {
         }
         Err(match verdict {
             None => Error::SignerUnknown(signer),
-            Some(Verdict::UnexpectedAlgorithm) => Error::SignatureInvalid("it is in minisign's legacy format".into()),
+            Some(Verdict::UnexpectedAlgorithm) => {
+                Error::SignatureInvalid("it is in minisign's legacy format".into())
+            }
             Some(_) => Error::SignatureInvalid(format!("key {signer} did not sign these bytes")),
         })
     }
 }
 
 fn id(line: &str) -> Option<String> {
-    let bytes: [u8; 8] = STANDARD.decode(line.trim()).ok()?.get(ID)?.try_into().ok()?;
+    let bytes: [u8; 8] = STANDARD
+        .decode(line.trim())
+        .ok()?
+        .get(ID)?
+        .try_into()
+        .ok()?;
     Some(format!("{:016X}", u64::from_le_bytes(bytes)))
 }
 
@@ -107,16 +123,32 @@ mod tests {
     fn nothing_else_is_good() {
         let invalid = |keys: &[&str], bytes: &[u8], text: &str| {
             let refused = check(keys, bytes, Some(text)).unwrap_err();
-            assert!(matches!(refused, Error::SignatureInvalid(_)), "{text:?}: {refused}");
+            assert!(
+                matches!(refused, Error::SignatureInvalid(_)),
+                "{text:?}: {refused}"
+            );
         };
         invalid(&[KEY], b"componenT", SIGNATURE);
         invalid(&[KEY], SIGNED, &SIGNATURE.replace("hello", "other"));
         invalid(&[KEY], SIGNED, LEGACY);
-        for text in ["", "nonsense", "a\nb\nc\nd\n", &SIGNATURE[..200], "\n\n\n\n", "a\nRWSzCa9XNNJDY/2B"] {
+        for text in [
+            "",
+            "nonsense",
+            "a\nb\nc\nd\n",
+            &SIGNATURE[..200],
+            "\n\n\n\n",
+            "a\nRWSzCa9XNNJDY/2B",
+        ] {
             invalid(&[KEY], SIGNED, text);
         }
-        assert!(matches!(check(&[KEY], SIGNED, None), Err(Error::SignatureMissing)));
-        assert!(matches!(check(&[OTHER_KEY], SIGNED, Some(SIGNATURE)), Err(Error::SignerUnknown(_))));
+        assert!(matches!(
+            check(&[KEY], SIGNED, None),
+            Err(Error::SignatureMissing)
+        ));
+        assert!(matches!(
+            check(&[OTHER_KEY], SIGNED, Some(SIGNATURE)),
+            Err(Error::SignerUnknown(_))
+        ));
     }
 
     #[test]

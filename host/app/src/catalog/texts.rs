@@ -51,7 +51,11 @@ impl Texts {
     pub(super) fn add(&mut self, text: &RawValue) -> Text {
         let at = self.end + self.fresh.len() as u64;
         self.fresh.extend_from_slice(text.get().as_bytes());
-        Text { file: self.file.clone(), at, length: text.get().len() }
+        Text {
+            file: self.file.clone(),
+            at,
+            length: text.get().len(),
+        }
     }
 
     pub(super) fn validators(&self) -> &Arc<Validators> {
@@ -63,14 +67,18 @@ impl Texts {
         let fresh = std::mem::take(&mut self.fresh);
         let at = self.end;
         self.end += fresh.len() as u64;
-        self.file.write_all_at(&fresh, at).map_err(|cause| failed("written", &cause))
+        self.file
+            .write_all_at(&fresh, at)
+            .map_err(|cause| failed("written", &cause))
     }
 }
 
 impl Text {
     pub(super) fn read(&self) -> Result<Box<RawValue>> {
         let mut bytes = vec![0; self.length];
-        self.file.read_exact_at(&mut bytes, self.at).map_err(|cause| failed("read", &cause))?;
+        self.file
+            .read_exact_at(&mut bytes, self.at)
+            .map_err(|cause| failed("read", &cause))?;
         let text = String::from_utf8(bytes).map_err(|cause| failed("read", &cause))?;
         RawValue::from_string(text).map_err(|cause| failed("read", &cause))
     }
@@ -91,7 +99,11 @@ mod tests {
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
         let mut added = Vec::new();
         for round in 0..3 {
-            for text in [json!({}), json!({"title": "ü", "round": round}), json!(true)] {
+            for text in [
+                json!({}),
+                json!({"title": "ü", "round": round}),
+                json!(true),
+            ] {
                 let text = to_raw_value(&text).unwrap();
                 added.push((texts.add(&text), text));
             }
@@ -105,6 +117,11 @@ mod tests {
     #[test]
     fn what_was_not_written_is_not_read() {
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
-        assert!(texts.add(&to_raw_value(&json!({})).unwrap()).read().is_err());
+        assert!(
+            texts
+                .add(&to_raw_value(&json!({})).unwrap())
+                .read()
+                .is_err()
+        );
     }
 }

@@ -15,7 +15,10 @@ use store::{Batch, Collection, Document, Store, Time};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The collection of the single record.
-pub(crate) static USAGE: Collection = Collection { name: "toolkit_usage", fields: &[] };
+pub(crate) static USAGE: Collection = Collection {
+    name: "toolkit_usage",
+    fields: &[],
+};
 const ID: &str = "runs";
 
 /// The number of executions by toolkit.
@@ -66,11 +69,16 @@ impl Usage {
             counts.add(&counted);
             Ok(())
         };
-        let added = store.edit(INSTALLATION, ID, now, add).await.map_err(Error::from)?;
+        let added = store
+            .edit(INSTALLATION, ID, now, add)
+            .await
+            .map_err(Error::from)?;
         if added.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
-            store.commit(Batch::at(now).insert(INSTALLATION, ID, &first)).await?;
+            store
+                .commit(Batch::at(now).insert(INSTALLATION, ID, &first))
+                .await?;
         }
         let mut left = self.lock();
         left.retain(|toolkit, runs| {
@@ -109,7 +117,14 @@ mod tests {
         let (one, other) = (Usage::default(), Usage::default());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         one.save(&store, Time(1)).await.unwrap();
-        assert!(store.get::<Counts>(INSTALLATION, ID).await.unwrap().is_none(), "nothing was counted");
+        assert!(
+            store
+                .get::<Counts>(INSTALLATION, ID)
+                .await
+                .unwrap()
+                .is_none(),
+            "nothing was counted"
+        );
         for usage in [&one, &other, &one] {
             usage.count(&a);
             usage.save(&store, Time(2)).await.unwrap();
@@ -117,7 +132,12 @@ mod tests {
         }
         other.count(&b);
         other.save(&store, Time(4)).await.unwrap();
-        let counts = store.get::<Counts>(INSTALLATION, ID).await.unwrap().unwrap().body;
+        let counts = store
+            .get::<Counts>(INSTALLATION, ID)
+            .await
+            .unwrap()
+            .unwrap()
+            .body;
         assert_eq!((counts.of("a"), counts.of("b"), counts.of("c")), (3, 1, 0));
     }
 }

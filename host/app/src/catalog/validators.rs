@@ -84,7 +84,10 @@ impl Default for Validators {
 
 impl Loaded {
     pub(super) fn new(check: Check) -> Self {
-        Self { check, used: AtomicU64::new(0) }
+        Self {
+            check,
+            used: AtomicU64::new(0),
+        }
     }
 }
 
@@ -114,7 +117,10 @@ impl Validators {
         if weight > 0 {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.make_room(weight);
-            kept.entries.push(Entry { slot: Arc::downgrade(slot), weight });
+            kept.entries.push(Entry {
+                slot: Arc::downgrade(slot),
+                weight,
+            });
             kept.weight += weight;
         }
         slot.store(Some(loaded));
@@ -145,7 +151,9 @@ impl Validators {
             tokio::task::spawn_blocking(work).await
         };
         match timeout(LARGE_CHECK_DEADLINE, done).await {
-            Ok(done) => done.map_err(|broken| Error::Unavailable(format!("a value cannot be checked: {broken}"))),
+            Ok(done) => done.map_err(|broken| {
+                Error::Unavailable(format!("a value cannot be checked: {broken}"))
+            }),
             Err(_) => Err(Error::Deadline(LARGE_CHECK_DEADLINE)),
         }
     }
@@ -163,8 +171,14 @@ impl Kept {
                 let slot = entry.slot.upgrade()?;
                 slot.load().as_ref().map(|loaded| loaded.used.load(Relaxed))
             };
-            let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| used(entry));
-            let Some(oldest) = oldest.map(|(place, _)| place) else { return };
+            let oldest = self
+                .entries
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, entry)| used(entry));
+            let Some(oldest) = oldest.map(|(place, _)| place) else {
+                return;
+            };
             let entry = self.entries.swap_remove(oldest);
             self.weight -= entry.weight;
             if let Some(slot) = entry.slot.upgrade() {
@@ -195,7 +209,10 @@ mod tests {
         let slots = [third, third, third].map(|weight| kept(&validators, weight));
         validators.touch(slots[0].load().as_ref().unwrap());
         let newest = kept(&validators, third);
-        assert_eq!(slots.each_ref().map(|slot| is_kept(slot)), [true, false, true]);
+        assert_eq!(
+            slots.each_ref().map(|slot| is_kept(slot)),
+            [true, false, true]
+        );
         assert!(is_kept(&newest));
         let weightless = kept(&validators, 0);
         kept(&validators, MAX_VALIDATOR_BYTES);
@@ -217,7 +234,9 @@ mod tests {
     #[tokio::test]
     async fn large_checks_wait_for_a_place() {
         let validators = Validators::default();
-        let places: Vec<_> = (0..MAX_LARGE_CHECKS).map(|_| validators.large_checks.try_acquire().unwrap()).collect();
+        let places: Vec<_> = (0..MAX_LARGE_CHECKS)
+            .map(|_| validators.large_checks.try_acquire().unwrap())
+            .collect();
         let mut large = Box::pin(validators.run(MAX_INLINE_CHECK_BYTES + 1, || 1));
         assert!(futures::poll!(&mut large).is_pending());
         assert_eq!(validators.run(1, || 2).await.unwrap(), 2);

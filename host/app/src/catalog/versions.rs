@@ -36,7 +36,11 @@ pub(super) fn resolve<'a, R>(
         BASE => usable.next(),
         exact => return releases.get(exact).ok_or(Unresolved::Unknown),
     };
-    found.ok_or(if releases.is_empty() { Unresolved::Unknown } else { Unresolved::Deprecated })
+    found.ok_or(if releases.is_empty() {
+        Unresolved::Unknown
+    } else {
+        Unresolved::Deprecated
+    })
 }
 
 #[cfg(test)]
@@ -44,11 +48,18 @@ mod tests {
     use super::*;
 
     fn of(releases: &[(&str, bool)], wanted: &str) -> Result<String, Unresolved> {
-        let map = releases.iter().map(|(v, gone)| ((*v).to_owned(), ((*v).to_owned(), *gone))).collect();
+        let map = releases
+            .iter()
+            .map(|(v, gone)| ((*v).to_owned(), ((*v).to_owned(), *gone)))
+            .collect();
         resolve(&map, wanted, |(_, gone)| *gone).map(|(version, _)| version.clone())
     }
 
-    const THREE: [(&str, bool); 3] = [("20260101_00", false), ("20260101_01", false), ("20261121_00", false)];
+    const THREE: [(&str, bool); 3] = [
+        ("20260101_00", false),
+        ("20260101_01", false),
+        ("20261121_00", false),
+    ];
 
     #[test]
     fn latest_is_the_greatest_and_base_the_oldest() {
@@ -67,7 +78,11 @@ mod tests {
 
     #[test]
     fn deprecated_version_needs_its_exact_name() {
-        let some = [("20260101_00", true), ("20260601_00", false), ("20261121_00", true)];
+        let some = [
+            ("20260101_00", true),
+            ("20260601_00", false),
+            ("20261121_00", true),
+        ];
         assert_eq!(of(&some, LATEST).unwrap(), "20260601_00");
         assert_eq!(of(&some, BASE).unwrap(), "20260601_00");
         assert_eq!(of(&some, "20261121_00").unwrap(), "20261121_00");

@@ -15,7 +15,10 @@ use crate::{
 };
 
 /// Collection that this file owns. The id of a record is the slug of its toolkit.
-pub(crate) static COLLECTION: Collection = Collection { name: "oauth_apps", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "oauth_apps",
+    fields: &[],
+};
 
 /// Maximum length in bytes of a client id, a client secret, or a scope.
 const TEXT: usize = 2_048;
@@ -58,10 +61,20 @@ pub struct NewOauthApp {
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
-        let (toolkit, scheme) = (release.slug.to_string(), AuthMode::Oauth2.as_str().to_owned());
+        let (toolkit, scheme) = (
+            release.slug.to_string(),
+            AuthMode::Oauth2.as_str().to_owned(),
+        );
         return Err(Error::SchemeNotOffered { toolkit, scheme });
     }
-    keep(app, NewOauthApp { toolkit: release.slug.to_string(), ..new }).await
+    keep(
+        app,
+        NewOauthApp {
+            toolkit: release.slug.to_string(),
+            ..new
+        },
+    )
+    .await
 }
 
 /// Stores an OAuth app from the settings, unless the same one is stored already. Its toolkit may be
@@ -82,7 +95,11 @@ pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
 async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let fits = |text: &String| !text.is_empty() && text.len() <= TEXT;
     let secret_fits = new.client_secret.len() <= TEXT;
-    if !fits(&new.client_id) || !secret_fits || new.scopes.len() > SCOPES || !new.scopes.iter().all(fits) {
+    if !fits(&new.client_id)
+        || !secret_fits
+        || new.scopes.len() > SCOPES
+        || !new.scopes.iter().all(fits)
+    {
         return Err(Error::invalid(format!(
             "client_id, client_secret, scopes: at most {TEXT} bytes each and {SCOPES} scopes, and a client id"
         )));
@@ -91,7 +108,11 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let key = app.vault.key(COLLECTION.name, now).await?;
     let kept = app.store.change(&COLLECTION, &slug, || async {
         let secret = key.seal(place(&slug), &new.client_secret)?;
-        let body = OauthApp { client_id: new.client_id.clone(), scopes: new.scopes.clone(), secret };
+        let body = OauthApp {
+            client_id: new.client_id.clone(),
+            scopes: new.scopes.clone(),
+            secret,
+        };
         let batch = match find(&app.store, &slug).await? {
             Some(old) => Batch::at(now).update(&Record { body, ..old }),
             None => Batch::at(now).insert(INSTALLATION, &slug, &body),
@@ -99,7 +120,9 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         Ok::<_, Error>((batch, ()))
     });
     kept.await?;
-    find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug))
+    find(&app.store, &slug)
+        .await?
+        .ok_or(Error::OauthAppNotFound(slug))
 }
 
 /// Lists all OAuth apps, sorted by slug.
@@ -107,7 +130,11 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 /// # Errors
 /// Fails if the store cannot be read.
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
-    let mut all = app.store.find::<OauthApp>(&Query::of(INSTALLATION)).await?.records;
+    let mut all = app
+        .store
+        .find::<OauthApp>(&Query::of(INSTALLATION))
+        .await?
+        .records;
     all.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(all)
 }
@@ -119,7 +146,9 @@ pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
 pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let slug = toolkit.to_ascii_lowercase();
     let removed = app.store.change(&COLLECTION, &slug, || async {
-        let record = find(&app.store, &slug).await?.ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
+        let record = find(&app.store, &slug)
+            .await?
+            .ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
     Ok(removed.await?)
@@ -134,14 +163,27 @@ pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<O
 /// # Errors
 /// Fails if the store cannot be read.
 pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
-    Ok(release.scheme(AuthMode::Oauth2).is_some() && find(&app.store, &release.slug).await?.is_some())
+    Ok(release.scheme(AuthMode::Oauth2).is_some()
+        && find(&app.store, &release.slug).await?.is_some())
 }
 
 /// Decrypts the secret of an OAuth app.
-pub(super) async fn secret(vault: &Vault, record: &Record<OauthApp>, now: store::Time) -> Result<String> {
-    vault.key(COLLECTION.name, now).await?.open(place(&record.id), &record.body.secret)
+pub(super) async fn secret(
+    vault: &Vault,
+    record: &Record<OauthApp>,
+    now: store::Time,
+) -> Result<String> {
+    vault
+        .key(COLLECTION.name, now)
+        .await?
+        .open(place(&record.id), &record.body.secret)
 }
 
 fn place(slug: &str) -> Place<'_> {
-    Place { collection: COLLECTION.name, project: INSTALLATION, id: slug, field: "secret" }
+    Place {
+        collection: COLLECTION.name,
+        project: INSTALLATION,
+        id: slug,
+        field: "secret",
+    }
 }

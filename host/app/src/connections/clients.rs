@@ -34,8 +34,10 @@ use crate::{
 };
 
 /// Collection that this file owns.
-pub(crate) static COLLECTION: Collection =
-    Collection { name: "clients", fields: &[Field::new("auth_config", Kind::Text)] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "clients",
+    fields: &[Field::new("auth_config", Kind::Text)],
+};
 
 /// Client values that are stored with an account.
 pub(super) const KEPT: [&str; 2] = ["client_id", "client_secret"];
@@ -98,7 +100,9 @@ impl Keeper {
         match tokio::time::timeout(self.settings.wait, registering).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(Error::Internal("a registration has panicked".into())),
-            Err(_) => Err(Error::Unavailable("the application takes long to register a client".into())),
+            Err(_) => Err(Error::Unavailable(
+                "the application takes long to register a client".into(),
+            )),
         }
     }
 
@@ -109,7 +113,13 @@ impl Keeper {
         loop {
             let now = self.now().await?;
             let (scheme, values) = (&wanted.scheme, &wanted.values);
-            let flow = Flow { net: &wanted.net, now, scheme, client: &nobody, values };
+            let flow = Flow {
+                net: &wanted.net,
+                now,
+                scheme,
+                client: &nobody,
+                values,
+            };
             let Some(mut record) = self.store.get::<Registered>(project, &id).await? else {
                 let body = Registered {
                     auth_config: wanted.auth_config.clone(),
@@ -120,9 +130,16 @@ impl Keeper {
                 };
                 // The check prevents a registration from outliving an auth config that is deleted
                 // at the same moment.
-                let config = auth_configs::find_in(&self.store, &wanted.project, &wanted.auth_config).await?;
-                let config = config.ok_or_else(|| Error::AuthConfigNotFound(wanted.auth_config.to_string()))?;
-                match self.store.commit(Batch::at(now).check(&config).insert(project, &id, &body)).await {
+                let config =
+                    auth_configs::find_in(&self.store, &wanted.project, &wanted.auth_config)
+                        .await?;
+                let config = config
+                    .ok_or_else(|| Error::AuthConfigNotFound(wanted.auth_config.to_string()))?;
+                match self
+                    .store
+                    .commit(Batch::at(now).check(&config).insert(project, &id, &body))
+                    .await
+                {
                     Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => continue,
                     Err(cause) => return Err(cause.into()),
                 }
@@ -134,7 +151,11 @@ impl Keeper {
             if let Some(answer) = &record.body.answer
                 && record.body.ends_at.is_none_or(|end| end > after(now, SOON))
             {
-                let client = self.vault.key(project, now).await?.open(place(&wanted.project, &id), answer)?;
+                let client = self
+                    .vault
+                    .key(project, now)
+                    .await?
+                    .open(place(&wanted.project, &id), answer)?;
                 if looked || !flow.has_forgotten(&client).await {
                     return Ok(kept(&client));
                 }
@@ -153,10 +174,18 @@ impl Keeper {
             if let Ok(client) = &registered {
                 record.body.client_id = client.get("client_id").and_then(text);
                 record.body.ends_at = ends_at(client);
-                let sealed = self.vault.key(project, now).await?.seal(place(&wanted.project, &id), client)?;
+                let sealed = self
+                    .vault
+                    .key(project, now)
+                    .await?
+                    .seal(place(&wanted.project, &id), client)?;
                 record.body.answer = Some(sealed);
             }
-            match self.store.commit(Batch::at(self.now().await?).update(&record)).await {
+            match self
+                .store
+                .commit(Batch::at(self.now().await?).update(&record))
+                .await
+            {
                 // The lease had expired, so the client of the next lease holder is used.
                 Err(CommitError::Stale) => continue,
                 done => done?,
@@ -173,11 +202,20 @@ impl Keeper {
         config: &AuthConfigId,
         values: &Values,
     ) -> Result<()> {
-        let Some(gone) = values.get("client_id").and_then(text) else { return Ok(()) };
-        for record in
-            self.clients(project, config).await?.into_iter().filter(|it| it.body.client_id.as_ref() == Some(&gone))
+        let Some(gone) = values.get("client_id").and_then(text) else {
+            return Ok(());
+        };
+        for record in self
+            .clients(project, config)
+            .await?
+            .into_iter()
+            .filter(|it| it.body.client_id.as_ref() == Some(&gone))
         {
-            match self.store.commit(Batch::at(self.clock.now()).purge(&record)).await {
+            match self
+                .store
+                .commit(Batch::at(self.clock.now()).purge(&record))
+                .await
+            {
                 // Another server is registering the client again.
                 Ok(()) | Err(CommitError::Stale) => {}
                 Err(cause) => return Err(cause.into()),
@@ -186,26 +224,49 @@ impl Keeper {
         Ok(())
     }
 
-    async fn clients(&self, project: &ProjectId, config: &AuthConfigId) -> Result<Vec<Record<Registered>>> {
-        let query = Query::of(project.as_str()).is("auth_config", config.as_str()).page(0, MOST);
+    async fn clients(
+        &self,
+        project: &ProjectId,
+        config: &AuthConfigId,
+    ) -> Result<Vec<Record<Registered>>> {
+        let query = Query::of(project.as_str())
+            .is("auth_config", config.as_str())
+            .page(0, MOST);
         Ok(self.store.find(&query).await?.records)
     }
 }
 
 /// Adds the deletion of an auth config's registrations to the batch that deletes the config.
-pub(crate) async fn forgotten(app: &App, project: &Project, config: &AuthConfigId, batch: Batch) -> Result<Batch> {
+pub(crate) async fn forgotten(
+    app: &App,
+    project: &Project,
+    config: &AuthConfigId,
+    batch: Batch,
+) -> Result<Batch> {
     let clients = app.accounts.clients(&project.id, config).await?;
     Ok(clients.iter().fold(batch, Batch::purge))
 }
 
 /// Deletes the registrations of an auth config that is already deleted.
-pub(crate) async fn forget_clients(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
+pub(crate) async fn forget_clients(
+    app: &App,
+    project: &Project,
+    config: &AuthConfigId,
+) -> Result<()> {
     loop {
         let clients = app.accounts.clients(&project.id, config).await?;
         if clients.is_empty() {
             return Ok(());
         }
-        match app.store.commit(clients.iter().fold(Batch::at(app.clock.now()), Batch::purge)).await {
+        match app
+            .store
+            .commit(
+                clients
+                    .iter()
+                    .fold(Batch::at(app.clock.now()), Batch::purge),
+            )
+            .await
+        {
             // A registration was in progress: the next iteration reads the rest.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
@@ -244,16 +305,32 @@ pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value
     let unknown = || Error::AuthConfigNotFound(id.to_string());
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
     let is_open = |config: &Record<AuthConfig>| {
-        config.body.scheme == AuthMode::CimdOauth && config.body.status == auth_configs::Status::Enabled
+        config.body.scheme == AuthMode::CimdOauth
+            && config.body.status == auth_configs::Status::Enabled
     };
     let config = found.filter(is_open).ok_or_else(unknown)?;
-    let project = projects::lookup(app, &ProjectId::parse(&config.project)?).await.map_err(|_| unknown())?;
-    let release = app.catalog.release(&config.body.toolkit, LATEST).map_err(|_| unknown())?;
-    let about = release.scheme(AuthMode::CimdOauth).and_then(|scheme| scheme.oauth2.as_ref()).ok_or_else(unknown)?;
-    let redirect_uri = app.accounts.standing(&project.id, &config).await?.redirect_uri;
+    let project = projects::lookup(app, &ProjectId::parse(&config.project)?)
+        .await
+        .map_err(|_| unknown())?;
+    let release = app
+        .catalog
+        .release(&config.body.toolkit, LATEST)
+        .map_err(|_| unknown())?;
+    let about = release
+        .scheme(AuthMode::CimdOauth)
+        .and_then(|scheme| scheme.oauth2.as_ref())
+        .ok_or_else(unknown)?;
+    let redirect_uri = app
+        .accounts
+        .standing(&project.id, &config)
+        .await?
+        .redirect_uri;
     let redirect_uri = redirect_uri.unwrap_or_else(|| come_back(app));
     let mut metadata = protocol::metadata(about, project.shown_name(), &redirect_uri);
-    metadata.insert("client_id".to_owned(), described_at(app, &config.id)?.into());
+    metadata.insert(
+        "client_id".to_owned(),
+        described_at(app, &config.id)?.into(),
+    );
     Ok(metadata)
 }
 
@@ -262,25 +339,41 @@ impl Registration {
     /// endpoint and redirect URI.
     fn id(&self) -> String {
         let about = self.scheme.oauth2.as_ref();
-        let at = about.and_then(|about| about.register.as_ref()?.url.as_deref()).unwrap_or_default();
-        let at = manifest::fill(at, &|name: &str| self.values.get(name).and_then(text)).unwrap_or_default();
-        let parts = [self.auth_config.as_str(), &at, &self.redirect_uri].map(|part| hex::encode(Sha256::digest(part)));
+        let at = about
+            .and_then(|about| about.register.as_ref()?.url.as_deref())
+            .unwrap_or_default();
+        let at = manifest::fill(at, &|name: &str| self.values.get(name).and_then(text))
+            .unwrap_or_default();
+        let parts = [self.auth_config.as_str(), &at, &self.redirect_uri]
+            .map(|part| hex::encode(Sha256::digest(part)));
         hex::encode(Sha256::digest(parts.concat()))
     }
 }
 
 fn kept(client: &Values) -> Values {
-    KEPT.iter().filter_map(|name| Some(((*name).to_owned(), client.get(*name)?.clone()))).collect()
+    KEPT.iter()
+        .filter_map(|name| Some(((*name).to_owned(), client.get(*name)?.clone())))
+        .collect()
 }
 
 /// Expiry in seconds since the Unix epoch; zero means never (RFC 7591, section 3.2.1).
 fn ends_at(client: &Values) -> Option<Time> {
-    let seconds = client.get("client_secret_expires_at")?.as_i64().filter(|seconds| *seconds > 0)?;
-    client.contains_key("client_secret").then(|| Time(seconds.saturating_mul(1_000)))
+    let seconds = client
+        .get("client_secret_expires_at")?
+        .as_i64()
+        .filter(|seconds| *seconds > 0)?;
+    client
+        .contains_key("client_secret")
+        .then(|| Time(seconds.saturating_mul(1_000)))
 }
 
 fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: project.as_str(), id, field: "answer" }
+    Place {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "answer",
+    }
 }
 
 #[cfg(test)]
@@ -302,8 +395,17 @@ mod tests {
     #[test]
     fn client_secret_expiry_of_zero_means_never() {
         let ends = |answer: Value| ends_at(answer.as_object().unwrap());
-        assert_eq!(ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 7 })), Some(Time(7_000)));
-        assert_eq!(ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 0 })), None);
-        assert_eq!(ends(serde_json::json!({ "client_id": "c", "client_secret_expires_at": 7 })), None);
+        assert_eq!(
+            ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 7 })),
+            Some(Time(7_000))
+        );
+        assert_eq!(
+            ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 0 })),
+            None
+        );
+        assert_eq!(
+            ends(serde_json::json!({ "client_id": "c", "client_secret_expires_at": 7 })),
+            None
+        );
     }
 }

@@ -21,8 +21,8 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use url::Url;
 
 use super::{
-    Account, COLLECTION as ACCOUNTS, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown, Status, TIMED_OUT,
-    Values, Wanted, alias,
+    Account, COLLECTION as ACCOUNTS, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown,
+    Status, TIMED_OUT, Values, Wanted, alias,
     clients::{self, Registration, described_at},
     enabled_config, get, insert, opened,
     protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
@@ -40,7 +40,10 @@ use crate::{
 };
 
 /// Collection that this file owns.
-pub(crate) static COLLECTION: Collection = Collection { name: "flows", fields: &[Field::new("until", Kind::Time)] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "flows",
+    fields: &[Field::new("until", Kind::Time)],
+};
 
 /// Interval of the job that expires attempts and deletes old records.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
@@ -225,7 +228,9 @@ pub(super) async fn create(
     callback_url: Option<String>,
 ) -> Result<Shown> {
     wanted.vouched(project)?;
-    let callback_url = callback_url.map(|url| checked("connection.callback_url", url)).transpose()?;
+    let callback_url = callback_url
+        .map(|url| checked("connection.callback_url", url))
+        .transpose()?;
     let (id, now) = (AccountId::random(), app.clock.now());
     let until = after(now, app.accounts.settings.pending);
     let mut account = wanted.account(Status::Initiated, Some(until), now)?;
@@ -240,7 +245,9 @@ pub(super) async fn create(
         callback_url,
         browser: None,
     };
-    let Sent { name, flow, shown, .. } = begin.sent(app).await?;
+    let Sent {
+        name, flow, shown, ..
+    } = begin.sent(app).await?;
     let mut values = wanted.values.clone();
     values.extend(shown);
     let credential = Credential::of(app.accounts.seal(&project.id, &id, &values).await?);
@@ -256,21 +263,40 @@ pub(super) async fn create(
 /// not allow its users to connect through the operator's OAuth apps, an address is invalid, or the
 /// store refuses.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Linked> {
-    let callback_url = request.callback_url.map(|url| checked("callback_url", url)).transpose()?;
-    let mut wanted = Wanted::of(app, project, &request.auth_config, Some(request.user_id), request.values).await?;
+    let callback_url = request
+        .callback_url
+        .map(|url| checked("callback_url", url))
+        .transpose()?;
+    let mut wanted = Wanted::of(
+        app,
+        project,
+        &request.auth_config,
+        Some(request.user_id),
+        request.values,
+    )
+    .await?;
     wanted.vouched(project)?;
     wanted.alias = alias(request.alias)?;
     wanted.sharing = Sharing::default().with(&request.sharing)?;
-    let refused = |why: &str| Error::AccountRefused(format!("auth config {}: {why}", wanted.config.id));
-    let scheme = wanted.scheme().ok_or_else(|| refused("the toolkit needs no account"))?;
+    let refused =
+        |why: &str| Error::AccountRefused(format!("auth config {}: {why}", wanted.config.id));
+    let scheme = wanted
+        .scheme()
+        .ok_or_else(|| refused("the toolkit needs no account"))?;
     if wanted.config.body.managed && !project.stored.config.hosted_links {
-        return Err(refused("the project lets nobody connect with the server's own credentials on its page"));
+        return Err(refused(
+            "the project lets nobody connect with the server's own credentials on its page",
+        ));
     }
     let values = scheme::named(scheme, wanted.values.clone());
     let complete = scheme::complete(scheme, values.clone()).is_ok();
     let (id, now) = (AccountId::random(), app.clock.now());
     let until = after(now, app.accounts.settings.pending);
-    let status = if complete { Status::Initiated } else { Status::Initializing };
+    let status = if complete {
+        Status::Initiated
+    } else {
+        Status::Initializing
+    };
     let mut account = wanted.account(status, Some(until), now)?;
     account.attempt = 1;
     let token = secret(LINK);
@@ -289,7 +315,13 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
     insert(app, project, &wanted, &id, &account, &credential, more).await?;
     let url = format!("{}/link/{token}", app.address());
-    Ok(Linked { token, url, expires_at: until, account: id, sharing: wanted.sharing })
+    Ok(Linked {
+        token,
+        url,
+        expires_at: until,
+        account: id,
+        sharing: wanted.sharing,
+    })
 }
 
 /// Starts another connection attempt for an account. Returns the account's status and the
@@ -304,7 +336,9 @@ pub async fn again(
     id: &AccountId,
     callback_url: Option<String>,
 ) -> Result<(Status, Option<String>)> {
-    let callback_url = callback_url.map(|url| checked("redirect_url", url)).transpose()?;
+    let callback_url = callback_url
+        .map(|url| checked("redirect_url", url))
+        .transpose()?;
     let begun = app.store.change(&ACCOUNTS, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
         if !account.body.scheme.redirects() {
@@ -312,8 +346,11 @@ pub async fn again(
         }
         let config = auth_configs::find(app, project, &account.body.auth_config).await?;
         let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
-        let config = config
-            .ok_or_else(|| Error::AccountRefused(format!("the auth config of account {id} is deleted or disabled")))?;
+        let config = config.ok_or_else(|| {
+            Error::AccountRefused(format!(
+                "the auth config of account {id} is deleted or disabled"
+            ))
+        })?;
         let release = app.catalog.release(&account.body.toolkit, LATEST)?;
         let (old, credential) = opened(app, project, &account).await?;
         let mut values = own(account.body.scheme, &old);
@@ -335,8 +372,15 @@ pub async fn again(
             callback_url: callback_url.clone(),
             browser: None,
         };
-        let Sent { name, flow, url, shown } = begin.sent(app).await?;
-        let mut batch = Batch::at(now).check(&config).insert(project.id.as_str(), &name, &flow);
+        let Sent {
+            name,
+            flow,
+            url,
+            shown,
+        } = begin.sent(app).await?;
+        let mut batch = Batch::at(now)
+            .check(&config)
+            .insert(project.id.as_str(), &name, &flow);
         if status == Status::Initiated {
             account.body.pass_to(status, None, now);
             account.body.waits_until = Some(after(now, app.accounts.settings.pending));
@@ -375,18 +419,30 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     let scheme = &here.scheme()?.clone();
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
     let mut values = here.values.clone();
-    values.extend(given.iter().filter(|(name, _)| declared(name)).map(|(name, value)| (name.clone(), value.clone())));
+    values.extend(
+        given
+            .iter()
+            .filter(|(name, _)| declared(name))
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
         if let Some(old) = here.values.get(&field.name)
-            && given.get(&field.name).and_then(Value::as_str).is_none_or(str::is_empty)
+            && given
+                .get(&field.name)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
         {
             values.insert(field.name.clone(), old.clone());
         }
     }
     let complete = match scheme::complete(scheme, values) {
         Ok(complete) => complete,
-        Err(problems) => return Ok(Submitted::Again(LinkPage::Form(here.form(&problems, &given)))),
+        Err(problems) => {
+            return Ok(Submitted::Again(LinkPage::Form(
+                here.form(&problems, &given),
+            )));
+        }
     };
     let account = &here.account;
     if account.body.scheme.redirects() {
@@ -400,15 +456,27 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             callback_url: here.flow.body.callback_url.clone(),
             browser: Some(app.browser_hash(browser)),
         };
-        let Sent { name, flow, url, .. } = begin.sent(app).await?;
+        let Sent {
+            name, flow, url, ..
+        } = begin.sent(app).await?;
         let with_flow = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
         let send = |account: &mut Account, now| {
-            account.status = account.status.after(Event::Sent).ok_or(Error::FlowUnknown)?;
+            account.status = account
+                .status
+                .after(Event::Sent)
+                .ok_or(Error::FlowUnknown)?;
             account.changed_at = now;
             Ok(())
         };
-        let credential = || async { Ok(Credential::of(app.accounts.seal(&project.id, id, &complete).await?)) };
-        return here.change(app, with_flow, send, credential).await.map(|()| Submitted::Away(url));
+        let credential = || async {
+            Ok(Credential::of(
+                app.accounts.seal(&project.id, id, &complete).await?,
+            ))
+        };
+        return here
+            .change(app, with_flow, send, credential)
+            .await
+            .map(|()| Submitted::Away(url));
     }
     let (values, lifetime) = match here.tried(app, scheme, complete).await {
         Ok(tried) => tried,
@@ -420,14 +488,24 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
         Err(cause) => return Err(cause),
     };
     let fill = |account: &mut Account, now| {
-        let status = account.status.after(Event::Filled).ok_or(Error::FlowUnknown)?;
+        let status = account
+            .status
+            .after(Event::Filled)
+            .ok_or(Error::FlowUnknown)?;
         account.pass_to(status, None, now);
         account.attempt += 1;
         Ok(())
     };
-    let credential = || app.accounts.connected(&project.id, id, Some(scheme), &values, lifetime);
+    let credential = || {
+        app.accounts
+            .connected(&project.id, id, Some(scheme), &values, lifetime)
+    };
     here.change(app, |batch| batch, fill, credential).await?;
-    Ok(Submitted::Away(app.way_back(here.flow.body.callback_url.as_deref(), id, Ok(()))))
+    Ok(Submitted::Away(app.way_back(
+        here.flow.body.callback_url.as_deref(),
+        id,
+        Ok(()),
+    )))
 }
 
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
@@ -435,13 +513,24 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
 /// # Errors
 /// Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this browser may
 /// complete now. In that case nothing was sent and nothing has changed.
-pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&str>) -> Result<Landed> {
+pub async fn callback(
+    app: &App,
+    query: &[(String, String)],
+    browser: Option<&str>,
+) -> Result<Landed> {
     let state = only(query, "state").ok_or(Error::FlowUnknown)?;
     let name = app.flow_name(Stage::Away, state);
-    let flow = app.store.lookup::<Flow>(&name).await?.ok_or(Error::FlowUnknown)?;
+    let flow = app
+        .store
+        .lookup::<Flow>(&name)
+        .await?
+        .ok_or(Error::FlowUnknown)?;
     let now = app.clock.now();
-    let here =
-        flow.body.browser.as_ref().is_none_or(|own| browser.is_some_and(|given| app.browser_hash(given) == *own));
+    let here = flow
+        .body
+        .browser
+        .as_ref()
+        .is_none_or(|own| browser.is_some_and(|given| app.browser_hash(given) == *own));
     if flow.body.stage != Stage::Away || flow.body.until <= now || !here {
         return Err(Error::FlowUnknown);
     }
@@ -475,25 +564,52 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
         let session = secret(SESSION);
         let name = app.flow_name(Stage::Vouching, &session);
         let lifetime = lifetime.map(|lifetime| lifetime.as_secs());
-        let held = Held { values: values.clone(), lifetime, ..Held::default() };
+        let held = Held {
+            values: values.clone(),
+            lifetime,
+            ..Held::default()
+        };
         let held = app.seal_held(&project, &name, &held).await?;
-        let Flow { account, attempt, organisation, callback_url, .. } = flow.body;
+        let Flow {
+            account,
+            attempt,
+            organisation,
+            callback_url,
+            ..
+        } = flow.body;
         let until = after(now, VOUCHING);
-        let vouching =
-            Flow { stage: Stage::Vouching, account, attempt, organisation, callback_url, browser: None, until, held };
+        let vouching = Flow {
+            stage: Stage::Vouching,
+            account,
+            attempt,
+            organisation,
+            callback_url,
+            browser: None,
+            until,
+            held,
+        };
         // The tokens are kept only for an account that still waits for them.
         let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(unknown)?;
             if found.body.attempt != vouching.attempt {
                 return Err(Error::FlowUnknown);
             }
-            Ok((Batch::at(now).check(&found).insert(project.id.as_str(), &name, &vouching), ()))
+            Ok((
+                Batch::at(now)
+                    .check(&found)
+                    .insert(project.id.as_str(), &name, &vouching),
+                (),
+            ))
         });
         return match kept.await.map_err(Error::from) {
             Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(Landed),
             Err(Error::FlowUnknown) => {
                 app.accounts.give_back(&whose, &values).await;
-                Ok(Landed(app.way_back(vouching.callback_url.as_deref(), &id, Err("superseded".to_owned()))))
+                Ok(Landed(app.way_back(
+                    vouching.callback_url.as_deref(),
+                    &id,
+                    Err("superseded".to_owned()),
+                )))
             }
             Err(cause) => Err(cause),
         };
@@ -512,7 +628,12 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
 /// Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and with
 /// [`Error::AccountRefused`] if the session belongs to another user. In the latter case the account
 /// fails.
-pub async fn complete(app: &App, project: &Project, session: &str, user: &str) -> Result<(AccountId, String)> {
+pub async fn complete(
+    app: &App,
+    project: &Project,
+    session: &str,
+    user: &str,
+) -> Result<(AccountId, String)> {
     let name = app.flow_name(Stage::Vouching, session);
     let found = app.store.get::<Flow>(project.id.as_str(), &name).await?;
     let now = app.clock.now();
@@ -525,13 +646,27 @@ pub async fn complete(app: &App, project: &Project, session: &str, user: &str) -
     }
     let held = app.open_held(project, &flow).await?;
     let (id, attempt) = (flow.body.account, flow.body.attempt);
-    let account = record(app, project, &id).await.map_err(|_| Error::SessionNotFound)?;
+    let account = record(app, project, &id)
+        .await
+        .map_err(|_| Error::SessionNotFound)?;
     let whose = Whose::of(app, project, &account)?;
     if account.body.user_id != user.trim() {
         let description = "the user who agreed is not the one the project knows".to_owned();
-        refuse(app, project, &id, attempt, &Failure { error: "user_mismatch".into(), description }).await?;
+        refuse(
+            app,
+            project,
+            &id,
+            attempt,
+            &Failure {
+                error: "user_mismatch".into(),
+                description,
+            },
+        )
+        .await?;
         app.accounts.give_back(&whose, &held.values).await;
-        return Err(Error::AccountRefused(format!("account {id} is being connected for another user; it has failed")));
+        return Err(Error::AccountRefused(format!(
+            "account {id} is being connected for another user; it has failed"
+        )));
     }
     let lifetime = held.lifetime.map(Duration::from_secs);
     match agree(app, project, &whose, attempt, &held.values, lifetime).await {
@@ -549,22 +684,44 @@ async fn brought(
     held: &Held,
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, Failure> {
-    let failure = |error: &str, description: String| Failure { error: error.to_owned(), description };
-    let scheme = whose.scheme().map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
+    let failure = |error: &str, description: String| Failure {
+        error: error.to_owned(),
+        description,
+    };
+    let scheme = whose
+        .scheme()
+        .map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
     let config = auth_configs::find(app, project, &whose.auth_config).await;
     let config = config.ok().flatten();
-    let config = config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
+    let config =
+        config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
     let standing = app.accounts.standing(&project.id, &config).await;
-    let Standing { net, client, .. } = standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
+    let Standing { net, client, .. } =
+        standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let protocol = Protocol {
+        net: &net,
+        now: app.clock.now(),
+        scheme,
+        client: &client,
+        values: &held.values,
+    };
     let scheme = app.accounts.issuers.described(&protocol).await;
-    let scheme = &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
+    let scheme =
+        &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
     issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
     // The OAuth 1 specification defines no error response. These are the forms that providers use.
-    if let Some(error) = query.iter().find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str())) {
-        let description = only(query, "error_description").map(said).unwrap_or_default();
-        return Err(Failure { error: said(&error.1), description });
+    if let Some(error) = query
+        .iter()
+        .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
+    {
+        let description = only(query, "error_description")
+            .map(said)
+            .unwrap_or_default();
+        return Err(Failure {
+            error: said(&error.1),
+            description,
+        });
     }
     let named = match &scheme.oauth1 {
         Some(_) => "oauth_verifier",
@@ -574,12 +731,21 @@ async fn brought(
         return Err(failure("access_denied", String::new()));
     }
     let code = only(query, named).filter(|code| !code.is_empty());
-    let code = code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
+    let code =
+        code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
     let verifier = Some(held.verifier.as_str());
-    let code = Code { code, redirect_uri: &held.redirect_uri, verifier, callback: query };
+    let code = Code {
+        code,
+        redirect_uri: &held.redirect_uri,
+        verifier,
+        callback: query,
+    };
     let exchanged = Protocol { scheme, ..protocol }.exchange(code).await;
     if exchanged.as_ref().is_err_and(Refusal::is_of_client)
-        && let Err(cause) = app.accounts.forget_client(&project.id, &whose.auth_config, &held.values).await
+        && let Err(cause) = app
+            .accounts
+            .forget_client(&project.id, &whose.auth_config, &held.values)
+            .await
     {
         tracing::warn!(account = %whose.account, %cause, "a client that its application does not know could not be forgotten");
     }
@@ -595,11 +761,16 @@ fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Resul
     let flow = scheme.oauth2.as_ref();
     let known = flow.and_then(|flow| flow.issuer.as_ref());
     match named[..] {
-        [] if flow.is_some_and(|flow| flow.names_issuer) => Err("the answer does not say whose it is".into()),
+        [] if flow.is_some_and(|flow| flow.names_issuer) => {
+            Err("the answer does not say whose it is".into())
+        }
         [] => Ok(()),
         [(_, issuer)] if known.is_some_and(|known| known == issuer) => Ok(()),
         [(_, issuer)] if known.is_none() => {
-            let mut own = flow.iter().flat_map(|flow| [origin(&flow.authorize_url), origin(&flow.token_url)]).flatten();
+            let mut own = flow
+                .iter()
+                .flat_map(|flow| [origin(&flow.authorize_url), origin(&flow.token_url)])
+                .flatten();
             let issuer = origin(issuer).filter(url::Origin::is_tuple);
             match issuer {
                 Some(issuer) if own.any(|own| own == issuer) => Ok(()),
@@ -620,25 +791,52 @@ async fn agree(
     values: &Values,
     lifetime: Option<Duration>,
 ) -> Result<()> {
-    let agreed = app.store.change(&ACCOUNTS, whose.account.as_str(), || async {
-        let found = record(app, project, &whose.account).await.ok().filter(|account| account.body.attempt == attempt);
-        let status = found.as_ref().and_then(|account| account.body.status.after(Event::Agreed));
-        let (Some(mut account), Some(status)) = (found, status) else {
-            app.accounts.give_back(whose, values).await;
-            return Err(Error::FlowUnknown);
-        };
-        let now = app.clock.now();
-        account.body.pass_to(status, None, now);
-        account.body.attempt += 1;
-        let (_, credential) = opened(app, project, &account).await?;
-        let body = app.accounts.connected(&project.id, &whose.account, Some(whose.scheme()?), values, lifetime).await?;
-        Ok((Batch::at(now).update(&account).update(&Record { body, ..credential }), ()))
-    });
+    let agreed = app
+        .store
+        .change(&ACCOUNTS, whose.account.as_str(), || async {
+            let found = record(app, project, &whose.account)
+                .await
+                .ok()
+                .filter(|account| account.body.attempt == attempt);
+            let status = found
+                .as_ref()
+                .and_then(|account| account.body.status.after(Event::Agreed));
+            let (Some(mut account), Some(status)) = (found, status) else {
+                app.accounts.give_back(whose, values).await;
+                return Err(Error::FlowUnknown);
+            };
+            let now = app.clock.now();
+            account.body.pass_to(status, None, now);
+            account.body.attempt += 1;
+            let (_, credential) = opened(app, project, &account).await?;
+            let body = app
+                .accounts
+                .connected(
+                    &project.id,
+                    &whose.account,
+                    Some(whose.scheme()?),
+                    values,
+                    lifetime,
+                )
+                .await?;
+            Ok((
+                Batch::at(now)
+                    .update(&account)
+                    .update(&Record { body, ..credential }),
+                (),
+            ))
+        });
     Ok(agreed.await?)
 }
 
 /// Ends a failed attempt.
-async fn refuse(app: &App, project: &Project, id: &AccountId, attempt: u32, failure: &Failure) -> Result<()> {
+async fn refuse(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    attempt: u32,
+    failure: &Failure,
+) -> Result<()> {
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<()> {
         if account.attempt == attempt
@@ -652,13 +850,19 @@ async fn refuse(app: &App, project: &Project, id: &AccountId, attempt: u32, fail
         }
         Ok(())
     };
-    app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from).map(|_| ())
+    app.store
+        .edit(project.id.as_str(), id.as_str(), now, change)
+        .await
+        .map_err(Error::from)
+        .map(|_| ())
 }
 
 /// Expires accounts whose user did not return in time, and deletes old records.
 pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
-    let waiting = Query::everywhere().below("waits_until", now.0.saturating_add(1)).page(0, AT_ONCE);
+    let waiting = Query::everywhere()
+        .below("waits_until", now.0.saturating_add(1))
+        .page(0, AT_ONCE);
     for mut account in app.store.find::<Account>(&waiting).await?.records {
         match account.body.status.after(Event::TimedOut) {
             Some(status) => account.body.pass_to(status, Some(TIMED_OUT), now),
@@ -666,8 +870,15 @@ pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
         }
         commit(app, lease.fence(Batch::at(now).update(&account))).await?;
     }
-    let gone = now.0.saturating_sub(i64::try_from(REMEMBERED.as_millis()).unwrap_or(i64::MAX));
-    for flow in app.store.find::<Flow>(&Query::everywhere().below("until", gone).page(0, AT_ONCE)).await?.records {
+    let gone = now
+        .0
+        .saturating_sub(i64::try_from(REMEMBERED.as_millis()).unwrap_or(i64::MAX));
+    for flow in app
+        .store
+        .find::<Flow>(&Query::everywhere().below("until", gone).page(0, AT_ONCE))
+        .await?
+        .records
+    {
         commit(app, lease.fence(Batch::at(now).purge(&flow))).await?;
     }
     Ok(())
@@ -697,20 +908,45 @@ impl Begin<'_> {
     /// Creates the state and the authorization address.
     async fn sent(self, app: &App) -> Result<Sent> {
         let mode = self.config.body.scheme;
-        let scheme = self.release.scheme(mode).ok_or_else(|| Error::SchemeNotOffered {
-            toolkit: self.release.slug.to_string(),
-            scheme: mode.as_str().to_owned(),
-        })?;
-        let Standing { net, client, mut scopes, user_scopes, redirect_uri } =
-            app.accounts.standing(&self.project.id, self.config).await?;
-        for tool in self.config.body.tools_for_connection.iter().filter_map(|slug| self.release.tool(slug)) {
+        let scheme = self
+            .release
+            .scheme(mode)
+            .ok_or_else(|| Error::SchemeNotOffered {
+                toolkit: self.release.slug.to_string(),
+                scheme: mode.as_str().to_owned(),
+            })?;
+        let Standing {
+            net,
+            client,
+            mut scopes,
+            user_scopes,
+            redirect_uri,
+        } = app.accounts.standing(&self.project.id, self.config).await?;
+        for tool in self
+            .config
+            .body
+            .tools_for_connection
+            .iter()
+            .filter_map(|slug| self.release.tool(slug))
+        {
             scopes.extend(tool.scopes.iter().cloned());
         }
         let redirect_uri = redirect_uri.unwrap_or_else(|| come_back(app));
         let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
         let mut values = self.values.clone();
-        let protocol = Protocol { net: &net, now, scheme, client: &client, values: &self.values };
-        let scheme = app.accounts.issuers.described(&protocol).await.map_err(unbegun)?;
+        let protocol = Protocol {
+            net: &net,
+            now,
+            scheme,
+            client: &client,
+            values: &self.values,
+        };
+        let scheme = app
+            .accounts
+            .issuers
+            .described(&protocol)
+            .await
+            .map_err(unbegun)?;
         match mode {
             AuthMode::DcrOauth if client.id.is_empty() => {
                 let registration = Registration {
@@ -725,11 +961,20 @@ impl Begin<'_> {
                 values.extend(app.accounts.client(registration).await?);
             }
             AuthMode::CimdOauth if client.id.is_empty() => {
-                values.insert("client_id".to_owned(), described_at(app, &self.config.id)?.into());
+                values.insert(
+                    "client_id".to_owned(),
+                    described_at(app, &self.config.id)?.into(),
+                );
             }
             _ => {}
         }
-        let protocol = Protocol { net: &net, now, scheme: &scheme, client: &client, values: &values };
+        let protocol = Protocol {
+            net: &net,
+            now,
+            scheme: &scheme,
+            client: &client,
+            values: &values,
+        };
         let away = Away {
             redirect_uri: &redirect_uri,
             state: &state,
@@ -738,7 +983,10 @@ impl Begin<'_> {
             user_scopes: &user_scopes,
         };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
-            Some(_) => protocol.authorize_oauth1(&redirect_uri, &state).await.map_err(unbegun)?,
+            Some(_) => protocol
+                .authorize_oauth1(&redirect_uri, &state)
+                .await
+                .map_err(unbegun)?,
             None => (protocol.authorize(away).map_err(unbegun)?, Values::new()),
         };
         let name = app.flow_name(Stage::Away, &state);
@@ -748,7 +996,12 @@ impl Begin<'_> {
             shown.insert(AUTH_URI.to_owned(), url.as_str().into());
         }
         shown.insert(REDIRECT_URL.to_owned(), url.as_str().into());
-        let held = Held { values, verifier, redirect_uri, lifetime: None };
+        let held = Held {
+            values,
+            verifier,
+            redirect_uri,
+            lifetime: None,
+        };
         let flow = Flow {
             stage: Stage::Away,
             account: self.id.clone(),
@@ -759,7 +1012,12 @@ impl Begin<'_> {
             until: after(now, app.accounts.settings.away),
             held: app.seal_held(self.project, &name, &held).await?,
         };
-        Ok(Sent { name, flow, url: url.into(), shown })
+        Ok(Sent {
+            name,
+            flow,
+            url: url.into(),
+            shown,
+        })
     }
 }
 
@@ -792,10 +1050,17 @@ struct Here {
 }
 
 async fn opened_link(app: &App, token: &str) -> Result<Opened> {
-    let flow = app.store.lookup::<Flow>(&app.flow_name(Stage::Link, token)).await?;
-    let flow = flow.filter(|flow| flow.body.stage == Stage::Link).ok_or(Error::FlowUnknown)?;
+    let flow = app
+        .store
+        .lookup::<Flow>(&app.flow_name(Stage::Link, token))
+        .await?;
+    let flow = flow
+        .filter(|flow| flow.body.stage == Stage::Link)
+        .ok_or(Error::FlowUnknown)?;
     let project = app.project_of(&flow).await?;
-    let account = record(app, &project, &flow.body.account).await.map_err(unknown)?;
+    let account = record(app, &project, &flow.body.account)
+        .await
+        .map_err(unknown)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let brand = Brand {
         project: project.shown_name().to_owned(),
@@ -811,12 +1076,22 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
         return Ok(Opened::Over(LinkPage::Expired(brand)));
     };
     let (values, _) = opened(app, &project, &account).await?;
-    Ok(Opened::Here(Box::new(Here { flow, project, account, config, release, values, brand })))
+    Ok(Opened::Here(Box::new(Here {
+        flow,
+        project,
+        account,
+        config,
+        release,
+        values,
+        brand,
+    })))
 }
 
 impl Here {
     fn scheme(&self) -> Result<&AuthScheme> {
-        self.release.scheme(self.account.body.scheme).ok_or(Error::FlowUnknown)
+        self.release
+            .scheme(self.account.body.scheme)
+            .ok_or(Error::FlowUnknown)
     }
 
     /// Changes the account and replaces its credential, if the link still belongs to the account's
@@ -839,7 +1114,10 @@ impl Here {
             let (_, old) = opened(app, project, &account).await?;
             change(&mut account.body, now)?;
             let body = credential().await?;
-            let batch = Batch::at(now).check(&config).update(&account).update(&Record { body, ..old });
+            let batch = Batch::at(now)
+                .check(&config)
+                .update(&account)
+                .update(&Record { body, ..old });
             Ok((more(batch), ()))
         });
         Ok(changed.await?)
@@ -847,15 +1125,31 @@ impl Here {
 
     /// Returns the values to store for the account and the lifetime of their token. The provider
     /// has accepted the values, if the toolkit has a request to check them.
-    async fn tried(&self, app: &App, scheme: &AuthScheme, mut values: Values) -> Result<(Values, Option<Duration>)> {
+    async fn tried(
+        &self,
+        app: &App,
+        scheme: &AuthScheme,
+        mut values: Values,
+    ) -> Result<(Values, Option<Duration>)> {
         let mut lifetime = None;
         if obtains(scheme.mode) {
-            (values, lifetime) = app.accounts.obtain(&self.project.id, &self.config, scheme, values).await?;
+            (values, lifetime) = app
+                .accounts
+                .obtain(&self.project.id, &self.config, scheme, values)
+                .await?;
         }
         if scheme.verify.is_some() {
             let asked = signing(app, &self.project, &self.config, values.clone()).await?;
             let proxy = auth_configs::way(app, &self.project, &self.config).await?;
-            trial(app, &self.project, &self.release, scheme.mode, &asked, proxy).await?;
+            trial(
+                app,
+                &self.project,
+                &self.release,
+                scheme.mode,
+                &asked,
+                proxy,
+            )
+            .await?;
         }
         Ok((values, lifetime))
     }
@@ -864,21 +1158,35 @@ impl Here {
     /// begins with the name of its field.
     fn form(&self, problems: &[String], given: &Values) -> Form {
         let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
-        let fields = self.scheme().map_or(&[][..], |scheme| &scheme.fields).iter();
+        let fields = self
+            .scheme()
+            .map_or(&[][..], |scheme| &scheme.fields)
+            .iter();
         // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
-        let asked = fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
+        let asked =
+            fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
         let fields = asked.map(|field| {
             let own = text(given, &field.name).or_else(|| text(&self.values, &field.name));
-            let line = problems.iter().find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
+            let line = problems
+                .iter()
+                .find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
             FormField {
                 field: field.clone(),
-                value: own.or_else(|| field.default.clone()).filter(|_| !field.secret).unwrap_or_default(),
+                value: own
+                    .or_else(|| field.default.clone())
+                    .filter(|_| !field.secret)
+                    .unwrap_or_default(),
                 problem: line.map(str::to_owned),
             }
         });
         let leaves = self.account.body.scheme.redirects();
-        Form { brand: self.brand.clone(), fields: fields.collect(), problem: None, leaves }
+        Form {
+            brand: self.brand.clone(),
+            fields: fields.collect(),
+            problem: None,
+            leaves,
+        }
     }
 }
 
@@ -890,35 +1198,54 @@ impl App {
     }
 
     fn browser_hash(&self, browser: &str) -> String {
-        hex::encode(keyed_hash(&self.vault.derive("browsers"), browser.as_bytes()))
+        hex::encode(keyed_hash(
+            &self.vault.derive("browsers"),
+            browser.as_bytes(),
+        ))
     }
 
     /// Returns the CSRF token of a link's form, so that no other page can submit the form.
     #[must_use]
     pub fn form_token(&self, token: &str, browser: &str) -> String {
-        hex::encode(keyed_hash(&self.vault.derive("forms"), format!("{} {token} {browser}", token.len()).as_bytes()))
+        hex::encode(keyed_hash(
+            &self.vault.derive("forms"),
+            format!("{} {token} {browser}", token.len()).as_bytes(),
+        ))
     }
 
     async fn project_of(&self, flow: &Record<Flow>) -> Result<Project> {
         let id = ProjectId::parse(&flow.project)?;
-        projects::get(self, &flow.body.organisation, &id).await.map_err(|cause| match cause {
-            Error::ProjectNotFound(_) => Error::FlowUnknown,
-            other => other,
-        })
+        projects::get(self, &flow.body.organisation, &id)
+            .await
+            .map_err(|cause| match cause {
+                Error::ProjectNotFound(_) => Error::FlowUnknown,
+                other => other,
+            })
     }
 
     async fn seal_held(&self, project: &Project, name: &str, held: &Held) -> Result<Sealed<Held>> {
-        self.vault.key(project.id.as_str(), self.clock.now()).await?.seal(place(project, name), held)
+        self.vault
+            .key(project.id.as_str(), self.clock.now())
+            .await?
+            .seal(place(project, name), held)
     }
 
     async fn open_held(&self, project: &Project, flow: &Record<Flow>) -> Result<Held> {
-        let key = self.vault.key(project.id.as_str(), self.clock.now()).await?;
+        let key = self
+            .vault
+            .key(project.id.as_str(), self.clock.now())
+            .await?;
         key.open(place(project, &flow.id), &flow.body.held)
     }
 
     /// Returns the final address for a browser: the project's callback URL with its own query, or a
     /// page of this server.
-    fn way_back(&self, callback_url: Option<&str>, id: &AccountId, outcome: std::result::Result<(), String>) -> String {
+    fn way_back(
+        &self,
+        callback_url: Option<&str>,
+        id: &AccountId,
+        outcome: std::result::Result<(), String>,
+    ) -> String {
         let status = if outcome.is_ok() { "success" } else { "failed" };
         let mut query = vec![("status", status)];
         let error = outcome.err().unwrap_or_default();
@@ -934,7 +1261,12 @@ impl App {
 }
 
 fn place<'a>(project: &'a Project, name: &'a str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: project.id.as_str(), id: name, field: "held" }
+    Place {
+        collection: COLLECTION.name,
+        project: project.id.as_str(),
+        id: name,
+        field: "held",
+    }
 }
 
 fn secret(prefix: &str) -> String {
@@ -966,8 +1298,14 @@ pub(super) fn unbegun(refusal: Refusal) -> Error {
 pub(super) fn own(mode: AuthMode, values: &Values) -> Values {
     // If the server creates the client itself, the client's id and secret are no fields.
     let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
-    let of_flow = |name: &str| TOKENS.contains(&name) || name == REDIRECT_URL || made && clients::KEPT.contains(&name);
-    values.iter().filter(|(name, _)| !of_flow(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let of_flow = |name: &str| {
+        TOKENS.contains(&name) || name == REDIRECT_URL || made && clients::KEPT.contains(&name)
+    };
+    values
+        .iter()
+        .filter(|(name, _)| !of_flow(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// Returns the value of a parameter that occurs exactly once. A repeated parameter counts as
@@ -998,13 +1336,16 @@ fn checked(name: &str, url: String) -> Result<String> {
     if fits && good {
         Ok(url)
     } else {
-        Err(Error::invalid(format!("{name}: must be an http address of at most {URL} bytes")))
+        Err(Error::invalid(format!(
+            "{name}: must be an http address of at most {URL} bytes"
+        )))
     }
 }
 
 /// Appends parameters to the query of an address.
 fn with_query(url: &str, more: &[(&str, &str)]) -> Result<String> {
-    let mut url = Url::parse(url).map_err(|_| Error::Internal("an address that was checked is none".into()))?;
+    let mut url = Url::parse(url)
+        .map_err(|_| Error::Internal("an address that was checked is none".into()))?;
     url.query_pairs_mut().extend_pairs(more);
     Ok(url.into())
 }
@@ -1016,7 +1357,9 @@ mod tests {
     use super::*;
 
     fn pairs(query: &str) -> Vec<(String, String)> {
-        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
     }
 
     #[test]
@@ -1052,7 +1395,10 @@ mod tests {
             ("iss=https://login.example.com", false),
             ("iss=https://login.example.com/a/", false),
             ("code=c", false),
-            ("iss=https://login.example.com/a&iss=https://login.example.com/a", false),
+            (
+                "iss=https://login.example.com/a&iss=https://login.example.com/a",
+                false,
+            ),
         ] {
             assert_eq!(issued(&scheme, &pairs(query)).is_ok(), good, "{query}");
         }
@@ -1067,10 +1413,21 @@ mod tests {
 
     #[test]
     fn callback_url_keeps_its_query_and_is_http() {
-        let url = with_query("https://app.example/back?a=1&b=%20#top", &[("status", "failed"), ("error", "a b&c")]);
-        assert_eq!(url.unwrap(), "https://app.example/back?a=1&b=%20&status=failed&error=a+b%26c#top");
-        for url in ["javascript:alert(1)", "data:text/html,x", "https://u:p@app.example/", "/relative", "//app.example"]
-        {
+        let url = with_query(
+            "https://app.example/back?a=1&b=%20#top",
+            &[("status", "failed"), ("error", "a b&c")],
+        );
+        assert_eq!(
+            url.unwrap(),
+            "https://app.example/back?a=1&b=%20&status=failed&error=a+b%26c#top"
+        );
+        for url in [
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "https://u:p@app.example/",
+            "/relative",
+            "//app.example",
+        ] {
             assert!(checked("callback_url", url.to_owned()).is_err(), "{url}");
         }
         checked("callback_url", "http://localhost:3000/done".to_owned()).unwrap();

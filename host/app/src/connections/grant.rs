@@ -31,8 +31,17 @@ use crate::{
 };
 
 /// Headers that frame or route the message. A custom credential cannot set them.
-const FRAMING: [&str; 9] =
-    ["host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
+const FRAMING: [&str; 9] = [
+    "host",
+    "connection",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+];
 
 /// Number of accounts read at once after the auth config of the newest one was found deleted.
 const PASSED_AT_ONCE: u64 = 100;
@@ -105,27 +114,53 @@ pub(crate) struct Granted {
 }
 
 /// Selects the credential for a tool.
-pub(crate) async fn grant(app: &App, project: &Project, found: &Found, user: &str, choice: Choice) -> Result<Granted> {
+pub(crate) async fn grant(
+    app: &App,
+    project: &Project,
+    found: &Found,
+    user: &str,
+    choice: Choice,
+) -> Result<Granted> {
     match (choice.custom, choice.account) {
         (Some(custom), _) => custom_grant(found, custom),
-        (None, Some(id)) => named(app, project, found, &id, choice.user_id.is_some().then_some(user)).await,
+        (None, Some(id)) => {
+            named(
+                app,
+                project,
+                found,
+                &id,
+                choice.user_id.is_some().then_some(user),
+            )
+            .await
+        }
         (None, None) if found.tool.no_auth => Ok(Granted::nothing()),
         (None, None) => newest(app, project, found, user).await,
     }
 }
 
-async fn named(app: &App, project: &Project, found: &Found, id: &AccountId, user: Option<&str>) -> Result<Granted> {
+async fn named(
+    app: &App,
+    project: &Project,
+    found: &Found,
+    id: &AccountId,
+    user: Option<&str>,
+) -> Result<Granted> {
     if user.is_none() && project.stored.config.two_factor {
         return Err(Error::AccountUserMissing(id.to_string()));
     }
-    let record = record(app, project, id).await.map_err(|cause| match cause {
-        Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
-        other => other,
-    })?;
+    let record = record(app, project, id)
+        .await
+        .map_err(|cause| match cause {
+            Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
+            other => other,
+        })?;
     admitted(&record, user)?;
     if *record.body.toolkit != *found.release.slug {
         // The account exists but belongs to another toolkit.
-        return Err(Error::NoAccount { user: record.body.user_id, toolkit: found.release.slug.to_string() });
+        return Err(Error::NoAccount {
+            user: record.body.user_id,
+            toolkit: found.release.slug.to_string(),
+        });
     }
     of_account(app, project, found, record).await
 }
@@ -133,8 +168,12 @@ async fn named(app: &App, project: &Project, found: &Found, id: &AccountId, user
 /// Rejects a user who may not use the account. If no user is named, the project itself uses the
 /// account.
 fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
-    let Account { user_id, sharing, .. } = &record.body;
-    let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else { return Ok(()) };
+    let Account {
+        user_id, sharing, ..
+    } = &record.body;
+    let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else {
+        return Ok(());
+    };
     let (account, user) = (record.id.clone(), crate::cut(user));
     Err(match sharing.account_type {
         AccountType::Private => Error::AccountUserMismatch { account, user },
@@ -158,17 +197,30 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
             if gone.contains(&record.body.auth_config) {
                 continue;
             }
-            if auth_configs::find(app, project, &record.body.auth_config).await?.is_some() {
+            if auth_configs::find(app, project, &record.body.auth_config)
+                .await?
+                .is_some()
+            {
                 return of_account(app, project, found, record).await;
             }
             gone.insert(record.body.auth_config);
         }
-        let missing = || Error::NoAccount { user: crate::cut(user), toolkit: toolkit.to_owned() };
-        query = query.after(page.next.ok_or_else(missing)?).page(0, PASSED_AT_ONCE);
+        let missing = || Error::NoAccount {
+            user: crate::cut(user),
+            toolkit: toolkit.to_owned(),
+        };
+        query = query
+            .after(page.next.ok_or_else(missing)?)
+            .page(0, PASSED_AT_ONCE);
     }
 }
 
-async fn of_account(app: &App, project: &Project, found: &Found, record: Record<Account>) -> Result<Granted> {
+async fn of_account(
+    app: &App,
+    project: &Project,
+    found: &Found,
+    record: Record<Account>,
+) -> Result<Granted> {
     let (values, proxy) = usable(app, project, &found.tool.slug, &record).await?;
     let mut granted = renewable(app, project, &found.release, &record, &values)?.through(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
@@ -184,18 +236,28 @@ async fn usable(
     tool: &str,
     record: &Record<Account>,
 ) -> Result<(Values, Option<Arc<net::Proxy>>)> {
-    let not_active = |state: &str| Error::AccountNotActive { account: record.id.clone(), state: state.to_owned() };
+    let not_active = |state: &str| Error::AccountNotActive {
+        account: record.id.clone(),
+        state: state.to_owned(),
+    };
     if record.body.status != Status::Active {
         return Err(not_active(record.body.status.as_str()));
     }
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
     let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
     if !config.body.allows(tool) {
-        return Err(Error::ToolNotAllowed { config: config.id, tool: tool.to_owned() });
+        return Err(Error::ToolNotAllowed {
+            config: config.id,
+            tool: tool.to_owned(),
+        });
     }
     let proxy = auth_configs::way(app, project, &config).await?;
     let values = match record.body.scheme {
-        mode if mode.has_flow() => app.accounts.fresh(&Whose::of(app, project, record)?, Why::Ending).await?,
+        mode if mode.has_flow() => {
+            app.accounts
+                .fresh(&Whose::of(app, project, record)?, Why::Ending)
+                .await?
+        }
         _ => opened(app, project, record).await?.0,
     };
     Ok((signing(app, project, &config, values).await?, proxy))
@@ -210,7 +272,12 @@ pub(super) async fn signing(
     values: Values,
 ) -> Result<Values> {
     match config.body.scheme {
-        AuthMode::Oauth1 => Ok(app.accounts.standing(&project.id, config).await?.client.beside(values)),
+        AuthMode::Oauth1 => Ok(app
+            .accounts
+            .standing(&project.id, config)
+            .await?
+            .client
+            .beside(values)),
         _ => Ok(values),
     }
 }
@@ -225,7 +292,8 @@ fn renewable(
 ) -> Result<Granted> {
     let mut granted = of_values(release, record.body.scheme, values)?;
     if record.body.scheme.has_flow()
-        && let (Some(scheme), Some(token)) = (release.scheme(record.body.scheme), access_token(values))
+        && let (Some(scheme), Some(token)) =
+            (release.scheme(record.body.scheme), access_token(values))
     {
         let credential = Arc::new(scheme::credential(scheme, values));
         granted.grant = Some(Arc::new(Renewing {
@@ -243,30 +311,63 @@ fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Grant
             return Ok(Granted::nothing());
         }
         let toolkit = release.slug.to_string();
-        return Err(Error::SchemeNotOffered { toolkit, scheme: mode.as_str().to_owned() });
+        return Err(Error::SchemeNotOffered {
+            toolkit,
+            scheme: mode.as_str().to_owned(),
+        });
     };
     let fields = scheme::open_fields(scheme, values);
-    Ok(Granted::of(scheme::credential(scheme, values), fields, Source::InstantAccount))
+    Ok(Granted::of(
+        scheme::credential(scheme, values),
+        fields,
+        Source::InstantAccount,
+    ))
 }
 
 fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
     match custom {
-        Custom::Connection { scheme, toolkit, values } => {
+        Custom::Connection {
+            scheme,
+            toolkit,
+            values,
+        } => {
             if !toolkit.eq_ignore_ascii_case(&found.release.slug) {
-                let text = format!("custom_connection_data.toolkitSlug: the tool belongs to {}", found.release.slug);
+                let text = format!(
+                    "custom_connection_data.toolkitSlug: the tool belongs to {}",
+                    found.release.slug
+                );
                 return Err(Error::invalid(text));
             }
             let (mode, values) = brought(&found.release, &scheme, values)?;
             of_values(&found.release, mode, &values)
         }
-        Custom::Parameters { placed, body, base_url } => {
-            let texts = placed.iter().flat_map(secrets).chain(body.values().flat_map(texts_in));
-            let secrets: Vec<_> = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
-            scheme::bounded(&secrets).map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
+        Custom::Parameters {
+            placed,
+            body,
+            base_url,
+        } => {
+            let texts = placed
+                .iter()
+                .flat_map(secrets)
+                .chain(body.values().flat_map(texts_in));
+            let secrets: Vec<_> = texts
+                .filter(|value| value.len() >= SECRET)
+                .map(Secret::from)
+                .collect();
+            scheme::bounded(&secrets)
+                .map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
-            let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
+            let fields = base_url
+                .map(|url| ("base_url".to_owned(), url))
+                .into_iter()
+                .collect();
             Ok(Granted::of(
-                Credential { placements, body, secrets, ..Credential::default() },
+                Credential {
+                    placements,
+                    body,
+                    secrets,
+                    ..Credential::default()
+                },
                 fields,
                 Source::CustomAuth,
             ))
@@ -294,21 +395,42 @@ pub(crate) struct Passage {
 }
 
 /// Selects the credential for a proxy request. `tool` is the name that the auth config must allow.
-pub(crate) async fn passage(app: &App, project: &Project, tool: &str, choice: Choice) -> Result<Passage> {
-    let Choice { user_id, account, custom } = choice;
+pub(crate) async fn passage(
+    app: &App,
+    project: &Project,
+    tool: &str,
+    choice: Choice,
+) -> Result<Passage> {
+    let Choice {
+        user_id,
+        account,
+        custom,
+    } = choice;
     let user = user_id.map(|user| super::user(Some(user))).transpose()?;
-    if let Some(Custom::Connection { scheme, toolkit, values }) = custom {
+    if let Some(Custom::Connection {
+        scheme,
+        toolkit,
+        values,
+    }) = custom
+    {
         let release = app.catalog.release(&toolkit, LATEST)?;
         let (mode, values) = brought(&release, &scheme, values)?;
         let granted = of_values(&release, mode, &values)?;
         let user = user.map_or_else(|| super::user(None), Ok)?;
-        return Ok(Passage { user, base: base(&release, mode, &values), release, granted });
+        return Ok(Passage {
+            user,
+            base: base(&release, mode, &values),
+            release,
+            granted,
+        });
     }
     let id = account.ok_or(Error::AuthContextMissing)?;
-    let record = record(app, project, &id).await.map_err(|cause| match cause {
-        Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
-        other => other,
-    })?;
+    let record = record(app, project, &id)
+        .await
+        .map_err(|cause| match cause {
+            Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
+            other => other,
+        })?;
     admitted(&record, user.as_deref())?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
     let (values, proxy) = usable(app, project, tool, &record).await?;
@@ -316,14 +438,24 @@ pub(crate) async fn passage(app: &App, project: &Project, tool: &str, choice: Ch
     let mut granted = renewable(app, project, &release, &record, &values)?.through(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
-    Ok(Passage { user: user.unwrap_or(record.body.user_id), base: base(&release, mode, &values), release, granted })
+    Ok(Passage {
+        user: user.unwrap_or(record.body.user_id),
+        base: base(&release, mode, &values),
+        release,
+        granted,
+    })
 }
 
 /// Returns the base URL of the scheme, or of the first exact host that the toolkit declares.
 fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
-    let named = release.scheme(mode).and_then(|scheme| scheme::base_url(scheme, values));
+    let named = release
+        .scheme(mode)
+        .and_then(|scheme| scheme::base_url(scheme, values));
     named.or_else(|| {
-        let rule = release.egress.iter().find(|rule| !rule.host.starts_with('*'))?;
+        let rule = release
+            .egress
+            .iter()
+            .find(|rule| !rule.host.starts_with('*'))?;
         let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("https://{}{port}", rule.host))
     })
@@ -347,37 +479,66 @@ fn secrets(placed: &Placed) -> impl Iterator<Item = &str> {
 
 fn placement(placed: &Placed) -> Result<Placement> {
     match placed {
-        Placed::Query(name, value) => Ok(Placement::Query { name: name.clone(), value: value.clone() }),
+        Placed::Query(name, value) => Ok(Placement::Query {
+            name: name.clone(),
+            value: value.clone(),
+        }),
         Placed::Header(name, value) => {
             let name = name.to_ascii_lowercase();
             let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-            let printable = value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
-            if name.is_empty() || !name.bytes().all(token) || FRAMING.contains(&name.as_str()) || !printable {
+            let printable = value
+                .bytes()
+                .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+            if name.is_empty()
+                || !name.bytes().all(token)
+                || FRAMING.contains(&name.as_str())
+                || !printable
+            {
                 return Err(Error::invalid(format!(
                     "custom_auth_params: header `{}` cannot be set",
                     crate::cut(&name)
                 )));
             }
-            Ok(Placement::Header { name, value: value.clone() })
+            Ok(Placement::Header {
+                name,
+                value: value.clone(),
+            })
         }
     }
 }
 
 impl Granted {
     fn nothing() -> Self {
-        Self { grant: None, fields: Vec::new(), account: None, auth_config: None, source: Source::NoAuth }
+        Self {
+            grant: None,
+            fields: Vec::new(),
+            account: None,
+            auth_config: None,
+            source: Source::NoAuth,
+        }
     }
 
     fn of(credential: Credential, fields: Vec<(String, String)>, source: Source) -> Self {
         let grant: Arc<dyn Grant> = Arc::new(Ready(Arc::new(credential)));
-        Self { grant: Some(grant), fields, account: None, auth_config: None, source }
+        Self {
+            grant: Some(grant),
+            fields,
+            account: None,
+            auth_config: None,
+            source,
+        }
     }
 
     /// Routes the requests through a proxy, if one is set.
     fn through(self, proxy: Option<Arc<net::Proxy>>) -> Self {
         let Some(proxy) = proxy else { return self };
-        let grant = self.grant.unwrap_or_else(|| Arc::new(Ready(Arc::default())));
-        Self { grant: Some(Arc::new(Proxied { grant, proxy })), ..self }
+        let grant = self
+            .grant
+            .unwrap_or_else(|| Arc::new(Ready(Arc::default())));
+        Self {
+            grant: Some(Arc::new(Proxied { grant, proxy })),
+            ..self
+        }
     }
 }
 
@@ -393,7 +554,10 @@ impl Grant for Proxied {
         self.grant.credential().await
     }
 
-    async fn renew(&self, rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+    async fn renew(
+        &self,
+        rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
         self.grant.renew(rejected).await
     }
 
@@ -411,7 +575,10 @@ impl Grant for Ready {
         Ok(self.0.clone())
     }
 
-    async fn renew(&self, _rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+    async fn renew(
+        &self,
+        _rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
         Ok(None)
     }
 }
@@ -427,21 +594,42 @@ struct Renewing {
 #[async_trait]
 impl Grant for Renewing {
     async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
-        Ok(self.current.lock().unwrap_or_else(PoisonError::into_inner).0.clone())
+        Ok(self
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone())
     }
 
-    async fn renew(&self, rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
-        let (current, token) = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    async fn renew(
+        &self,
+        rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        let (current, token) = self
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }
-        let values = self.keeper.fresh(&self.whose, Why::Rejected(token.clone())).await;
+        let values = self
+            .keeper
+            .fresh(&self.whose, Why::Rejected(token.clone()))
+            .await;
         let values = values.map_err(|cause| GrantError(cause.to_string()))?;
-        let scheme = self.whose.scheme().map_err(|cause| GrantError(cause.to_string()))?;
-        let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else { return Ok(None) };
+        let scheme = self
+            .whose
+            .scheme()
+            .map_err(|cause| GrantError(cause.to_string()))?;
+        let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
+            return Ok(None);
+        };
         let credential = Arc::new(scheme::credential(scheme, &values));
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (credential.clone(), fresh.clone());
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
+            (credential.clone(), fresh.clone());
         Ok(Some(credential))
     }
 }
@@ -459,7 +647,9 @@ pub(crate) async fn trial(
     values: &Values,
     proxy: Option<Arc<net::Proxy>>,
 ) -> Result<()> {
-    let check = release.scheme(mode).and_then(|scheme| scheme.verify.as_ref());
+    let check = release
+        .scheme(mode)
+        .and_then(|scheme| scheme.verify.as_ref());
     let check = check.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
     let value = |name: &str| values.get(name).and_then(scheme::text);
     let unfilled = || Error::CredentialRejected("the address to ask at lacks a field".into());
@@ -468,8 +658,10 @@ pub(crate) async fn trial(
         let base = base(release, mode, values).ok_or_else(unfilled)?;
         url = format!("{}{url}", base.trim_end_matches('/'));
     }
-    let policy =
-        Policy { egress: crate::tools::origins(release, base(release, mode, values).as_deref()), read_only: false };
+    let policy = Policy {
+        egress: crate::tools::origins(release, base(release, mode, values).as_deref()),
+        read_only: false,
+    };
     let pass = Pass {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
@@ -480,14 +672,26 @@ pub(crate) async fn trial(
         headers: Vec::new(),
         body: None,
     };
-    let passed = app.sandbox.pass(pass).await.map_err(|refusal| crate::tools::refused(refusal, release))?;
-    let answer = passed
-        .answer
-        .map_err(|failed| Error::Unavailable(format!("the application gave no answer: {}", failed.message)))?;
+    let passed = app
+        .sandbox
+        .pass(pass)
+        .await
+        .map_err(|refusal| crate::tools::refused(refusal, release))?;
+    let answer = passed.answer.map_err(|failed| {
+        Error::Unavailable(format!(
+            "the application gave no answer: {}",
+            failed.message
+        ))
+    })?;
     match answer.status {
         200..=299 => Ok(()),
-        500..=599 | 429 => Err(Error::Unavailable(format!("the application answered {}", answer.status))),
-        status => Err(Error::CredentialRejected(format!("the application answered {status}"))),
+        500..=599 | 429 => Err(Error::Unavailable(format!(
+            "the application answered {}",
+            answer.status
+        ))),
+        status => Err(Error::CredentialRejected(format!(
+            "the application answered {status}"
+        ))),
     }
 }
 
@@ -503,9 +707,22 @@ mod tests {
 
     #[test]
     fn custom_headers_cannot_frame_or_route_requests() {
-        let header = |name: &str, value: &str| placement(&Placed::Header(name.into(), value.into()));
-        assert_eq!(header("X-Key", "v").unwrap(), Placement::Header { name: "x-key".into(), value: "v".into() });
-        for (name, value) in [("Host", "a"), ("content-length", "0"), ("", "a"), ("a b", "a"), ("x", "a\r\nhost: b")] {
+        let header =
+            |name: &str, value: &str| placement(&Placed::Header(name.into(), value.into()));
+        assert_eq!(
+            header("X-Key", "v").unwrap(),
+            Placement::Header {
+                name: "x-key".into(),
+                value: "v".into()
+            }
+        );
+        for (name, value) in [
+            ("Host", "a"),
+            ("content-length", "0"),
+            ("", "a"),
+            ("a b", "a"),
+            ("x", "a\r\nhost: b"),
+        ] {
             assert!(header(name, value).is_err(), "{name}");
         }
     }

@@ -22,14 +22,17 @@ use std::{sync::Arc, time::Duration};
 use manifest::{AuthMode, AuthScheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
+    Window,
+};
 use uuid::Uuid;
 
 pub use clients::described;
 pub(crate) use clients::{COLLECTION as CLIENTS, forget_clients, forgotten};
 pub use flow::{
-    Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback, complete, link, open_link,
-    submit,
+    Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback,
+    complete, link, open_link, submit,
 };
 pub(crate) use flow::{COLLECTION as FLOWS, EVERY, sweep};
 use grant::signing;
@@ -137,7 +140,8 @@ impl Account {
         if !matches!(status, Status::Initializing | Status::Initiated) {
             self.waits_until = None;
         }
-        (self.status, self.status_reason, self.changed_at) = (status, reason.map(str::to_owned), now);
+        (self.status, self.status_reason, self.changed_at) =
+            (status, reason.map(str::to_owned), now);
         self.failure = None;
     }
 }
@@ -224,14 +228,23 @@ impl Wanted {
     ) -> Result<Self> {
         let config = enabled_config(app, project, config).await?;
         let release = app.catalog.release(&config.body.toolkit, LATEST)?;
-        let mut values = auth_configs::credentials(app, project, &config).await?.shared;
+        let mut values = auth_configs::credentials(app, project, &config)
+            .await?
+            .shared;
         values.extend(given);
         // Clients may send the status among the values; it is no field.
         for name in ["status", REDIRECT_URL] {
             values.remove(name);
         }
         let user_id = crate::connections::user(user)?;
-        Ok(Self { config, release, user_id, alias: None, sharing: Sharing::default(), values })
+        Ok(Self {
+            config,
+            release,
+            user_id,
+            alias: None,
+            sharing: Sharing::default(),
+            values,
+        })
     }
 
     fn scheme(&self) -> Option<&AuthScheme> {
@@ -271,10 +284,16 @@ impl Wanted {
 }
 
 /// Returns an auth config that allows new connections.
-async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
+async fn enabled_config(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+) -> Result<Record<AuthConfig>> {
     let config = auth_configs::get(app, project, id).await?;
     if config.body.status == auth_configs::Status::Disabled {
-        return Err(Error::AccountRefused(format!("auth config {id} is disabled")));
+        return Err(Error::AccountRefused(format!(
+            "auth config {id} is disabled"
+        )));
     }
     Ok(config)
 }
@@ -285,7 +304,14 @@ async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Resu
 /// Fails if the auth config is unknown or disabled, fields are missing, the alias is taken, the
 /// provider does not accept the credential, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<Shown> {
-    let mut wanted = Wanted::of(app, project, &request.auth_config, request.user_id, request.values).await?;
+    let mut wanted = Wanted::of(
+        app,
+        project,
+        &request.auth_config,
+        request.user_id,
+        request.values,
+    )
+    .await?;
     let mode = wanted.config.body.scheme;
     if let Some(given) = &request.scheme
         && auth_configs::offered(&wanted.release, given)? != mode
@@ -299,21 +325,31 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     wanted.alias = alias(request.alias)?;
     wanted.sharing = Sharing::default().with(&request.sharing)?;
     if let Some(scheme) = wanted.scheme() {
-        wanted.values = scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
+        wanted.values =
+            scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
     }
     // Tokens that another system has obtained are imported.
     let brought = match mode {
-        AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"].iter().all(|name| wanted.values.contains_key(*name)),
+        AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
+            .iter()
+            .all(|name| wanted.values.contains_key(*name)),
         _ => refresh::access_token(&wanted.values).is_some(),
     };
     if mode.redirects() && !brought {
         return flow::create(app, project, wanted, request.callback_url).await;
     }
-    let lifetime = wanted.values.get("expires_in").and_then(scheme::text).and_then(|text| text.parse().ok());
+    let lifetime = wanted
+        .values
+        .get("expires_in")
+        .and_then(scheme::text)
+        .and_then(|text| text.parse().ok());
     let mut lifetime = lifetime.map(Duration::from_secs);
     if let Some(scheme) = wanted.scheme().filter(|_| obtains(mode) && !brought) {
         let values = wanted.values.clone();
-        (wanted.values, lifetime) = app.accounts.obtain(&project.id, &wanted.config, scheme, values).await?;
+        (wanted.values, lifetime) = app
+            .accounts
+            .obtain(&project.id, &wanted.config, scheme, values)
+            .await?;
     }
     if request.validate {
         let values = signing(app, project, &wanted.config, wanted.values.clone()).await?;
@@ -321,8 +357,20 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         trial(app, project, &wanted.release, mode, &values, proxy).await?;
     }
     let (id, now) = (AccountId::random(), app.clock.now());
-    let credential = app.accounts.connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime).await?;
-    insert(app, project, &wanted, &id, &wanted.account(Status::Active, None, now)?, &credential, |batch| batch).await?;
+    let credential = app
+        .accounts
+        .connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime)
+        .await?;
+    insert(
+        app,
+        project,
+        &wanted,
+        &id,
+        &wanted.account(Status::Active, None, now)?,
+        &credential,
+        |batch| batch,
+    )
+    .await?;
     get(app, project, &id).await
 }
 
@@ -338,19 +386,26 @@ async fn insert(
     more: impl Fn(Batch) -> Batch,
 ) -> Result<()> {
     let owner = project.id.as_str();
-    let made = app.store.change(&auth_configs::COLLECTION, &wanted.config.id, || async {
-        // A changed auth config does not prevent the insertion; a deleted or disabled one does.
-        let config = enabled_config(app, project, &account.auth_config).await?;
-        let batch = Batch::at(app.clock.now()).check(&config).insert(owner, id.as_str(), account);
-        Ok((more(batch.insert(owner, id.as_str(), credential)), ()))
-    });
+    let made = app
+        .store
+        .change(&auth_configs::COLLECTION, &wanted.config.id, || async {
+            // A changed auth config does not prevent the insertion; a deleted or disabled one does.
+            let config = enabled_config(app, project, &account.auth_config).await?;
+            let batch =
+                Batch::at(app.clock.now())
+                    .check(&config)
+                    .insert(owner, id.as_str(), account);
+            Ok((more(batch.insert(owner, id.as_str(), credential)), ()))
+        });
     made.await.map_err(named_twice)
 }
 
 /// Converts a conflict of the alias into its error.
 fn named_twice(cause: EditError<Error>) -> Error {
     match cause {
-        EditError::Commit(CommitError::Taken { field: "alias_of", .. }) => alias_taken(),
+        EditError::Commit(CommitError::Taken {
+            field: "alias_of", ..
+        }) => alias_taken(),
         cause => cause.into(),
     }
 }
@@ -377,7 +432,12 @@ pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> 
 ///
 /// # Errors
 /// Fails if the store cannot be read or a credential cannot be decrypted.
-pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Shown>> {
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    window: Window,
+) -> Result<Listed<Shown>> {
     let mut query = Query::of(project.id.as_str()).window(window);
     for (field, wanted) in [
         ("toolkit", &filter.toolkits),
@@ -405,7 +465,11 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
     if !filter.ascending {
         query = query.newest();
     }
-    let Listed { items: records, total, next } = app.store.list::<Account>(&query).await?;
+    let Listed {
+        items: records,
+        total,
+        next,
+    } = app.store.list::<Account>(&query).await?;
     let mut configs = std::collections::HashMap::new();
     let mut shown = Vec::with_capacity(records.len());
     for record in records {
@@ -420,22 +484,42 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
             done => shown.push(done?),
         }
     }
-    Ok(Listed { items: shown, total, next })
+    Ok(Listed {
+        items: shown,
+        total,
+        next,
+    })
 }
 
 /// Pauses or resumes an account.
 ///
 /// # Errors
 /// Fails if the account does not exist or is not connected, or if the store refuses.
-pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: bool) -> Result<()> {
+pub async fn set_enabled(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    enabled: bool,
+) -> Result<()> {
     let now = app.clock.now();
-    let event = if enabled { Event::Enabled } else { Event::Disabled };
+    let event = if enabled {
+        Event::Enabled
+    } else {
+        Event::Disabled
+    };
     let change = |account: &mut Account| -> Result<()> {
-        let status = account.status.after(event).ok_or_else(|| cannot(id, account.status, event))?;
+        let status = account
+            .status
+            .after(event)
+            .ok_or_else(|| cannot(id, account.status, event))?;
         account.pass_to(status, None, now);
         Ok(())
     };
-    let done = app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from)?;
+    let done = app
+        .store
+        .edit(project.id.as_str(), id.as_str(), now, change)
+        .await
+        .map_err(Error::from)?;
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
@@ -455,8 +539,16 @@ pub struct Changes {
 /// # Errors
 /// Fails if the account does not exist, the alias is taken, lists are given for a private account,
 /// the fields are incomplete, the tokens come from the provider, or the store refuses.
-pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
-    let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
+pub async fn change(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    changes: Changes,
+) -> Result<Status> {
+    let alias = changes
+        .alias
+        .map(|alias| self::alias(Some(alias)))
+        .transpose()?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let now = app.clock.now();
         let mut account = record(app, project, id).await?;
@@ -540,7 +632,11 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
         }
         Ok(account.status)
     };
-    let done = app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from)?;
+    let done = app
+        .store
+        .edit(project.id.as_str(), id.as_str(), now, change)
+        .await
+        .map_err(Error::from)?;
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
@@ -554,13 +650,21 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
     let account = record(app, project, id).await?;
     let cannot = |status| cannot(id, status, Event::Revoked);
-    account.body.status.after(Event::Revoked).ok_or_else(|| cannot(account.body.status))?;
+    account
+        .body
+        .status
+        .after(Event::Revoked)
+        .ok_or_else(|| cannot(account.body.status))?;
     if account.body.status == Status::Revoked {
         return Ok(Vec::new());
     }
     let (values, _) = opened(app, project, &account).await?;
     let told = match account.body.scheme {
-        mode if mode.has_flow() => app.accounts.revoke(&Whose::of(app, project, &account)?, &values).await?,
+        mode if mode.has_flow() => {
+            app.accounts
+                .revoke(&Whose::of(app, project, &account)?, &values)
+                .await?
+        }
         _ => vec!["credential"],
     };
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
@@ -572,7 +676,12 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         account.body.attempt += 1;
         let (_, credential) = opened(app, project, &account).await?;
         let body = Credential::of(app.accounts.seal(&project.id, id, &Values::new()).await?);
-        Ok((Batch::at(now).update(&account).update(&Record { body, ..credential }), ()))
+        Ok((
+            Batch::at(now)
+                .update(&account)
+                .update(&Record { body, ..credential }),
+            (),
+        ))
     });
     erased.await?;
     Ok(told)
@@ -587,12 +696,16 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
         let (values, credential) = opened(app, project, &account).await?;
-        let batch = Batch::at(app.clock.now()).remove(&account).purge(&credential);
+        let batch = Batch::at(app.clock.now())
+            .remove(&account)
+            .purge(&credential);
         Ok::<_, Error>((batch, (account, values)))
     });
     let (account, values) = removed.await?;
     if revoke && account.body.scheme.has_flow() {
-        app.accounts.give_back(&Whose::of(app, project, &account)?, &values).await;
+        app.accounts
+            .give_back(&Whose::of(app, project, &account)?, &values)
+            .await;
     }
     Ok(())
 }
@@ -613,7 +726,9 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
                 Err(cause) => return Err(cause),
             }
         }
-        let Some(next) = found.next else { return Ok(()) };
+        let Some(next) = found.next else {
+            return Ok(());
+        };
         query = query.after(next);
     }
 }
@@ -623,7 +738,10 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
     let mut query = Query::of(project.id.as_str())
         .is("auth_config", config.as_str())
-        .any_of("status", [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str))
+        .any_of(
+            "status",
+            [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str),
+        )
         .page(0, REVOKED_AT_ONCE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
@@ -632,7 +750,9 @@ pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfig
                 tracing::warn!(account = account.id, %cause, "a credential was not taken back with its auth config");
             }
         }
-        let Some(next) = found.next else { return Ok(()) };
+        let Some(next) = found.next else {
+            return Ok(());
+        };
         query = query.after(next);
     }
 }
@@ -644,21 +764,39 @@ fn cannot(id: &AccountId, status: Status, event: Event) -> Error {
         Event::Revoked => "revoked",
         _ => "changed",
     };
-    Error::AccountRefused(format!("account {id} is {} and cannot be {what}", status.as_str()))
+    Error::AccountRefused(format!(
+        "account {id} is {} and cannot be {what}",
+        status.as_str()
+    ))
 }
 
-pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Result<Record<Account>> {
+pub(crate) async fn record(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+) -> Result<Record<Account>> {
     let found = app.store.get(project.id.as_str(), id.as_str()).await?;
     found.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
 /// Returns the decrypted values of an account and the record that holds them.
-async fn opened(app: &App, project: &Project, record: &Record<Account>) -> Result<(Values, Record<Credential>)> {
+async fn opened(
+    app: &App,
+    project: &Project,
+    record: &Record<Account>,
+) -> Result<(Values, Record<Credential>)> {
     let missing = || Error::AccountNotFound(record.id.clone());
     // A missing record means that the account was deleted after it was read.
-    let credential = app.store.get::<Credential>(project.id.as_str(), &record.id).await?.ok_or_else(missing)?;
+    let credential = app
+        .store
+        .get::<Credential>(project.id.as_str(), &record.id)
+        .await?
+        .ok_or_else(missing)?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    Ok((key.open(place(&project.id, &record.id), &credential.body.values)?, credential))
+    Ok((
+        key.open(place(&project.id, &record.id), &credential.body.values)?,
+        credential,
+    ))
 }
 
 async fn show(
@@ -675,16 +813,25 @@ async fn show(
         // The address contains a secret and is no longer valid.
         values.remove(REDIRECT_URL);
     }
-    let redirect_url = values.get(REDIRECT_URL).and_then(Value::as_str).map(str::to_owned);
+    let redirect_url = values
+        .get(REDIRECT_URL)
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        values = scheme::masked(release.as_deref().and_then(|release| scheme_of(release, &record.body)), &values);
+        values = scheme::masked(
+            release
+                .as_deref()
+                .and_then(|release| scheme_of(release, &record.body)),
+            &values,
+        );
     }
     Ok(Shown {
         values,
         redirect_url,
         config_uuid: config.map(|config| config.body.uuid),
-        config_disabled: config.is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
+        config_disabled: config
+            .is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
         managed: config.is_some_and(|config| config.body.managed),
         record,
     })
@@ -699,7 +846,9 @@ fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest
 /// # Errors
 /// Fails if the user id is longer than 256 characters.
 pub fn user(given: Option<String>) -> Result<String> {
-    let user = given.map(|user| user.trim().to_owned()).filter(|user| !user.is_empty());
+    let user = given
+        .map(|user| user.trim().to_owned())
+        .filter(|user| !user.is_empty());
     let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
     if user.chars().count() > USER {
         return Err(Error::invalid("user_id: at most 256 characters"));
@@ -708,11 +857,13 @@ pub fn user(given: Option<String>) -> Result<String> {
 }
 
 fn alias(given: Option<String>) -> Result<Option<String>> {
-    let alias = given.map(|alias| alias.trim().to_owned()).filter(|alias| !alias.is_empty());
+    let alias = given
+        .map(|alias| alias.trim().to_owned())
+        .filter(|alias| !alias.is_empty());
     match alias {
-        Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => {
-            Err(Error::invalid("connection.alias: at most 100 printable characters"))
-        }
+        Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => Err(
+            Error::invalid("connection.alias: at most 100 printable characters"),
+        ),
         alias => Ok(alias),
     }
 }

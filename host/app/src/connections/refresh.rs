@@ -44,8 +44,10 @@ use crate::{
 };
 
 /// Credentials of accounts, stored under the id of the account and erased with it.
-pub(crate) static CREDENTIALS: Collection =
-    Collection { name: CREDENTIALS_NAME, fields: &[Field::new("due", Kind::Time)] };
+pub(crate) static CREDENTIALS: Collection = Collection {
+    name: CREDENTIALS_NAME,
+    fields: &[Field::new("due", Kind::Time)],
+};
 
 /// Interval of the job that refreshes idle accounts.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
@@ -150,8 +152,16 @@ impl Credential {
 
     /// Sets the expiry to the end of `lifetime` and, if the token is renewable, the times of its
     /// refresh.
-    fn ending(mut self, lifetime: Option<Duration>, renewable: bool, times: Times, now: Time) -> Self {
-        let Some(lifetime) = lifetime else { return self };
+    fn ending(
+        mut self,
+        lifetime: Option<Duration>,
+        renewable: bool,
+        times: Times,
+        now: Time,
+    ) -> Self {
+        let Some(lifetime) = lifetime else {
+            return self;
+        };
         let expires_at = after(now, lifetime);
         // The jitter spreads the refreshes of accounts that were connected at the same time.
         let margin = jittered(times.margin.min(lifetime / 4));
@@ -211,7 +221,9 @@ impl Why {
         match self {
             Self::Ending => past(credential.renew_at) || !credential.works(now),
             Self::Rejected(token) => {
-                let settled = credential.renewed_at.is_none_or(|at| after(at, SETTLED) <= now);
+                let settled = credential
+                    .renewed_at
+                    .is_none_or(|at| after(at, SETTLED) <= now);
                 settled && access_token(values) == Some(token)
             }
             Self::Idle => past(credential.due),
@@ -246,7 +258,15 @@ pub struct Keeper {
 impl Keeper {
     pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
         let name = ids::random_text(12);
-        Self { store, vault, clock, settings, issuers: Issuers::default(), name, busy: Mutex::default() }
+        Self {
+            store,
+            vault,
+            clock,
+            settings,
+            issuers: Issuers::default(),
+            name,
+            busy: Mutex::default(),
+        }
     }
 
     /// Returns the values of an account with a usable token. Refreshes the token first if
@@ -267,7 +287,10 @@ impl Keeper {
             }
         } else {
             let waited = tokio::time::timeout(self.settings.wait, place.lock_owned()).await;
-            (waited.map_err(|_| Error::RefreshInProgress(whose.account.to_string()))?, None)
+            (
+                waited.map_err(|_| Error::RefreshInProgress(whose.account.to_string()))?,
+                None,
+            )
         };
         #[expect(
             clippy::disallowed_methods,
@@ -284,7 +307,12 @@ impl Keeper {
         }
     }
 
-    async fn held(self: Arc<Self>, whose: Whose, why: Why, _place: OwnedMutexGuard<()>) -> Result<Values> {
+    async fn held(
+        self: Arc<Self>,
+        whose: Whose,
+        why: Why,
+        _place: OwnedMutexGuard<()>,
+    ) -> Result<Values> {
         let done = self.turn(&whose, &why).await;
         if let Err(cause) = &done {
             tracing::debug!(account = %whose.account, %cause, "a token was not renewed");
@@ -302,7 +330,12 @@ impl Keeper {
                 return Ok(values);
             }
             let spare = *why == Why::Ending && record.body.works(now);
-            if record.body.lease.as_ref().is_some_and(|lease| lease.until > now) {
+            if record
+                .body
+                .lease
+                .as_ref()
+                .is_some_and(|lease| lease.until > now)
+            {
                 if spare {
                     return Ok(values);
                 }
@@ -310,7 +343,11 @@ impl Keeper {
                 continue;
             }
             if let Some(until) = record.body.retry_at.filter(|until| *until > now) {
-                return if spare { Ok(values) } else { Err(away(whose, until, now)) };
+                return if spare {
+                    Ok(values)
+                } else {
+                    Err(away(whose, until, now))
+                };
             }
             if !projects::is_live(&self.store, whose.project.as_str()).await? {
                 return Err(Error::ProjectNotFound(whose.project.to_string()));
@@ -319,13 +356,19 @@ impl Keeper {
             let account = self.account(whose).await?.body.status;
             if !account.is_connected() {
                 let state = account.as_str().to_owned();
-                return Err(Error::AccountNotActive { account: whose.account.to_string(), state });
+                return Err(Error::AccountNotActive {
+                    account: whose.account.to_string(),
+                    state,
+                });
             }
             if !self.is_renewable(whose.scheme()?, &values) {
                 return self.lapse(whose, record, "token_expired").await;
             }
             record.body.uncertain = record.body.is_uncertain(now);
-            record.body.lease = Some(Lease { by: self.name.clone(), until: after(now, self.settings.lease) });
+            record.body.lease = Some(Lease {
+                by: self.name.clone(),
+                until: after(now, self.settings.lease),
+            });
             match self.store.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => record.revision += 1,
                 Err(CommitError::Stale) => continue,
@@ -336,18 +379,39 @@ impl Keeper {
     }
 
     /// Requests a new token from the provider, under the lease.
-    async fn renew(&self, whose: &Whose, held: Record<Credential>, values: Values, spare: bool) -> Result<Values> {
+    async fn renew(
+        &self,
+        whose: &Whose,
+        held: Record<Credential>,
+        values: Values,
+        spare: bool,
+    ) -> Result<Values> {
         let asked = async {
             let scheme = whose.scheme()?;
-            let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
-            let config = config.ok_or_else(|| Error::AuthConfigNotFound(whose.auth_config.to_string()))?;
+            let config =
+                auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
+            let config =
+                config.ok_or_else(|| Error::AuthConfigNotFound(whose.auth_config.to_string()))?;
             let standing = self.standing(&whose.project, &config).await?;
             let client = &standing.client;
-            let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client, values: &values };
+            let flow = Flow {
+                net: &standing.net,
+                now: self.clock.now(),
+                scheme,
+                client,
+                values: &values,
+            };
             let asked = async {
                 let scheme = self.issuers.described(&flow).await?;
-                let flow = Flow { scheme: &scheme, ..flow };
-                if flow.refreshes() { flow.refresh().await } else { flow.obtain(&standing.scopes).await }
+                let flow = Flow {
+                    scheme: &scheme,
+                    ..flow
+                };
+                if flow.refreshes() {
+                    flow.refresh().await
+                } else {
+                    flow.obtain(&standing.scopes).await
+                }
             };
             Ok(asked.await)
         };
@@ -359,18 +423,31 @@ impl Keeper {
             // registers another one.
             Ok(Err(refusal)) if refusal.ends_account() || (made && refusal.is_of_client()) => {
                 if made && refusal.is_of_client() {
-                    self.forget_client(&whose.project, &whose.auth_config, &values).await?;
+                    self.forget_client(&whose.project, &whose.auth_config, &values)
+                        .await?;
                 }
-                let reason = if held.body.uncertain { UNKNOWN.to_owned() } else { refusal.to_string() };
+                let reason = if held.body.uncertain {
+                    UNKNOWN.to_owned()
+                } else {
+                    refusal.to_string()
+                };
                 return self.lapse(whose, held, &reason).await;
             }
-            Ok(Err(Refusal::Unavailable { reason, retry_after })) => (reason, retry_after),
+            Ok(Err(Refusal::Unavailable {
+                reason,
+                retry_after,
+            })) => (reason, retry_after),
             Ok(Err(refusal)) => (refusal.to_string(), None),
             Err(cause) => (cause.to_string(), None),
         };
         let now = self.now().await?;
-        let pause = PAUSES[0].saturating_mul(1 << held.body.failures.min(10)).min(PAUSES[1]);
-        let until = after(now, jittered(pause).max(wanted.unwrap_or_default().min(PAUSES[1])));
+        let pause = PAUSES[0]
+            .saturating_mul(1 << held.body.failures.min(10))
+            .min(PAUSES[1]);
+        let until = after(
+            now,
+            jittered(pause).max(wanted.unwrap_or_default().min(PAUSES[1])),
+        );
         tracing::info!(account = %whose.account, why, "an application did not renew a token; it is asked again later");
         let body = Credential {
             lease: None,
@@ -380,7 +457,11 @@ impl Keeper {
             retry_at: Some(until),
             ..held.body
         };
-        match self.store.commit(Batch::at(now).update(&Record { body, ..held })).await {
+        match self
+            .store
+            .commit(Batch::at(now).update(&Record { body, ..held }))
+            .await
+        {
             Ok(()) | Err(CommitError::Stale) if spare => Ok(values),
             Ok(()) | Err(CommitError::Stale) => Err(away(whose, until, now)),
             Err(cause) => Err(cause.into()),
@@ -389,7 +470,13 @@ impl Keeper {
 
     /// Stores new tokens and retries for the duration of the lease, because a lost refresh token
     /// ends the account.
-    async fn keep(&self, whose: &Whose, held: Record<Credential>, old: Values, tokens: Tokens) -> Result<Values> {
+    async fn keep(
+        &self,
+        whose: &Whose,
+        held: Record<Credential>,
+        old: Values,
+        tokens: Tokens,
+    ) -> Result<Values> {
         let now = self.now().await?;
         // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
         // without a lifetime clears the old lifetime.
@@ -398,14 +485,24 @@ impl Keeper {
         values.extend(tokens.values);
         let sealed = self.seal(&whose.project, &whose.account, &values).await?;
         let (scheme, credential) = (whose.scheme()?, Credential::of(sealed));
-        let renewed = Credential { renewed_at: Some(now), ..credential };
-        let body = renewed.ending(tokens.lifetime, self.is_renewable(scheme, &values), self.times(scheme), now);
+        let renewed = Credential {
+            renewed_at: Some(now),
+            ..credential
+        };
+        let body = renewed.ending(
+            tokens.lifetime,
+            self.is_renewable(scheme, &values),
+            self.times(scheme),
+            now,
+        );
         let record = Record { body, ..held };
         loop {
             match self.store.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => return Ok(values),
                 Err(CommitError::Stale) => return self.lost(whose, values).await,
-                Err(cause) if after(now, self.settings.lease) <= self.clock.now() => return Err(cause.into()),
+                Err(cause) if after(now, self.settings.lease) <= self.clock.now() => {
+                    return Err(cause.into());
+                }
                 Err(_) => tokio::time::sleep(LOOK).await,
             }
         }
@@ -426,24 +523,33 @@ impl Keeper {
     /// Ends an account whose token cannot be refreshed, unless another server has refreshed it
     /// meanwhile.
     async fn lapse(&self, whose: &Whose, held: Record<Credential>, reason: &str) -> Result<Values> {
-        let lapsed = self.store.change(&COLLECTION, whose.account.as_str(), || async {
-            let now = self.now().await?;
-            let current = self.credential(whose).await?;
-            if current.revision != held.revision {
-                return Ok((Batch::at(now), Some(self.open(whose, &current).await?)));
-            }
-            let mut account = self.account(whose).await?;
-            let body = Credential { lease: None, due: None, ..current.body };
-            let mut batch = Batch::at(now).update(&Record { body, ..current });
-            if let Some(status) = account.body.status.after(Event::Lapsed) {
-                account.body.pass_to(status, Some(reason), now);
-                batch = batch.update(&account);
-            }
-            Ok::<_, Error>((batch, None))
-        });
+        let lapsed = self
+            .store
+            .change(&COLLECTION, whose.account.as_str(), || async {
+                let now = self.now().await?;
+                let current = self.credential(whose).await?;
+                if current.revision != held.revision {
+                    return Ok((Batch::at(now), Some(self.open(whose, &current).await?)));
+                }
+                let mut account = self.account(whose).await?;
+                let body = Credential {
+                    lease: None,
+                    due: None,
+                    ..current.body
+                };
+                let mut batch = Batch::at(now).update(&Record { body, ..current });
+                if let Some(status) = account.body.status.after(Event::Lapsed) {
+                    account.body.pass_to(status, Some(reason), now);
+                    batch = batch.update(&account);
+                }
+                Ok::<_, Error>((batch, None))
+            });
         let renewed = lapsed.await?;
         let state = Status::Expired.as_str().to_owned();
-        renewed.ok_or_else(|| Error::AccountNotActive { account: whose.account.to_string(), state })
+        renewed.ok_or_else(|| Error::AccountNotActive {
+            account: whose.account.to_string(),
+            state,
+        })
     }
 
     /// Revokes tokens at the provider. A failure is only logged.
@@ -457,15 +563,34 @@ impl Keeper {
     pub(super) async fn revoke(&self, whose: &Whose, values: &Values) -> Result<Vec<&'static str>> {
         let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
         // The client at the provider is unknown without its auth config.
-        let Some(config) = config else { return Ok(Vec::new()) };
-        let (scheme, standing) = (whose.scheme()?, self.standing(&whose.project, &config).await?);
-        let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values };
+        let Some(config) = config else {
+            return Ok(Vec::new());
+        };
+        let (scheme, standing) = (
+            whose.scheme()?,
+            self.standing(&whose.project, &config).await?,
+        );
+        let flow = Flow {
+            net: &standing.net,
+            now: self.clock.now(),
+            scheme,
+            client: &standing.client,
+            values,
+        };
         let asked = async {
             let scheme = self.issuers.described(&flow).await?;
-            Flow { scheme: &scheme, ..flow }.revoke().await
+            Flow {
+                scheme: &scheme,
+                ..flow
+            }
+            .revoke()
+            .await
         };
         match asked.await {
-            Ok(()) => Ok(TOKENS.into_iter().filter(|name| values.contains_key(*name)).collect()),
+            Ok(()) => Ok(TOKENS
+                .into_iter()
+                .filter(|name| values.contains_key(*name))
+                .collect()),
             // The provider has no revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
             Err(refusal) => Err(Error::Unavailable(refusal.to_string())),
@@ -473,13 +598,21 @@ impl Keeper {
     }
 
     /// Returns this server's client at the provider of an auth config.
-    pub(super) async fn standing(&self, project: &ProjectId, config: &Record<AuthConfig>) -> Result<Standing> {
+    pub(super) async fn standing(
+        &self,
+        project: &ProjectId,
+        config: &Record<AuthConfig>,
+    ) -> Result<Standing> {
         let now = self.clock.now();
         let credentials = auth_configs::open(&self.vault, project, config, now).await?;
         let net = self.settings.net.through(credentials.way()?);
         let own = credentials.own;
-        let redirect_uri = own.get("oauth_redirect_uri").and_then(|value| value.as_str());
-        let redirect_uri = redirect_uri.filter(|text| !text.is_empty()).map(str::to_owned);
+        let redirect_uri = own
+            .get("oauth_redirect_uri")
+            .and_then(|value| value.as_str());
+        let redirect_uri = redirect_uri
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
         let mut scopes = auth_configs::scopes(&own, "scopes");
         let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
@@ -488,12 +621,22 @@ impl Keeper {
             scopes.extend(app.body.scopes.iter().cloned());
             let secret = apps::secret(&self.vault, &app, now).await?;
             let secret = (!secret.is_empty()).then(|| secret.into());
-            Client { id: app.body.client_id, secret, ..Client::default() }
+            Client {
+                id: app.body.client_id,
+                secret,
+                ..Client::default()
+            }
         } else {
             // Some providers identify only the account, not a client.
             Client::of(&own).unwrap_or_default()
         };
-        Ok(Standing { net, client, scopes, user_scopes, redirect_uri })
+        Ok(Standing {
+            net,
+            client,
+            scopes,
+            user_scopes,
+            redirect_uri,
+        })
     }
 
     /// Builds the credential of a connected account.
@@ -506,7 +649,9 @@ impl Keeper {
         lifetime: Option<Duration>,
     ) -> Result<Credential> {
         let credential = Credential::of(self.seal(project, account, values).await?);
-        let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else { return Ok(credential) };
+        let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
+            return Ok(credential);
+        };
         let renewable = self.is_renewable(scheme, values);
         Ok(credential.ending(lifetime, renewable, self.times(scheme), self.clock.now()))
     }
@@ -521,11 +666,21 @@ impl Keeper {
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
         let standing = self.standing(project, config).await?;
-        let flow =
-            Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values: &values };
+        let flow = Flow {
+            net: &standing.net,
+            now: self.clock.now(),
+            scheme,
+            client: &standing.client,
+            values: &values,
+        };
         let asked = async {
             let scheme = self.issuers.described(&flow).await?;
-            Flow { scheme: &scheme, ..flow }.obtain(&standing.scopes).await
+            Flow {
+                scheme: &scheme,
+                ..flow
+            }
+            .obtain(&standing.scopes)
+            .await
         };
         let tokens = asked.await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
@@ -538,12 +693,21 @@ impl Keeper {
     /// Returns true if the tokens can be refreshed without the user.
     fn is_renewable(&self, scheme: &AuthScheme, values: &Values) -> bool {
         let client = Client::default();
-        let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &client, values };
+        let flow = Flow {
+            net: &self.settings.net,
+            now: self.clock.now(),
+            scheme,
+            client: &client,
+            values,
+        };
         flow.refreshes() || obtains(scheme.mode)
     }
 
     fn times(&self, scheme: &AuthScheme) -> Times {
-        Times { margin: margin(scheme, self.settings.margin), idle: self.settings.idle }
+        Times {
+            margin: margin(scheme, self.settings.margin),
+            idle: self.settings.idle,
+        }
     }
 
     pub(super) async fn seal(
@@ -552,7 +716,10 @@ impl Keeper {
         account: &AccountId,
         values: &Values,
     ) -> Result<Sealed<Values>> {
-        self.vault.key(project.as_str(), self.clock.now()).await?.seal(place(project, account.as_str()), values)
+        self.vault
+            .key(project.as_str(), self.clock.now())
+            .await?
+            .seal(place(project, account.as_str()), values)
     }
 
     /// Returns the current time. All servers that share the store agree on it.
@@ -561,17 +728,26 @@ impl Keeper {
     }
 
     async fn account(&self, whose: &Whose) -> Result<Record<Account>> {
-        let found = self.store.get(whose.project.as_str(), whose.account.as_str()).await?;
+        let found = self
+            .store
+            .get(whose.project.as_str(), whose.account.as_str())
+            .await?;
         found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
     }
 
     async fn credential(&self, whose: &Whose) -> Result<Record<Credential>> {
-        let found = self.store.get(whose.project.as_str(), whose.account.as_str()).await?;
+        let found = self
+            .store
+            .get(whose.project.as_str(), whose.account.as_str())
+            .await?;
         found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
     }
 
     async fn open(&self, whose: &Whose, record: &Record<Credential>) -> Result<Values> {
-        let key = self.vault.key(whose.project.as_str(), self.clock.now()).await?;
+        let key = self
+            .vault
+            .key(whose.project.as_str(), self.clock.now())
+            .await?;
         key.open(place(&whose.project, &record.id), &record.body.values)
     }
 
@@ -611,15 +787,22 @@ impl Whose {
 /// expire unused.
 pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
-    let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
+    let query = Query::everywhere()
+        .below("due", now.0.saturating_add(1))
+        .by("due")
+        .page(0, IDLE_AT_ONCE);
     let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {
         let account = if projects::is_live(&app.store, &record.project).await? {
-            app.store.get::<Account>(&record.project, &record.id).await?
+            app.store
+                .get::<Account>(&record.project, &record.id)
+                .await?
         } else {
             None
         };
-        let release = account.as_ref().and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
+        let release = account
+            .as_ref()
+            .and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
         match (account, release) {
             (Some(account), Some(release)) if account.body.status == Status::Active => {
                 let whose = Whose {
@@ -637,8 +820,15 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
                 refreshing.spawn(async move { keeper.fresh(&whose, Why::Idle).await.is_ok() });
             }
             _ => {
-                let body = Credential { due: None, ..record.body };
-                match app.store.commit(lease.fence(Batch::at(now).update(&Record { body, ..record }))).await {
+                let body = Credential {
+                    due: None,
+                    ..record.body
+                };
+                match app
+                    .store
+                    .commit(lease.fence(Batch::at(now).update(&Record { body, ..record })))
+                    .await
+                {
                     Ok(()) | Err(CommitError::Stale) => {}
                     Err(cause) => return Err(cause.into()),
                 }
@@ -668,12 +858,20 @@ pub(super) fn access_token(values: &Values) -> Option<&String> {
 }
 
 pub(super) fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
-    Place { collection: CREDENTIALS_NAME, project: project.as_str(), id, field: "values" }
+    Place {
+        collection: CREDENTIALS_NAME,
+        project: project.as_str(),
+        id,
+        field: "values",
+    }
 }
 
 fn away(whose: &Whose, until: Time, now: Time) -> Error {
     let after = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
-    Error::RefreshUnavailable { account: whose.account.to_string(), after }
+    Error::RefreshUnavailable {
+        account: whose.account.to_string(),
+        after,
+    }
 }
 
 /// Returns a random duration between four fifths and six fifths of `time`.
@@ -683,7 +881,10 @@ fn jittered(time: Duration) -> Duration {
 }
 
 pub(super) fn after(time: Time, by: Duration) -> Time {
-    Time(time.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    Time(
+        time.0
+            .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+    )
 }
 
 #[cfg(test)]
@@ -698,11 +899,17 @@ mod tests {
 
     #[test]
     fn refresh_falls_late_in_token_lifetime() {
-        for (lifetime, margin, earliest, latest) in [(3_600, 300, 3_240, 3_360), (60, 300, 42, 48), (600, 0, 600, 600)]
-        {
+        for (lifetime, margin, earliest, latest) in [
+            (3_600, 300, 3_240, 3_360),
+            (60, 300, 42, 48),
+            (600, 0, 600, 600),
+        ] {
             for _ in 0..100 {
                 let at = token(lifetime, margin).renew_at.unwrap().0 / 1_000;
-                assert!((earliest..=latest).contains(&at), "{lifetime} s with a margin of {margin} s: after {at} s");
+                assert!(
+                    (earliest..=latest).contains(&at),
+                    "{lifetime} s with a margin of {margin} s: after {at} s"
+                );
             }
         }
     }
@@ -711,10 +918,19 @@ mod tests {
     fn scheme_overrides_the_refresh_margin() {
         let usual = Duration::from_secs(300);
         let scheme = |flow: serde_json::Value| -> AuthScheme {
-            serde_json::from_value(serde_json::json!({ "mode": "OAUTH2", "name": "n", "oauth2": flow })).unwrap()
+            serde_json::from_value(
+                serde_json::json!({ "mode": "OAUTH2", "name": "n", "oauth2": flow }),
+            )
+            .unwrap()
         };
-        assert_eq!(margin(&scheme(serde_json::json!({ "token_url": "t" })), usual), usual);
-        let own = margin(&scheme(serde_json::json!({ "token_url": "t", "refresh_margin": 60 })), usual);
+        assert_eq!(
+            margin(&scheme(serde_json::json!({ "token_url": "t" })), usual),
+            usual
+        );
+        let own = margin(
+            &scheme(serde_json::json!({ "token_url": "t", "refresh_margin": 60 })),
+            usual,
+        );
         assert_eq!(own, Duration::from_secs(60));
     }
 

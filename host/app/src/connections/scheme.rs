@@ -17,7 +17,13 @@ pub type Values = Map<String, Value>;
 
 /// Names under which clients send the single secret of a key scheme, independent of the toolkit's
 /// own name for it.
-const KEY_NAMES: [&str; 5] = ["generic_api_key", "api_key", "bearer_token", "basic_encoded", "token"];
+const KEY_NAMES: [&str; 5] = [
+    "generic_api_key",
+    "api_key",
+    "bearer_token",
+    "basic_encoded",
+    "token",
+];
 /// Names of values that are never masked, even if the scheme does not declare them.
 const OPEN_NAMES: [&str; 26] = [
     "COMPANYDOMAIN",
@@ -56,14 +62,22 @@ const OPEN_NAMES: [&str; 26] = [
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = named(scheme, given);
     let values = scheme.complete(|name| given.get(name).and_then(text));
-    let values = values.map_err(|problems| problems.iter().map(FieldProblem::to_string).collect::<Vec<_>>())?;
+    let values = values.map_err(|problems| {
+        problems
+            .iter()
+            .map(FieldProblem::to_string)
+            .collect::<Vec<_>>()
+    })?;
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
     let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
-    shown.map_or(Ok(()), |shown| shown.check()).map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
+    shown
+        .map_or(Ok(()), |shown| shown.check())
+        .map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
     signs(scheme, &given).map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
-    bounded(&credential(scheme, &given).secrets).map_err(|why| vec![format!("the secret fields: {why}")])?;
+    bounded(&credential(scheme, &given).secrets)
+        .map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)
 }
 
@@ -71,7 +85,9 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
 pub(super) fn bounded(secrets: &[Secret]) -> Result<(), String> {
     let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
     if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
-        return Err(format!("at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes together"));
+        return Err(format!(
+            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes together"
+        ));
     }
     Ok(())
 }
@@ -87,10 +103,17 @@ pub(super) fn named(scheme: &AuthScheme, mut given: Values) -> Values {
 
 /// Moves a key sent under a general name to the only secret field that lacks a value.
 fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
-    let mut lacking = scheme.fields.iter().filter(|field| field.secret && !given.contains_key(&field.name));
-    let (Some(field), None) = (lacking.next(), lacking.next()) else { return };
+    let mut lacking = scheme
+        .fields
+        .iter()
+        .filter(|field| field.secret && !given.contains_key(&field.name));
+    let (Some(field), None) = (lacking.next(), lacking.next()) else {
+        return;
+    };
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    if let Some(name) = KEY_NAMES.into_iter().find(|name| !declared(name) && given.contains_key(*name))
+    if let Some(name) = KEY_NAMES
+        .into_iter()
+        .find(|name| !declared(name) && given.contains_key(*name))
         && let Some(value) = given.remove(name)
     {
         given.insert(field.name.clone(), value);
@@ -99,37 +122,62 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
 
 /// Fills in the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
-    let Filled { placements, secrets, sign } = scheme.filled(|name| values.get(name).and_then(text));
+    let Filled {
+        placements,
+        secrets,
+        sign,
+    } = scheme.filled(|name| values.get(name).and_then(text));
     let secrets = secrets.into_iter().map(Secret::from).collect();
     let sign = sign.map(|(how, values)| Signing::new(how, values));
     // The identity was checked when the values were stored.
     let identity = identity(scheme, values).ok().flatten();
-    Credential { placements, secrets, sign, identity, ..Credential::default() }
+    Credential {
+        placements,
+        secrets,
+        sign,
+        identity,
+        ..Credential::default()
+    }
 }
 
 /// Rejects a key that cannot sign the scheme's requests, if a key is given.
 pub(super) fn signs(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
-    credential(scheme, values).sign.map_or(Ok(()), |sign| sign.check())
+    credential(scheme, values)
+        .sign
+        .map_or(Ok(()), |sign| sign.check())
 }
 
 /// Returns the field that holds the private signing key.
 fn signing_field(scheme: &AuthScheme) -> &str {
     let templates = scheme.sign.iter().flat_map(|sign| sign.templates());
-    let key = templates.filter(|(name, _)| *name == "private_key").map(|(_, template)| template).next();
+    let key = templates
+        .filter(|(name, _)| *name == "private_key")
+        .map(|(_, template)| template)
+        .next();
     let named = |name: &str| key.is_some_and(|template| template.contains(&format!("{{{name}}}")));
-    scheme.fields.iter().map(|field| field.name.as_str()).find(|name| named(name)).unwrap_or("private_key")
+    scheme
+        .fields
+        .iter()
+        .map(|field| field.name.as_str())
+        .find(|name| named(name))
+        .unwrap_or("private_key")
 }
 
 /// Returns the TLS client identity of the scheme's connections, if it has one.
 pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Identity>, String> {
     let filled = scheme.filled_certificate(|name| values.get(name).and_then(text));
-    let read = filled.map(|(certificate, key)| Identity::from_pem(&certificate, &key)).transpose();
+    let read = filled
+        .map(|(certificate, key)| Identity::from_pem(&certificate, &key))
+        .transpose();
     read.map_err(|failure| of_certificate(scheme, &failure.message))
 }
 
 /// Formats a certificate problem as a line about its field.
 fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
-    let field = scheme.client_certificate.as_ref().map_or("", |about| about.certificate.as_str());
+    let field = scheme
+        .client_certificate
+        .as_ref()
+        .map_or("", |about| about.certificate.as_str());
     format!("{field}: {problem}")
 }
 
@@ -139,7 +187,8 @@ fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
 pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
     let (template, url) = (scheme.base_url.as_deref()?, Url::parse(&filled).ok()?);
-    let inside = url.scheme() == "https" && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
+    let inside = url.scheme() == "https"
+        && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
     inside.then_some(filled)
 }
 
@@ -152,10 +201,23 @@ pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, 
 /// characters.
 pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
     let open = |name: &str| {
-        let declared = scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
+        let declared =
+            scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
         declared.map_or_else(|| OPEN_NAMES.contains(&name), |field| !field.secret)
     };
-    values.iter().map(|(name, value)| (name.clone(), if open(name) { value.clone() } else { mask(value) })).collect()
+    values
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                if open(name) {
+                    value.clone()
+                } else {
+                    mask(value)
+                },
+            )
+        })
+        .collect()
 }
 
 /// Masks all texts inside a value.
@@ -165,7 +227,10 @@ pub fn mask(value: &Value) -> Value {
         Value::String(text) if text.chars().count() < SHOWN_FROM => "REDACTED".into(),
         Value::String(text) => format!("{}...", text.chars().take(4).collect::<String>()).into(),
         Value::Array(items) => items.iter().map(mask).collect(),
-        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), mask(value))).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), mask(value)))
+            .collect(),
         Value::Number(_) => "REDACTED".into(),
         Value::Null | Value::Bool(_) => value.clone(),
     }
@@ -188,15 +253,28 @@ mod tests {
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
-        Field { name: name.into(), title: name.to_uppercase(), secret, optional, ..Field::default() }
+        Field {
+            name: name.into(),
+            title: name.to_uppercase(),
+            secret,
+            optional,
+            ..Field::default()
+        }
     }
 
     fn scheme() -> AuthScheme {
         AuthScheme {
             mode: AuthMode::ApiKey,
             name: "API key".into(),
-            fields: vec![field("key", true, false), field("region", false, false), field("team", true, true)],
-            request: vec![Placement::Header { name: "authorization".into(), value: "Bearer {key}{count}".into() }],
+            fields: vec![
+                field("key", true, false),
+                field("region", false, false),
+                field("team", true, true),
+            ],
+            request: vec![Placement::Header {
+                name: "authorization".into(),
+                value: "Bearer {key}{count}".into(),
+            }],
             ..AuthScheme::default()
         }
     }
@@ -225,9 +303,15 @@ mod tests {
 
     #[test]
     fn general_key_name_becomes_the_field_name() {
-        let complete =
-            complete(&scheme(), values(json!({"generic_api_key": "k", "region": "eu", "team": "t"}))).unwrap();
-        assert_eq!(Value::Object(complete), json!({"region": "eu", "team": "t", "key": "k"}));
+        let complete = complete(
+            &scheme(),
+            values(json!({"generic_api_key": "k", "region": "eu", "team": "t"})),
+        )
+        .unwrap();
+        assert_eq!(
+            Value::Object(complete),
+            json!({"region": "eu", "team": "t", "key": "k"})
+        );
     }
 
     #[test]
@@ -235,7 +319,10 @@ mod tests {
         let credential = credential(&scheme(), &values(json!({"key": "k1", "count": 2})));
         assert_eq!(
             credential.placements,
-            [Placement::Header { name: "authorization".into(), value: "Bearer k12".into() }]
+            [Placement::Header {
+                name: "authorization".into(),
+                value: "Bearer k12".into()
+            }]
         );
         let secrets: Vec<_> = credential.secrets.iter().map(Secret::expose).collect();
         assert_eq!(secrets, ["k1"]);

@@ -84,11 +84,17 @@ impl Sharing {
     #[must_use]
     pub fn admits(&self, owner: &str, user: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|listed| listed == user);
-        let Acl { allow_all_users, allowed_user_ids, not_allowed_user_ids } = &self.acl;
+        let Acl {
+            allow_all_users,
+            allowed_user_ids,
+            not_allowed_user_ids,
+        } = &self.acl;
         match self.account_type {
             _ if user == owner => true,
             AccountType::Private => false,
-            AccountType::Shared => !listed(not_allowed_user_ids) && (*allow_all_users || listed(allowed_user_ids)),
+            AccountType::Shared => {
+                !listed(not_allowed_user_ids) && (*allow_all_users || listed(allowed_user_ids))
+            }
         }
     }
 
@@ -113,8 +119,16 @@ impl Sharing {
         if let Some(change) = &change.acl {
             acl.allow_all_users = change.allow_all_users.unwrap_or(acl.allow_all_users);
             for (name, list, given) in [
-                ("allowed_user_ids", &mut acl.allowed_user_ids, &change.allowed_user_ids),
-                ("not_allowed_user_ids", &mut acl.not_allowed_user_ids, &change.not_allowed_user_ids),
+                (
+                    "allowed_user_ids",
+                    &mut acl.allowed_user_ids,
+                    &change.allowed_user_ids,
+                ),
+                (
+                    "not_allowed_user_ids",
+                    &mut acl.not_allowed_user_ids,
+                    &change.not_allowed_user_ids,
+                ),
             ] {
                 if let Some(given) = given {
                     *list = users(name, given)?;
@@ -126,13 +140,16 @@ impl Sharing {
 }
 
 fn users(name: &str, given: &[String]) -> Result<Vec<String>> {
-    let invalid = |why: String| Error::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
+    let invalid =
+        |why: String| Error::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
     if given.len() > LISTED {
         return Err(invalid(format!("{} users; at most {LISTED}", given.len())));
     }
     let user = |user: &String| match user.trim() {
         user if (1..=USER).contains(&user.chars().count()) => Ok(user.to_owned()),
-        _ => Err(invalid(format!("each user id must have 1 to {USER} characters"))),
+        _ => Err(invalid(format!(
+            "each user id must have 1 to {USER} characters"
+        ))),
     };
     given.iter().map(user).collect()
 }
@@ -151,8 +168,16 @@ mod tests {
         for number in 0..16 {
             let bits = [1, 2, 4, 8].map(|bit| number & bit != 0);
             let [shared, all, allowed, denied] = bits;
-            let account_type = if shared { AccountType::Shared } else { AccountType::Private };
-            let acl = Acl { allow_all_users: all, allowed_user_ids: list(allowed), not_allowed_user_ids: list(denied) };
+            let account_type = if shared {
+                AccountType::Shared
+            } else {
+                AccountType::Private
+            };
+            let acl = Acl {
+                allow_all_users: all,
+                allowed_user_ids: list(allowed),
+                not_allowed_user_ids: list(denied),
+            };
             let sharing = Sharing { account_type, acl };
             assert!(sharing.admits("amy", "amy"), "{sharing:?}");
             let expected = match bits {
@@ -161,7 +186,11 @@ mod tests {
             };
             assert_eq!(sharing.admits("bob", "amy"), expected, "{sharing:?}");
             assert_eq!(sharing.admits("bob", "eve"), shared && all, "{sharing:?}");
-            assert_eq!(sharing.admits("bob", "AMY"), shared && all, "names are compared to the letter: {sharing:?}");
+            assert_eq!(
+                sharing.admits("bob", "AMY"),
+                shared && all,
+                "names are compared to the letter: {sharing:?}"
+            );
         }
     }
 
@@ -175,21 +204,50 @@ mod tests {
                 not_allowed_user_ids: denied.map(owned),
             })
         };
-        let shared = |acl| SharingChange { account_type: Some(AccountType::Shared), acl };
-        let same = |acl| SharingChange { account_type: None, acl };
-        let first = Sharing::default().with(&shared(lists(None, Some(&[" amy "]), Some(&["eve"])))).unwrap();
-        let second = first.with(&same(lists(Some(true), Some(&[]), None))).unwrap();
-        assert_eq!((first.acl.allowed_user_ids, first.acl.allow_all_users), (vec!["amy".to_owned()], false));
+        let shared = |acl| SharingChange {
+            account_type: Some(AccountType::Shared),
+            acl,
+        };
+        let same = |acl| SharingChange {
+            account_type: None,
+            acl,
+        };
+        let first = Sharing::default()
+            .with(&shared(lists(None, Some(&[" amy "]), Some(&["eve"]))))
+            .unwrap();
+        let second = first
+            .with(&same(lists(Some(true), Some(&[]), None)))
+            .unwrap();
+        assert_eq!(
+            (first.acl.allowed_user_ids, first.acl.allow_all_users),
+            (vec!["amy".to_owned()], false)
+        );
         assert!(second.acl.allowed_user_ids.is_empty() && second.acl.allow_all_users);
         assert_eq!(second.acl.not_allowed_user_ids, ["eve"]);
         assert_eq!(second.with(&SharingChange::default()).unwrap(), second);
-        let private = SharingChange { account_type: Some(AccountType::Private), acl: None };
+        let private = SharingChange {
+            account_type: Some(AccountType::Private),
+            acl: None,
+        };
         assert_eq!(second.with(&private).unwrap(), Sharing::default());
-        let refused = Sharing::default().with(&same(lists(None, None, None))).unwrap_err();
-        assert!(refused.to_string().contains("acl_config_for_shared is only valid on SHARED"), "{refused}");
+        let refused = Sharing::default()
+            .with(&same(lists(None, None, None)))
+            .unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("acl_config_for_shared is only valid on SHARED"),
+            "{refused}"
+        );
         for list in [&[""][..], &[&*"a".repeat(257)], &["a"; 1_001]] {
-            assert!(second.with(&same(lists(None, None, Some(list)))).is_err(), "{}", list.len());
+            assert!(
+                second.with(&same(lists(None, None, Some(list)))).is_err(),
+                "{}",
+                list.len()
+            );
         }
-        second.with(&same(lists(None, Some(&["a"; 1_000]), None))).unwrap();
+        second
+            .with(&same(lists(None, Some(&["a"; 1_000]), None)))
+            .unwrap();
     }
 }

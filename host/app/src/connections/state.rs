@@ -55,8 +55,15 @@ pub enum Event {
 
 impl Status {
     /// All statuses.
-    pub const ALL: [Self; 7] =
-        [Self::Initializing, Self::Initiated, Self::Active, Self::Inactive, Self::Failed, Self::Expired, Self::Revoked];
+    pub const ALL: [Self; 7] = [
+        Self::Initializing,
+        Self::Initiated,
+        Self::Active,
+        Self::Inactive,
+        Self::Failed,
+        Self::Expired,
+        Self::Revoked,
+    ];
 
     /// Returns the name on the wire.
     #[must_use]
@@ -119,18 +126,26 @@ mod tests {
         let table = [
             (Event::Sent, "INITIATED INITIATED ACTIVE INACTIVE - - -"),
             (Event::Agreed, "ACTIVE ACTIVE ACTIVE INACTIVE - ACTIVE -"),
-            (Event::Filled, "ACTIVE ACTIVE ACTIVE INACTIVE ACTIVE ACTIVE ACTIVE"),
+            (
+                Event::Filled,
+                "ACTIVE ACTIVE ACTIVE INACTIVE ACTIVE ACTIVE ACTIVE",
+            ),
             (Event::Refused, "FAILED FAILED ACTIVE INACTIVE - FAILED -"),
             (Event::TimedOut, "EXPIRED EXPIRED - - - - -"),
             (Event::Lapsed, "- - EXPIRED EXPIRED - - -"),
             (Event::Rejected, "- - FAILED FAILED - - -"),
             (Event::Enabled, "- - ACTIVE ACTIVE - - -"),
             (Event::Disabled, "- - INACTIVE INACTIVE - - -"),
-            (Event::Asked, "INITIATED INITIATED ACTIVE INITIATED INITIATED INITIATED INITIATED"),
+            (
+                Event::Asked,
+                "INITIATED INITIATED ACTIVE INITIATED INITIATED INITIATED INITIATED",
+            ),
             (Event::Revoked, "- - REVOKED REVOKED - REVOKED REVOKED"),
         ];
         for (event, row) in table {
-            let found = Status::ALL.map(|status| status.after(event).map_or("-", Status::as_str)).join(" ");
+            let found = Status::ALL
+                .map(|status| status.after(event).map_or("-", Status::as_str))
+                .join(" ");
             assert_eq!(found, row, "{event:?}");
         }
     }

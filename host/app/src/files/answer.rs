@@ -24,18 +24,42 @@ pub(crate) async fn linked(
     made: Vec<MadeFile>,
     given: &[String],
 ) -> Result<Bytes> {
-    let unreadable = |cause| Error::Internal(format!("a tool's data is not JSON after it was checked: {cause}"));
+    let unreadable = |cause| {
+        Error::Internal(format!(
+            "a tool's data is not JSON after it was checked: {cause}"
+        ))
+    };
     let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;
     let mut names = Vec::new();
-    named(&mut value, &mut |place| names.extend(place.as_str().map(str::to_owned)));
+    named(&mut value, &mut |place| {
+        names.extend(place.as_str().map(str::to_owned))
+    });
     names.sort_unstable();
     names.dedup();
     let mut links: Vec<(String, Link)> = Vec::new();
     for file in made.into_iter().filter(|file| names.contains(&file.id)) {
         let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
-        let MadeFile { id, name, media_type, bytes } = file;
-        links
-            .push((id, keep(app, project, Made { toolkit, tool, name: &name, media_type: &media_type, bytes }).await?));
+        let MadeFile {
+            id,
+            name,
+            media_type,
+            bytes,
+        } = file;
+        links.push((
+            id,
+            keep(
+                app,
+                project,
+                Made {
+                    toolkit,
+                    tool,
+                    name: &name,
+                    media_type: &media_type,
+                    bytes,
+                },
+            )
+            .await?,
+        ));
     }
     for id in given.iter().filter(|id| names.contains(id)) {
         let record = record(app, project.id.as_str(), &FileId::parse(id)?).await?;
@@ -58,18 +82,32 @@ pub(crate) async fn linked(
 ///
 /// # Errors
 /// Returns an error if the project has no room or the store refuses.
-pub(crate) async fn offloaded(app: &App, project: &Project, found: &Found, data: Bytes) -> Result<[Bytes; 2]> {
+pub(crate) async fn offloaded(
+    app: &App,
+    project: &Project,
+    found: &Found,
+    data: Bytes,
+) -> Result<[Bytes; 2]> {
     const NAME: &str = "result.json";
     const MEDIA_TYPE: &str = "application/json";
     let size = data.len();
     let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
-    let made = Made { toolkit, tool, name: NAME, media_type: MEDIA_TYPE, bytes: data };
+    let made = Made {
+        toolkit,
+        tool,
+        name: NAME,
+        media_type: MEDIA_TYPE,
+        bytes: data,
+    };
     let link = keep(app, project, made).await?;
     let mut file = json!({ "name": NAME, "mimetype": MEDIA_TYPE, "size": size });
     let record = json!({ "result_file": file }).to_string();
     file[PLACE] = link.url.into();
     file["expires_at"] = iso(link.expires_at).into();
-    Ok([json!({ "result_file": file }).to_string().into(), record.into()])
+    Ok([
+        json!({ "result_file": file }).to_string().into(),
+        record.into(),
+    ])
 }
 
 /// Calls a function with every value that may name a file.

@@ -24,12 +24,25 @@ pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 /// # Errors
 /// Returns an error if a key is not of the project, its file was never uploaded, the files are too
 /// many or too large together, or the schema allows files in too many places.
-pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: Bytes) -> Result<(Bytes, Vec<Given>)> {
-    let invalid = |problem: String| Error::ArgumentsInvalid { tool: tool.slug.to_string(), problems: vec![problem] };
+pub(crate) async fn given(
+    app: &App,
+    project: &Project,
+    tool: &Tool,
+    arguments: Bytes,
+) -> Result<(Bytes, Vec<Given>)> {
+    let invalid = |problem: String| Error::ArgumentsInvalid {
+        tool: tool.slug.to_string(),
+        problems: vec![problem],
+    };
     let schema = tool.input.text()?;
     let size = arguments.len();
     let search = move || found(schema.get(), arguments);
-    let (arguments, keys) = tool.input.validators().run(size, search).await?.map_err(invalid)?;
+    let (arguments, keys) = tool
+        .input
+        .validators()
+        .run(size, search)
+        .await?
+        .map_err(invalid)?;
     let (mut files, mut size) = (Vec::with_capacity(keys.len()), 0);
     for key in keys {
         let (record, bytes) = super::read(app, project, &key).await?;
@@ -41,7 +54,12 @@ pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: 
             )));
         }
         let (name, media_type) = (record.body.name, record.body.media_type);
-        files.push(Given { id: key, name, media_type, bytes });
+        files.push(Given {
+            id: key,
+            name,
+            media_type,
+            bytes,
+        });
     }
     Ok((arguments, files))
 }
@@ -54,11 +72,16 @@ pub(crate) fn takes(input: &str) -> bool {
 /// Finds the keys of files. Returns the arguments without empty texts where the schema allows
 /// files, and the keys.
 fn found(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
-    let mut value = json::read(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
+    let mut value =
+        json::read(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut search = Search::new(&schema);
     search.visit(&[&schema], &mut value, 0)?;
-    let arguments = if search.dropped { value.to_string().into() } else { arguments };
+    let arguments = if search.dropped {
+        value.to_string().into()
+    } else {
+        arguments
+    };
     Ok((arguments, search.keys))
 }
 
@@ -72,16 +95,28 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(root: &'a Value) -> Self {
-        Self { root, keys: Vec::new(), dropped: false, steps: MAX_SEARCH_STEPS }
+        Self {
+            root,
+            keys: Vec::new(),
+            dropped: false,
+            steps: MAX_SEARCH_STEPS,
+        }
     }
 
     /// Searches for files in a value that these schemas describe.
-    fn visit(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) -> std::result::Result<(), String> {
+    fn visit(
+        &mut self,
+        schemas: &[&'a Value],
+        value: &mut Value,
+        depth: usize,
+    ) -> std::result::Result<(), String> {
         if depth > DEPTH || !(value.is_object() || value.is_array()) {
             return Ok(());
         }
-        let (marked, schemas): (Vec<_>, Vec<_>) =
-            self.with_alternatives(schemas)?.into_iter().partition(|schema| schema[MARK] == true);
+        let (marked, schemas): (Vec<_>, Vec<_>) = self
+            .with_alternatives(schemas)?
+            .into_iter()
+            .partition(|schema| schema[MARK] == true);
         if !marked.is_empty()
             && let Some(key) = value["s3key"].as_str()
             && !self.keys.iter().any(|known| known == key)
@@ -94,11 +129,18 @@ impl<'a> Search<'a> {
         match value {
             Value::Object(members) => {
                 self.drop_empty_texts(&schemas, members)?;
-                for (name, value) in members.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+                for (name, value) in members
+                    .iter_mut()
+                    .filter(|(_, value)| value.is_object() || value.is_array())
+                {
                     self.pay(schemas.len())?;
                     let inner: Vec<_> = schemas
                         .iter()
-                        .map(|schema| schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]))
+                        .map(|schema| {
+                            schema["properties"]
+                                .get(name)
+                                .unwrap_or(&schema["additionalProperties"])
+                        })
                         .collect();
                     self.visit(&inner, value, depth + 1)?;
                 }
@@ -123,8 +165,15 @@ impl<'a> Search<'a> {
         let mut empty = HashSet::new();
         for (name, _) in members.iter().filter(|(_, value)| **value == "") {
             self.pay(schemas.len())?;
-            let inner: Vec<_> = schemas.iter().filter_map(|schema| schema["properties"].get(name)).collect();
-            if self.with_alternatives(&inner)?.iter().any(|schema| schema[MARK] == true) {
+            let inner: Vec<_> = schemas
+                .iter()
+                .filter_map(|schema| schema["properties"].get(name))
+                .collect();
+            if self
+                .with_alternatives(&inner)?
+                .iter()
+                .any(|schema| schema[MARK] == true)
+            {
                 empty.insert(name.clone());
             }
         }
@@ -135,7 +184,10 @@ impl<'a> Search<'a> {
 
     /// Returns the schemas and their alternatives for the same value, with references resolved.
     /// Each schema occurs once.
-    fn with_alternatives(&mut self, schemas: &[&'a Value]) -> std::result::Result<Vec<&'a Value>, String> {
+    fn with_alternatives(
+        &mut self,
+        schemas: &[&'a Value],
+    ) -> std::result::Result<Vec<&'a Value>, String> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         let mut waiting: Vec<_> = schemas.iter().rev().copied().collect();
@@ -154,18 +206,26 @@ impl<'a> Search<'a> {
     }
 
     fn pay(&mut self, steps: usize) -> std::result::Result<(), String> {
-        self.steps = self.steps.checked_sub(steps).ok_or("they have too many places for files")?;
+        self.steps = self
+            .steps
+            .checked_sub(steps)
+            .ok_or("they have too many places for files")?;
         Ok(())
     }
 
     fn resolved(&self, schema: &'a Value) -> &'a Value {
-        let target = schema["$ref"].as_str().and_then(|target| self.root.pointer(target.strip_prefix('#')?));
+        let target = schema["$ref"]
+            .as_str()
+            .and_then(|target| self.root.pointer(target.strip_prefix('#')?));
         target.unwrap_or(schema)
     }
 }
 
 fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
-    ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|name| schema[name].as_array()).flatten()
+    ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .filter_map(|name| schema[name].as_array())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -202,13 +262,17 @@ mod tests {
         let (mut keys, _) = search(&schema, value);
         keys.sort();
         assert_eq!(keys, ["a", "b", "c", "d", "e"]);
-        let (keys, rest) = search(&schema, json!({"plain": "", "maybe": "", "free": "", "text": "t"}));
+        let (keys, rest) = search(
+            &schema,
+            json!({"plain": "", "maybe": "", "free": "", "text": "t"}),
+        );
         assert_eq!((keys, rest), (vec![], json!({"free": "", "text": "t"})));
     }
 
     #[test]
     fn recursive_schema_search_ends() {
-        let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
+        let schema =
+            json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
         assert!(search(&schema, json!({"a": {"b": []}})).0.is_empty());
     }
 
@@ -227,6 +291,10 @@ mod tests {
         let mut found = Search::new(&schema);
         found.visit(&[&schema], &mut value, 0).unwrap();
         assert_eq!(found.keys, ["a"]);
-        assert!(MAX_SEARCH_STEPS - found.steps < 10 * DEPTH, "{} steps are left", found.steps);
+        assert!(
+            MAX_SEARCH_STEPS - found.steps < 10 * DEPTH,
+            "{} steps are left",
+            found.steps
+        );
     }
 }

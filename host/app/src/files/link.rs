@@ -69,7 +69,10 @@ impl Links {
     /// Creates a signer whose key is derived from the vault.
     #[must_use]
     pub fn new(vault: &Vault) -> Self {
-        Self { key: vault.derive("links to files"), address: OnceLock::new() }
+        Self {
+            key: vault.derive("links to files"),
+            address: OnceLock::new(),
+        }
     }
 
     /// Sets the base URL of this server, once it is known.
@@ -93,7 +96,11 @@ impl Links {
             signature: String::new(),
         };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
-        parameters.signature = hex::encode(self.mac(way, project, id, &parameters).finalize().into_bytes());
+        parameters.signature = hex::encode(
+            self.mac(way, project, id, &parameters)
+                .finalize()
+                .into_bytes(),
+        );
         let query = url::form_urlencoded::Serializer::new(String::new())
             .append_pair("expires", &parameters.expires)
             .append_pair("md5", &parameters.md5)
@@ -110,24 +117,47 @@ impl Links {
     ///
     /// # Errors
     /// Returns an error if the link was not made by this server, was changed, or has expired.
-    pub fn read(&self, way: Signed, project: &str, id: &str, given: &Parameters, now: Time) -> Result<(Ticket, u64)> {
+    pub fn read(
+        &self,
+        way: Signed,
+        project: &str,
+        id: &str,
+        given: &Parameters,
+        now: Time,
+    ) -> Result<(Ticket, u64)> {
         let signature = hex::decode(&given.signature).map_err(|_| Error::LinkInvalid)?;
         // The comparison takes constant time.
-        self.mac(way, project, id, given).verify_slice(&signature).map_err(|_| Error::LinkInvalid)?;
+        self.mac(way, project, id, given)
+            .verify_slice(&signature)
+            .map_err(|_| Error::LinkInvalid)?;
         let number = |text: &str| text.parse::<i64>().map_err(|_| Error::LinkInvalid);
         let expires_at = Time(number(&given.expires)?);
         if expires_at <= now {
             return Err(Error::LinkExpired);
         }
         let size = u64::try_from(number(&given.size)?).map_err(|_| Error::LinkInvalid)?;
-        Ok((Ticket { project: ProjectId::parse(project)?, id: FileId::parse(id)?, expires_at }, size))
+        Ok((
+            Ticket {
+                project: ProjectId::parse(project)?,
+                id: FileId::parse(id)?,
+                expires_at,
+            },
+            size,
+        ))
     }
 
     /// Computes the keyed hash. Each part is preceded by its length, so that no two links give the
     /// same input.
     fn mac(&self, way: Signed, project: &str, id: &str, parameters: &Parameters) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key).expect("this hash takes keys of every length");
-        let Parameters { expires, md5, media_type, size, .. } = parameters;
+        let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key)
+            .expect("this hash takes keys of every length");
+        let Parameters {
+            expires,
+            md5,
+            media_type,
+            size,
+            ..
+        } = parameters;
         for part in [way.method(), project, id, md5, media_type, size, expires] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());
@@ -142,7 +172,10 @@ mod tests {
     use crate::files::State;
 
     fn links() -> Links {
-        Links { key: Zeroizing::new([7; 32]), address: OnceLock::new() }
+        Links {
+            key: Zeroizing::new([7; 32]),
+            address: OnceLock::new(),
+        }
     }
 
     fn file() -> File {
@@ -175,12 +208,24 @@ mod tests {
 
     #[test]
     fn expired_or_changed_link_is_refused() {
-        let ticket = Ticket { project: ProjectId::random(), id: FileId::random(), expires_at: Time(1_000) };
+        let ticket = Ticket {
+            project: ProjectId::random(),
+            id: FileId::random(),
+            expires_at: Time(1_000),
+        };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
         let good = parameters(&links().sign(Signed::Put, &ticket, &file(), 9));
-        let read = |way, project, id, given: &Parameters, now| links().read(way, project, id, given, Time(now));
-        assert_eq!(read(Signed::Put, project, id, &good, 999).unwrap(), (ticket.clone(), 9));
-        assert!(matches!(read(Signed::Put, project, id, &good, 1_000), Err(Error::LinkExpired)));
+        let read = |way, project, id, given: &Parameters, now| {
+            links().read(way, project, id, given, Time(now))
+        };
+        assert_eq!(
+            read(Signed::Put, project, id, &good, 999).unwrap(),
+            (ticket.clone(), 9)
+        );
+        assert!(matches!(
+            read(Signed::Put, project, id, &good, 1_000),
+            Err(Error::LinkExpired)
+        ));
         let changes: [fn(&mut Parameters); 6] = [
             |given| given.expires = "9000".into(),
             |given| given.md5 = "1".repeat(32),
@@ -192,7 +237,13 @@ mod tests {
         for change in changes {
             let mut changed = good.clone();
             change(&mut changed);
-            assert!(matches!(read(Signed::Put, project, id, &changed, 1), Err(Error::LinkInvalid)), "{changed:?}");
+            assert!(
+                matches!(
+                    read(Signed::Put, project, id, &changed, 1),
+                    Err(Error::LinkInvalid)
+                ),
+                "{changed:?}"
+            );
         }
         assert!(read(Signed::Get, project, id, &good, 1).is_err());
         let (other_project, other_file) = (ProjectId::random(), FileId::random());

@@ -21,7 +21,8 @@ use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms, Time, Window,
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms,
+    Time, Window,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -43,7 +44,11 @@ use crate::{
 };
 
 /// The characters that stand unencoded in a header parameter, in addition to letters and digits.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// Interval at which old files are erased.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 /// Maximum number of large results of tools that are held in memory twice at the same time.
@@ -96,7 +101,10 @@ impl File {
     /// that is not unreserved percent-encoded (RFC 6266).
     #[must_use]
     pub fn disposition(&self) -> String {
-        format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(&self.name, PLAIN))
+        format!(
+            "attachment; filename*=UTF-8''{}",
+            utf8_percent_encode(&self.name, PLAIN)
+        )
     }
 }
 
@@ -153,7 +161,13 @@ impl Files {
     pub(crate) fn new(links: Links, settings: Settings) -> Self {
         let transfers = Arc::new(Semaphore::new(settings.transfers));
         let large_results = Semaphore::new(LARGE_RESULTS);
-        Self { links, settings, transfers, per_project: Mutex::default(), large_results }
+        Self {
+            links,
+            settings,
+            transfers,
+            per_project: Mutex::default(),
+            large_results,
+        }
     }
 
     /// Waits for a permit to check and store a large result. The wait does not depend on a client.
@@ -162,7 +176,10 @@ impl Files {
     }
 
     fn of_project(&self, project: &ProjectId) -> Arc<Semaphore> {
-        let mut projects = self.per_project.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut projects = self
+            .per_project
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(places) = projects.get(project) {
             return places.clone();
         }
@@ -175,7 +192,10 @@ impl Files {
     /// Takes a permit to hold a file in memory, if one is free.
     pub fn try_place(&self, project: &ProjectId) -> Option<TransferPlace> {
         let of_project = self.of_project(project).try_acquire_owned().ok()?;
-        Some(TransferPlace { _of_project: of_project, _all: self.transfers.clone().try_acquire_owned().ok()? })
+        Some(TransferPlace {
+            _of_project: of_project,
+            _all: self.transfers.clone().try_acquire_owned().ok()?,
+        })
     }
 
     /// Waits for a permit to hold a file in memory. The permit of the project is taken first, so
@@ -186,10 +206,19 @@ impl Files {
     pub async fn place(&self, project: &ProjectId) -> Result<TransferPlace> {
         let end = Instant::now() + TRANSFER_WAIT.min(self.settings.transfer / 2);
         let of_project = timeout_at(end, self.of_project(project).acquire_owned()).await;
-        let of_project = of_project.ok().and_then(std::result::Result::ok).ok_or(Error::ProjectBusy)?;
+        let of_project = of_project
+            .ok()
+            .and_then(std::result::Result::ok)
+            .ok_or(Error::ProjectBusy)?;
         let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
-        let all = all.ok().and_then(std::result::Result::ok).ok_or(Error::NodeBusy)?;
-        Ok(TransferPlace { _all: all, _of_project: of_project })
+        let all = all
+            .ok()
+            .and_then(std::result::Result::ok)
+            .ok_or(Error::NodeBusy)?;
+        Ok(TransferPlace {
+            _all: all,
+            _of_project: of_project,
+        })
     }
 }
 
@@ -247,7 +276,9 @@ pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upl
                 Err(cause) => return Err(cause.into()),
             }
             let made = same(app, project, &content).await?;
-            made.ok_or_else(|| Error::Unavailable("the file was removed while it was asked for".into()))?
+            made.ok_or_else(|| {
+                Error::Unavailable("the file was removed while it was asked for".into())
+            })?
         }
     };
     let id = FileId::parse(&record.id)?;
@@ -255,21 +286,42 @@ pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upl
         State::Kept => true,
         State::Awaited => adopt(app, project, &record).await?.is_some(),
     };
-    let existing = if there { Some(get_link(app, project, &record).await?) } else { None };
-    Ok(Upload { put: put_link(app, project, &record).await?, id, existing })
+    let existing = if there {
+        Some(get_link(app, project, &record).await?)
+    } else {
+        None
+    };
+    Ok(Upload {
+        put: put_link(app, project, &record).await?,
+        id,
+        existing,
+    })
 }
 
 fn checked(app: &App, wanted: Wanted) -> Result<File> {
     let index = app.catalog.index();
-    let toolkit = index.toolkit(&wanted.toolkit).ok_or_else(|| Error::ToolkitNotFound(crate::cut(&wanted.toolkit)))?;
-    let unknown = || Error::ToolNotFound { slug: crate::cut(&wanted.tool), version: String::new() };
-    let owner = index.toolkit_of(&wanted.tool).filter(|owner| owner.slug == toolkit.slug);
+    let toolkit = index
+        .toolkit(&wanted.toolkit)
+        .ok_or_else(|| Error::ToolkitNotFound(crate::cut(&wanted.toolkit)))?;
+    let unknown = || Error::ToolNotFound {
+        slug: crate::cut(&wanted.tool),
+        version: String::new(),
+    };
+    let owner = index
+        .toolkit_of(&wanted.tool)
+        .filter(|owner| owner.slug == toolkit.slug);
     owner.ok_or_else(unknown)?;
     let mut problems = Vec::new();
     let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
     let name = wanted.name.trim();
-    if name.is_empty() || name.chars().count() > NAME || is_path(name) || name.chars().any(char::is_control) {
-        problems.push(format!("filename: must be a name of 1 to {NAME} characters, not a path"));
+    if name.is_empty()
+        || name.chars().count() > NAME
+        || is_path(name)
+        || name.chars().any(char::is_control)
+    {
+        problems.push(format!(
+            "filename: must be a name of 1 to {NAME} characters, not a path"
+        ));
     }
     let media_type = wanted.media_type.trim();
     if media_type.len() > NAME || !is_media_type(media_type) {
@@ -298,16 +350,30 @@ fn checked(app: &App, wanted: Wanted) -> Result<File> {
 /// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
 /// header value.
 fn is_media_type(text: &str) -> bool {
-    let token =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b));
+    let token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b))
+    };
     let essence = text.split(';').next().unwrap_or_default().trim();
-    let named = essence.split_once('/').is_some_and(|(family, rest)| token(family) && token(rest));
+    let named = essence
+        .split_once('/')
+        .is_some_and(|(family, rest)| token(family) && token(rest));
     named && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
-    let query = Query::of(project.id.as_str()).is("content", content).page(0, 1);
-    Ok(app.store.find::<File>(&query).await?.records.into_iter().next())
+    let query = Query::of(project.id.as_str())
+        .is("content", content)
+        .page(0, 1);
+    Ok(app
+        .store
+        .find::<File>(&query)
+        .await?
+        .records
+        .into_iter()
+        .next())
 }
 
 /// Returns a page of the project's files, newest first, and their total number.
@@ -321,7 +387,10 @@ pub async fn list(
     tool: Option<&str>,
     window: Window,
 ) -> Result<Listed<Record<File>>> {
-    let mut query = Query::of(project.id.as_str()).is("state", "kept").newest().window(window);
+    let mut query = Query::of(project.id.as_str())
+        .is("state", "kept")
+        .newest()
+        .window(window);
     if let Some(toolkit) = toolkit {
         query = query.is("toolkit", toolkit.to_ascii_lowercase());
     }
@@ -340,7 +409,10 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked_record(app, ticket).await?;
     let found = digest(bytes.clone()).await?;
     if found != record.body.md5 {
-        return Err(Error::FileDigest { announced: record.body.md5, found });
+        return Err(Error::FileDigest {
+            announced: record.body.md5,
+            found,
+        });
     }
     let size = bytes.len() as u64;
     if record.body.state == State::Awaited {
@@ -371,8 +443,12 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         toolkit: made.toolkit.to_owned(),
         tool: made.tool.to_owned(),
         name: named(made.name),
-        media_type: if is_media_type(made.media_type) { made.media_type } else { "application/octet-stream" }
-            .to_owned(),
+        media_type: if is_media_type(made.media_type) {
+            made.media_type
+        } else {
+            "application/octet-stream"
+        }
+        .to_owned(),
         md5: digest(made.bytes.clone()).await?,
         size: made.bytes.len() as u64,
         state: State::Kept,
@@ -380,24 +456,42 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
     };
     // The record is written first, because bytes without a record would never be erased.
     let size = file.size;
-    let made_room = app.store.change(&total::TOTALS, project.id.as_str(), async || {
-        let owner = projects::record(app, &project.organisation, &project.id).await?;
-        let total = total::of(app, project.id.as_str()).await?.and(size, app.files.settings.quota)?;
-        let batch = total.batch(app.clock.now()).check(&owner);
-        Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
-    });
+    let made_room = app
+        .store
+        .change(&total::TOTALS, project.id.as_str(), async || {
+            let owner = projects::record(app, &project.organisation, &project.id).await?;
+            let total = total::of(app, project.id.as_str())
+                .await?
+                .and(size, app.files.settings.quota)?;
+            let batch = total.batch(app.clock.now()).check(&owner);
+            Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
+        });
     made_room.await?;
-    app.store.blobs().put(&blob(id.as_str()), made.bytes).await?;
+    app.store
+        .blobs()
+        .put(&blob(id.as_str()), made.bytes)
+        .await?;
     let there = record(app, project.id.as_str(), &id).await;
     let_go_unless_kept(app, id.as_str(), there.map(drop)).await?;
     let link = link(app, project, id.as_str(), &file, Signed::Get).await?;
-    Ok(Link { size: Some(size), ..link })
+    Ok(Link {
+        size: Some(size),
+        ..link
+    })
 }
 
 /// Converts a name from outside to one that is not a path.
 fn named(given: &str) -> String {
-    let name: String = given.chars().filter(|c| !c.is_control() && !matches!(c, '/' | '\\')).take(NAME).collect();
-    if name.trim_matches('.').is_empty() { "file".to_owned() } else { name }
+    let name: String = given
+        .chars()
+        .filter(|c| !c.is_control() && !matches!(c, '/' | '\\'))
+        .take(NAME)
+        .collect();
+    if name.trim_matches('.').is_empty() {
+        "file".to_owned()
+    } else {
+        name
+    }
 }
 
 /// Returns the file that arguments name, with its bytes.
@@ -443,15 +537,17 @@ async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()>
 /// exceed the quota.
 async fn kept(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
     let id = FileId::parse(&awaited.id)?;
-    let kept = app.store.change(&total::TOTALS, &awaited.project, async || {
-        let mut file = record(app, &awaited.project, &id).await?;
-        if file.body.state == State::Kept {
-            return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
-        }
-        (file.body.state, file.body.size) = (State::Kept, size);
-        let total = total::of(app, &awaited.project).await?.and(size, None)?;
-        Ok((total.batch(app.clock.now()).update(&file), ()))
-    });
+    let kept = app
+        .store
+        .change(&total::TOTALS, &awaited.project, async || {
+            let mut file = record(app, &awaited.project, &id).await?;
+            if file.body.state == State::Kept {
+                return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
+            }
+            (file.body.state, file.body.size) = (State::Kept, size);
+            let total = total::of(app, &awaited.project).await?.and(size, None)?;
+            Ok((total.batch(app.clock.now()).update(&file), ()))
+        });
     Ok(kept.await?)
 }
 
@@ -482,16 +578,36 @@ async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) 
     let lasts = Duration::from_secs(seconds.into());
     let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
     let disposition = file.disposition();
-    let terms = Terms { md5: &file.md5, media_type: &file.media_type, disposition: &disposition, lasts };
+    let terms = Terms {
+        md5: &file.md5,
+        media_type: &file.media_type,
+        disposition: &disposition,
+        lasts,
+    };
     let own = app.store.blobs().signed(&blob(id), way, terms).await?;
     let (url, headers) = match own {
         Some(signed) => (signed.url, signed.headers),
         None => {
-            let ticket = Ticket { project: project.id.clone(), id: FileId::parse(id)?, expires_at };
-            (app.files.links.sign(way, &ticket, file, app.files.settings.size), Vec::new())
+            let ticket = Ticket {
+                project: project.id.clone(),
+                id: FileId::parse(id)?,
+                expires_at,
+            };
+            (
+                app.files
+                    .links
+                    .sign(way, &ticket, file, app.files.settings.size),
+                Vec::new(),
+            )
         }
     };
-    Ok(Link { url, headers, media_type: file.media_type.clone(), size: None, expires_at })
+    Ok(Link {
+        url,
+        headers,
+        media_type: file.media_type.clone(),
+        size: None,
+        expires_at,
+    })
 }
 
 fn blob(id: &str) -> String {
@@ -511,7 +627,11 @@ async fn digest(bytes: Bytes) -> Result<String> {
 ///
 /// # Errors
 /// Returns an error if the store refuses.
-pub(crate) async fn forget(app: &App, project: &ProjectId, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
+pub(crate) async fn forget(
+    app: &App,
+    project: &ProjectId,
+    fence: &(dyn Fn(Batch) -> Batch + Sync),
+) -> Result<()> {
     erase(app, project.as_str(), Time(i64::MAX), fence).await
 }
 
@@ -519,38 +639,70 @@ pub(crate) async fn forget(app: &App, project: &ProjectId, fence: &(dyn Fn(Batch
 /// time runs.
 pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     let age = |keep: Duration| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-    let old = app.files.settings.keep.map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
+    let old = app
+        .files
+        .settings
+        .keep
+        .map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
     let mut after = String::new();
     loop {
-        let found = app.store.scan(&projects::PROJECTS, &after, TOGETHER).await?;
-        let Some(last) = found.last() else { return Ok(()) };
+        let found = app
+            .store
+            .scan(&projects::PROJECTS, &after, TOGETHER)
+            .await?;
+        let Some(last) = found.last() else {
+            return Ok(());
+        };
         after.clone_from(&last.id);
         for project in &found {
             if project.is_live() {
                 erase(app, &project.id, Time(old), &|batch| lease.fence(batch)).await?;
             } else {
-                projects::erase_left(app, &ProjectId::parse(&project.id)?, &|batch| lease.fence(batch)).await?;
+                projects::erase_left(app, &ProjectId::parse(&project.id)?, &|batch| {
+                    lease.fence(batch)
+                })
+                .await?;
             }
         }
     }
 }
 
 /// Erases the files of a project that were created before a time, oldest first.
-async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
+async fn erase(
+    app: &App,
+    project: &str,
+    before: Time,
+    fence: &(dyn Fn(Batch) -> Batch + Sync),
+) -> Result<()> {
     loop {
-        let oldest = app.store.find::<File>(&Query::of(project).page(0, TOGETHER)).await?.records;
-        let old: Vec<_> = oldest.into_iter().filter(|record| record.created_at < before).collect();
+        let oldest = app
+            .store
+            .find::<File>(&Query::of(project).page(0, TOGETHER))
+            .await?
+            .records;
+        let old: Vec<_> = oldest
+            .into_iter()
+            .filter(|record| record.created_at < before)
+            .collect();
         if old.is_empty() {
             return Ok(());
         }
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }
-        let total = total::of(app, project).await?.less(old.iter().map(|record| record.body.size).sum());
-        let batch = old.iter().fold(total.batch(app.clock.now()), |batch, record| batch.purge(record));
+        let total = total::of(app, project)
+            .await?
+            .less(old.iter().map(|record| record.body.size).sum());
+        let batch = old
+            .iter()
+            .fold(total.batch(app.clock.now()), |batch, record| {
+                batch.purge(record)
+            });
         match app.store.commit(fence(batch)).await {
             // Another server has changed the records. The next query returns what is left.
-            Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => tokio::task::yield_now().await,
+            Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => {
+                tokio::task::yield_now().await
+            }
             Err(cause) => return Err(cause.into()),
         }
         // An upload that read its record before the commit may have written the bytes again.
@@ -566,10 +718,24 @@ mod tests {
 
     #[test]
     fn a_media_type_can_stand_in_a_header() {
-        for text in ["text/csv", "image/svg+xml", "text/plain; charset=utf-8", "application/vnd.a.b-c+json"] {
+        for text in [
+            "text/csv",
+            "image/svg+xml",
+            "text/plain; charset=utf-8",
+            "application/vnd.a.b-c+json",
+        ] {
             assert!(is_media_type(text), "{text}");
         }
-        for text in ["", "text", "/", "text/", "a b/c", "text/plain\r\nx: y", "text/plain; é", "te/xt/x"] {
+        for text in [
+            "",
+            "text",
+            "/",
+            "text/",
+            "a b/c",
+            "text/plain\r\nx: y",
+            "text/plain; é",
+            "te/xt/x",
+        ] {
             assert!(!is_media_type(text), "{text:?}");
         }
     }
@@ -589,8 +755,14 @@ mod tests {
             };
             file.disposition()
         };
-        assert_eq!(disposition("a b\".txt"), "attachment; filename*=UTF-8''a%20b%22.txt");
-        assert_eq!(disposition("é\r\nx"), "attachment; filename*=UTF-8''%C3%A9%0D%0Ax");
+        assert_eq!(
+            disposition("a b\".txt"),
+            "attachment; filename*=UTF-8''a%20b%22.txt"
+        );
+        assert_eq!(
+            disposition("é\r\nx"),
+            "attachment; filename*=UTF-8''%C3%A9%0D%0Ax"
+        );
     }
 
     #[test]

@@ -12,7 +12,10 @@ use store::{Batch, Collection, Document, Record, Time};
 use crate::{App, Error, Result};
 
 /// The collection of totals, under the id of the project.
-pub(crate) static TOTALS: Collection = Collection { name: "file_totals", fields: &[] };
+pub(crate) static TOTALS: Collection = Collection {
+    name: "file_totals",
+    fields: &[],
+};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
@@ -45,7 +48,10 @@ impl Total {
 
     /// Returns the total minus a number of bytes.
     pub(super) fn less(self, size: u64) -> Self {
-        Self { bytes: self.bytes.saturating_sub(size), ..self }
+        Self {
+            bytes: self.bytes.saturating_sub(size),
+            ..self
+        }
     }
 
     /// Returns a batch that stores the total. Its commit is stale or taken if another change came
@@ -65,7 +71,11 @@ impl Total {
 /// Returns the stored total of a project.
 pub(super) async fn of(app: &App, project: &str) -> Result<Total> {
     let stored = app.store.get::<Stored>(project, project).await?;
-    Ok(Total { project: project.to_owned(), bytes: stored.as_ref().map_or(0, |stored| stored.body.bytes), stored })
+    Ok(Total {
+        project: project.to_owned(),
+        bytes: stored.as_ref().map_or(0, |stored| stored.body.bytes),
+        stored,
+    })
 }
 
 /// Refuses a number of bytes for which the project has no room now.

@@ -44,7 +44,10 @@ const NOTED: Duration = Duration::from_secs(60);
 pub(super) const MINTED: &str = "default";
 
 /// The collection of keys. The owner's id takes the place of the project id of other records.
-pub(crate) static COLLECTION: Collection = Collection { name: "api_keys", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "api_keys",
+    fields: &[],
+};
 
 /// The kind of a key, by what it gives access to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,7 +202,11 @@ pub struct Keys {
 
 impl Keys {
     pub(crate) fn new(vault: &Vault) -> Self {
-        Self { pepper: vault.derive("api keys"), holders: RwLock::default(), forgotten: AtomicU64::new(0) }
+        Self {
+            pepper: vault.derive("api keys"),
+            holders: RwLock::default(),
+            forgotten: AtomicU64::new(0),
+        }
     }
 
     /// Runs a change that ends keys of an owner, and removes these keys from the cache even if the
@@ -228,7 +235,11 @@ impl Keys {
         if !well_formed(secret) {
             return None;
         }
-        self.holders.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(secret)).cloned()
+        self.holders
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&self.hash(secret))
+            .cloned()
     }
 
     /// Returns the time at which this server last saw the key of a record.
@@ -252,8 +263,15 @@ impl Keys {
 /// cached keys if the store cannot be read.
 pub(crate) async fn refresh(app: &App) -> Result<()> {
     let remembered: Vec<_> = {
-        let holders = app.keys.holders.read().unwrap_or_else(PoisonError::into_inner);
-        holders.iter().map(|(hash, holder)| (*hash, holder.clone())).collect()
+        let holders = app
+            .keys
+            .holders
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        holders
+            .iter()
+            .map(|(hash, holder)| (*hash, holder.clone()))
+            .collect()
     };
     for some in remembered.chunks(TOGETHER) {
         let gone = match outdated(app, some).await {
@@ -264,7 +282,11 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
             }
         };
         if !gone.is_empty() {
-            let mut holders = app.keys.holders.write().unwrap_or_else(PoisonError::into_inner);
+            let mut holders = app
+                .keys
+                .holders
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
             app.keys.forgotten.fetch_add(1, Ordering::SeqCst);
             holders.retain(|hash, _| !gone.contains(hash));
         }
@@ -274,23 +296,42 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
 
 async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
     let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
-    let projects = remembered.iter().filter_map(|(_, holder)| match &holder.owner {
-        Owner::Project(project) => Some(project.id.to_string()),
-        Owner::Organisation(_) | Owner::Member(_) => None,
-    });
-    let projects = app.store.find::<StoredProject>(&all(projects.collect())).await?.records;
-    let projects: HashMap<_, _> = projects.into_iter().map(|record| (record.id, record.updated_at)).collect();
+    let projects = remembered
+        .iter()
+        .filter_map(|(_, holder)| match &holder.owner {
+            Owner::Project(project) => Some(project.id.to_string()),
+            Owner::Organisation(_) | Owner::Member(_) => None,
+        });
+    let projects = app
+        .store
+        .find::<StoredProject>(&all(projects.collect()))
+        .await?
+        .records;
+    let projects: HashMap<_, _> = projects
+        .into_iter()
+        .map(|record| (record.id, record.updated_at))
+        .collect();
     let keys = remembered.iter().map(|(hash, _)| hex::encode(hash));
-    let keys = app.store.find::<ApiKey>(&all(keys.collect())).await?.records;
+    let keys = app
+        .store
+        .find::<ApiKey>(&all(keys.collect()))
+        .await?
+        .records;
     let keys: HashSet<_> = keys.into_iter().map(|record| record.id).collect();
     let holds = |hash: &[u8; 32], holder: &Holder| {
         keys.contains(&hex::encode(hash))
             && match &holder.owner {
-                Owner::Project(project) => projects.get(project.id.as_str()) == Some(&project.updated_at),
+                Owner::Project(project) => {
+                    projects.get(project.id.as_str()) == Some(&project.updated_at)
+                }
                 Owner::Organisation(_) | Owner::Member(_) => true,
             }
     };
-    Ok(remembered.iter().filter(|(hash, holder)| !holds(hash, holder)).map(|(hash, _)| *hash).collect())
+    Ok(remembered
+        .iter()
+        .filter(|(hash, holder)| !holds(hash, holder))
+        .map(|(hash, _)| *hash)
+        .collect())
 }
 
 /// Returns the holder of a key.
@@ -301,13 +342,19 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     if let Some(holder) = app.keys.remembered(secret) {
         return Ok(holder);
     }
-    let invalid = || Error::KeyInvalid { shown: masked(secret) };
+    let invalid = || Error::KeyInvalid {
+        shown: masked(secret),
+    };
     if !well_formed(secret) {
         return Err(invalid());
     }
     let seen = app.keys.forgotten.load(Ordering::SeqCst);
     let hash = app.keys.hash(secret);
-    let record = app.store.lookup::<ApiKey>(&hex::encode(hash)).await?.ok_or_else(invalid)?;
+    let record = app
+        .store
+        .lookup::<ApiKey>(&hex::encode(hash))
+        .await?
+        .ok_or_else(invalid)?;
     let holder = Arc::new(holder(app, record).await?.ok_or_else(invalid)?);
     app.keys.remember(hash, &holder, seen);
     Ok(holder)
@@ -315,18 +362,28 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
 
 async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     let key = record.body;
-    let Some(organisation) = app.store.get::<Organisation>(INSTALLATION, key.organisation.as_str()).await? else {
+    let Some(organisation) = app
+        .store
+        .get::<Organisation>(INSTALLATION, key.organisation.as_str())
+        .await?
+    else {
         return Ok(None);
     };
     let owner = match key.kind {
         KeyKind::Organisation => Owner::Organisation(key.organisation),
         KeyKind::Project => {
-            let found = app.store.get::<StoredProject>(key.organisation.as_str(), &record.project).await?;
+            let found = app
+                .store
+                .get::<StoredProject>(key.organisation.as_str(), &record.project)
+                .await?;
             let Some(found) = found else { return Ok(None) };
             Owner::Project(Arc::new(Project::of(key.organisation, found)?))
         }
         KeyKind::User => {
-            let found = app.store.get::<StoredMember>(key.organisation.as_str(), &record.project).await?;
+            let found = app
+                .store
+                .get::<StoredMember>(key.organisation.as_str(), &record.project)
+                .await?;
             let Some(found) = found else { return Ok(None) };
             Owner::Member(Box::new(Member::of(key.organisation, found)?))
         }
@@ -368,7 +425,14 @@ pub(super) async fn mint(
         used_at: None,
     };
     let (key_id, name, created_at) = (stored.key_id.clone(), name.to_owned(), batch.now);
-    let shown = ShownKey { id: key_id, name, secret, rights, created_at, used_at: None };
+    let shown = ShownKey {
+        id: key_id,
+        name,
+        secret,
+        rights,
+        created_at,
+        used_at: None,
+    };
     Ok((shown, batch.insert(owner, &id, &stored)))
 }
 
@@ -383,14 +447,27 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
 ) -> Result<ShownKey> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > NAME {
-        return Err(Error::invalid(format!("name: must be 1 to {NAME} characters")));
+        return Err(Error::invalid(format!(
+            "name: must be 1 to {NAME} characters"
+        )));
     }
     let added = app.store.change(&COLLECTION, owner, || async {
         let batch = begin().await?;
         if of(app, owner).await?.len() >= KEYS {
-            return Err(Error::invalid(format!("a project has at most {KEYS} keys: revoke one that is not used")));
+            return Err(Error::invalid(format!(
+                "a project has at most {KEYS} keys: revoke one that is not used"
+            )));
         }
-        let (key, batch) = mint(app, batch, KeyKind::Project, owner, organisation, name, rights.clone()).await?;
+        let (key, batch) = mint(
+            app,
+            batch,
+            KeyKind::Project,
+            owner,
+            organisation,
+            name,
+            rights.clone(),
+        )
+        .await?;
         Ok((batch, key))
     });
     Ok(added.await?)
@@ -418,8 +495,20 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     if !well_formed(secret) {
         return Ok(());
     }
-    let Some(key) = app.store.lookup::<ApiKey>(&hex::encode(app.keys.hash(secret))).await? else { return Ok(()) };
-    end(app, &key.project, |id| id == key.body.key_id, || async { Ok((Batch::at(app.clock.now()), ())) }).await
+    let Some(key) = app
+        .store
+        .lookup::<ApiKey>(&hex::encode(app.keys.hash(secret)))
+        .await?
+    else {
+        return Ok(());
+    };
+    end(
+        app,
+        &key.project,
+        |id| id == key.body.key_id,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await
 }
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these
@@ -428,12 +517,20 @@ pub(crate) async fn note_uses(app: &App) {
     loop {
         tokio::time::sleep(NOTED).await;
         let used: Vec<_> = {
-            let holders = app.keys.holders.read().unwrap_or_else(PoisonError::into_inner);
+            let holders = app
+                .keys
+                .holders
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
             let is_new = |holder: &Holder| {
                 let used = holder.used.load(Ordering::Relaxed);
                 holder.noted.swap(used, Ordering::Relaxed) != used
             };
-            holders.iter().filter(|(_, holder)| is_new(holder)).map(|(hash, holder)| (*hash, holder.clone())).collect()
+            holders
+                .iter()
+                .filter(|(_, holder)| is_new(holder))
+                .map(|(hash, holder)| (*hash, holder.clone()))
+                .collect()
         };
         for (hash, holder) in used {
             let at = Time(holder.used.load(Ordering::Relaxed));
@@ -441,7 +538,10 @@ pub(crate) async fn note_uses(app: &App) {
                 key.used_at = key.used_at.max(Some(at));
                 Ok(())
             };
-            let noted = app.store.edit(&holder.of, &hex::encode(hash), app.clock.now(), change).await;
+            let noted = app
+                .store
+                .edit(&holder.of, &hex::encode(hash), app.clock.now(), change)
+                .await;
             if let Err(cause) = noted.map_err(Error::from) {
                 tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written down");
             }
@@ -451,7 +551,11 @@ pub(crate) async fn note_uses(app: &App) {
 
 /// Returns the live keys of an owner, oldest first, at most a thousand.
 pub(super) async fn of(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
-    let mut found = app.store.find(&Query::of(owner).page(0, 1_000)).await?.records;
+    let mut found = app
+        .store
+        .find(&Query::of(owner).page(0, 1_000))
+        .await?
+        .records;
     found.sort_by_key(|record: &Record<ApiKey>| record.created_at);
     Ok(found)
 }
@@ -470,7 +574,12 @@ pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey>
 }
 
 fn place<'a>(owner: &'a str, id: &'a str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: owner, id, field: "secret" }
+    Place {
+        collection: COLLECTION.name,
+        project: owner,
+        id,
+        field: "secret",
+    }
 }
 
 fn new_secret(kind: KeyKind) -> String {
@@ -484,15 +593,30 @@ fn checksum(text: &str) -> String {
 }
 
 fn well_formed(secret: &str) -> bool {
-    let Some(kind) = KeyKind::ALL.into_iter().find(|kind| secret.starts_with(kind.prefix())) else { return false };
+    let Some(kind) = KeyKind::ALL
+        .into_iter()
+        .find(|kind| secret.starts_with(kind.prefix()))
+    else {
+        return false;
+    };
     let split = kind.prefix().len() + RANDOM;
-    secret.is_ascii() && secret.len() == split + CHECKSUM && checksum(&secret[..split]) == secret[split..]
+    secret.is_ascii()
+        && secret.len() == split + CHECKSUM
+        && checksum(&secret[..split]) == secret[split..]
 }
 
 /// Masks a key: the first six characters, followed by asterisks. A short key is masked completely.
 fn masked(secret: &str) -> String {
-    let most = if secret.chars().count() < SHOWN_FROM { 0 } else { 6 };
-    let shown: String = secret.chars().take(most).filter(|c| c.is_ascii_graphic()).collect();
+    let most = if secret.chars().count() < SHOWN_FROM {
+        0
+    } else {
+        6
+    };
+    let shown: String = secret
+        .chars()
+        .take(most)
+        .filter(|c| c.is_ascii_graphic())
+        .collect();
     format!("{shown}********")
 }
 
@@ -508,10 +632,19 @@ mod tests {
             for index in 0..secret.len() {
                 let mut typed = secret.clone().into_bytes();
                 typed[index] = if typed[index] == b'x' { b'y' } else { b'x' };
-                assert!(!well_formed(&String::from_utf8(typed).unwrap()), "changed at {index}");
+                assert!(
+                    !well_formed(&String::from_utf8(typed).unwrap()),
+                    "changed at {index}"
+                );
             }
         }
-        for other in ["", "ak_", "ak_short", "uak_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ak_å"] {
+        for other in [
+            "",
+            "ak_",
+            "ak_short",
+            "uak_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "ak_å",
+        ] {
             assert!(!well_formed(other), "{other}");
         }
     }

@@ -2,7 +2,9 @@
 //! project.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{
+    Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window,
+};
 use zeroize::Zeroizing;
 
 use super::{
@@ -21,8 +23,10 @@ const EMAIL: usize = 254;
 const NAME: usize = 100;
 
 /// The collection of members.
-pub(crate) static COLLECTION: Collection =
-    Collection { name: "members", fields: &[Field::unique("email", Kind::Text)] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "members",
+    fields: &[Field::unique("email", Kind::Text)],
+};
 
 /// A member, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,11 +85,27 @@ pub struct Member {
 /// # Errors
 /// Returns an error if the address is malformed or taken, the name is too long, the project is
 /// unknown, or the store refuses.
-pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) -> Result<(Member, Zeroizing<String>)> {
-    let stored = StoredMember { email: new.email.trim().to_lowercase(), name: new.name.trim().to_owned(), ..new };
-    let well_formed = stored.email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
-    if !well_formed || stored.email.chars().count() > EMAIL || stored.email.contains(char::is_whitespace) {
-        return Err(Error::invalid(format!("email: must be a mail address of at most {EMAIL} characters")));
+pub async fn add(
+    app: &App,
+    organisation: &OrganisationId,
+    new: StoredMember,
+) -> Result<(Member, Zeroizing<String>)> {
+    let stored = StoredMember {
+        email: new.email.trim().to_lowercase(),
+        name: new.name.trim().to_owned(),
+        ..new
+    };
+    let well_formed = stored
+        .email
+        .split_once('@')
+        .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+    if !well_formed
+        || stored.email.chars().count() > EMAIL
+        || stored.email.contains(char::is_whitespace)
+    {
+        return Err(Error::invalid(format!(
+            "email: must be a mail address of at most {EMAIL} characters"
+        )));
     }
     if stored.name.chars().count() > NAME {
         return Err(Error::invalid(format!("name: at most {NAME} characters")));
@@ -93,12 +113,32 @@ pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) ->
     if let Some(project) = &stored.project {
         super::get(app, organisation, project).await?;
     }
-    let rights = Rights { scopes: (stored.role == Role::Viewer).then(Scopes::reading), ..Rights::default() };
+    let rights = Rights {
+        scopes: (stored.role == Role::Viewer).then(Scopes::reading),
+        ..Rights::default()
+    };
     let (id, now) = (MemberId::random(), app.clock.now());
     let batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored);
-    let (key, batch) = keys::mint(app, batch, KeyKind::User, id.as_str(), organisation, MINTED, rights).await?;
+    let (key, batch) = keys::mint(
+        app,
+        batch,
+        KeyKind::User,
+        id.as_str(),
+        organisation,
+        MINTED,
+        rights,
+    )
+    .await?;
     match app.store.commit(batch).await {
-        Ok(()) => Ok((Member { id, organisation: organisation.clone(), stored, created_at: now }, key.secret)),
+        Ok(()) => Ok((
+            Member {
+                id,
+                organisation: organisation.clone(),
+                stored,
+                created_at: now,
+            },
+            key.secret,
+        )),
         Err(CommitError::Taken { .. }) => Err(Error::MemberTaken(stored.email)),
         Err(cause) => Err(cause.into()),
     }
@@ -108,7 +148,11 @@ pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) ->
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Member>> {
+pub async fn list(
+    app: &App,
+    organisation: &OrganisationId,
+    window: Window,
+) -> Result<Listed<Member>> {
     let query = Query::of(organisation.as_str()).newest().window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
     listed.try_map(|record| Member::of(organisation.clone(), record))
@@ -124,7 +168,10 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> 
         id.as_str(),
         |_| true,
         || async {
-            let member = app.store.get::<StoredMember>(organisation.as_str(), id.as_str()).await?;
+            let member = app
+                .store
+                .get::<StoredMember>(organisation.as_str(), id.as_str())
+                .await?;
             let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
         },
@@ -142,14 +189,30 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         return super::get(app, &member.organisation, id).await;
     }
     let oldest = Query::of(member.organisation.as_str()).page(0, 1);
-    let oldest = app.store.find::<StoredProject>(&oldest).await?.records.into_iter().next();
+    let oldest = app
+        .store
+        .find::<StoredProject>(&oldest)
+        .await?
+        .records
+        .into_iter()
+        .next();
     let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
     Project::of(member.organisation.clone(), oldest)
 }
 
 impl Member {
     pub(super) fn of(organisation: OrganisationId, record: Record<StoredMember>) -> Result<Self> {
-        let Record { id, created_at, body: stored, .. } = record;
-        Ok(Self { id: MemberId::parse(&id)?, organisation, stored, created_at })
+        let Record {
+            id,
+            created_at,
+            body: stored,
+            ..
+        } = record;
+        Ok(Self {
+            id: MemberId::parse(&id)?,
+            organisation,
+            stored,
+            created_at,
+        })
     }
 }

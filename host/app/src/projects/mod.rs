@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Store, Time, Window,
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Store,
+    Time, Window,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -37,7 +38,10 @@ pub(crate) static ORGANISATIONS: Collection = Collection {
     fields: &[Field::unique("name", Kind::Text)],
 };
 /// The collection of projects.
-pub(crate) static PROJECTS: Collection = Collection { name: "projects", fields: &[Field::unique("name", Kind::Text)] };
+pub(crate) static PROJECTS: Collection = Collection {
+    name: "projects",
+    fields: &[Field::unique("name", Kind::Text)],
+};
 
 /// Maximum length of a URL in a project's settings, in bytes.
 const URL: usize = 2_048;
@@ -149,20 +153,38 @@ impl Config {
     /// Checks the settings and reports each invalid value on its own line.
     fn check(&self) -> Result<()> {
         let mut problems = Vec::new();
-        for (name, url) in [("logo_url", &self.logo_url), ("oauth_callback_verifier_url", &self.verifier_url)] {
+        for (name, url) in [
+            ("logo_url", &self.logo_url),
+            ("oauth_callback_verifier_url", &self.verifier_url),
+        ] {
             let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
-            if url.as_ref().is_some_and(|url| !is_web(url) || url.len() > URL) {
-                problems.push(format!("{name}: must be an http address of at most {URL} bytes"));
+            if url
+                .as_ref()
+                .is_some_and(|url| !is_web(url) || url.len() > URL)
+            {
+                problems.push(format!(
+                    "{name}: must be an http address of at most {URL} bytes"
+                ));
             }
         }
-        if self.display_name.as_ref().is_some_and(|name| name.chars().count() > DISPLAY_NAME) {
+        if self
+            .display_name
+            .as_ref()
+            .is_some_and(|name| name.chars().count() > DISPLAY_NAME)
+        {
             problems.push(format!("display_name: at most {DISPLAY_NAME} characters"));
         }
         if !FILE_URL_EXPIRY.contains(&self.file_url_expiry) {
             let (least, most) = (FILE_URL_EXPIRY.start(), FILE_URL_EXPIRY.end());
-            problems.push(format!("signed_url_file_expiry_in_seconds: must be {least} to {most}"));
+            problems.push(format!(
+                "signed_url_file_expiry_in_seconds: must be {least} to {most}"
+            ));
         }
-        if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems)) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Invalid(problems))
+        }
     }
 }
 
@@ -194,11 +216,25 @@ pub struct NewProject {
 /// the store refuses.
 pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
     let (id, now) = (OrganisationId::random(), app.clock.now());
-    let body = Organisation { name: name.to_owned(), next_number: 1 };
-    let (key, batch) =
-        keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), &id, keys::MINTED, Rights::default())
-            .await?;
-    match app.store.commit(batch.insert(INSTALLATION, id.as_str(), &body)).await {
+    let body = Organisation {
+        name: name.to_owned(),
+        next_number: 1,
+    };
+    let (key, batch) = keys::mint(
+        app,
+        Batch::at(now),
+        KeyKind::Organisation,
+        id.as_str(),
+        &id,
+        keys::MINTED,
+        Rights::default(),
+    )
+    .await?;
+    match app
+        .store
+        .commit(batch.insert(INSTALLATION, id.as_str(), &body))
+        .await
+    {
         Ok(()) => Ok((id, key.secret)),
         Err(CommitError::Taken { .. }) => Err(Error::ProjectNameTaken(name.to_owned())),
         Err(cause) => Err(cause.into()),
@@ -210,7 +246,13 @@ pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<S
 /// # Errors
 /// Returns an error if the store cannot be read.
 pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
-    Ok(app.store.find(&Query::of(INSTALLATION).page(0, 1)).await?.records.into_iter().next())
+    Ok(app
+        .store
+        .find(&Query::of(INSTALLATION).page(0, 1))
+        .await?
+        .records
+        .into_iter()
+        .next())
 }
 
 /// Returns the oldest key of the organization. Creates a new key if all were revoked, so that an
@@ -223,8 +265,16 @@ pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizin
         return Ok(key.secret);
     }
     let (now, name) = (app.clock.now(), keys::MINTED);
-    let (key, batch) =
-        keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), id, name, Rights::default()).await?;
+    let (key, batch) = keys::mint(
+        app,
+        Batch::at(now),
+        KeyKind::Organisation,
+        id.as_str(),
+        id,
+        name,
+        Rights::default(),
+    )
+    .await?;
     app.store.commit(batch).await?;
     Ok(key.secret)
 }
@@ -243,30 +293,54 @@ pub async fn create(
     let now = app.clock.now();
     let id = ProjectId::random();
     // If another request takes the same number first, the change runs again with the next number.
-    let made = app.store.change(&ORGANISATIONS, organisation.as_str(), || async {
-        let mut owner = owner(app, organisation).await?;
-        let stored = StoredProject {
-            name: request.name.clone(),
-            number: owner.body.next_number,
-            uuid: Uuid::new_v4(),
-            config: request.config.clone(),
-        };
-        owner.body.next_number += 1;
-        let mut batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored).update(&owner);
-        let mut key = None;
-        if let Some(rights) = request.key.clone() {
-            let (made, with_key) =
-                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, keys::MINTED, rights).await?;
-            (key, batch) = (Some(made), with_key);
-        }
-        Ok((batch, (stored, key)))
-    });
+    let made = app
+        .store
+        .change(&ORGANISATIONS, organisation.as_str(), || async {
+            let mut owner = owner(app, organisation).await?;
+            let stored = StoredProject {
+                name: request.name.clone(),
+                number: owner.body.next_number,
+                uuid: Uuid::new_v4(),
+                config: request.config.clone(),
+            };
+            owner.body.next_number += 1;
+            let mut batch = Batch::at(now)
+                .insert(organisation.as_str(), id.as_str(), &stored)
+                .update(&owner);
+            let mut key = None;
+            if let Some(rights) = request.key.clone() {
+                let (made, with_key) = keys::mint(
+                    app,
+                    batch,
+                    KeyKind::Project,
+                    id.as_str(),
+                    organisation,
+                    keys::MINTED,
+                    rights,
+                )
+                .await?;
+                (key, batch) = (Some(made), with_key);
+            }
+            Ok((batch, (stored, key)))
+        });
     match made.await {
         Ok((stored, key)) => {
             let (organisation, tenant) = (organisation.clone(), id.as_str().into());
-            Ok((Project { id, tenant, organisation, stored, created_at: now, updated_at: now }, key))
+            Ok((
+                Project {
+                    id,
+                    tenant,
+                    organisation,
+                    stored,
+                    created_at: now,
+                    updated_at: now,
+                },
+                key,
+            ))
         }
-        Err(EditError::Commit(CommitError::Taken { .. })) => Err(Error::ProjectNameTaken(request.name)),
+        Err(EditError::Commit(CommitError::Taken { .. })) => {
+            Err(Error::ProjectNameTaken(request.name))
+        }
         Err(cause) => Err(cause.into()),
     }
 }
@@ -290,7 +364,11 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Project>> {
+pub async fn list(
+    app: &App,
+    organisation: &OrganisationId,
+    window: Window,
+) -> Result<Listed<Project>> {
     let query = Query::of(organisation.as_str()).newest().window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
     listed.try_map(|record| Project::of(organisation.clone(), record))
@@ -310,7 +388,12 @@ pub(crate) async fn insert<T: Document>(
 ) -> std::result::Result<(), EditError<Error>> {
     let made = app.store.change(&PROJECTS, project.id.as_str(), || async {
         let owner = record(app, &project.organisation, &project.id).await?;
-        Ok((Batch::at(app.clock.now()).check(&owner).insert(project.id.as_str(), id, body), ()))
+        Ok((
+            Batch::at(app.clock.now())
+                .check(&owner)
+                .insert(project.id.as_str(), id, body),
+            (),
+        ))
     });
     made.await
 }
@@ -320,12 +403,19 @@ pub(crate) async fn insert<T: Document>(
 /// # Errors
 /// Returns an error if the change is refused or breaks a rule, the project does not exist, or the
 /// store refuses.
-pub async fn configure(app: &App, project: &Project, change: impl Fn(&mut Config) -> Result<()>) -> Result<Config> {
+pub async fn configure(
+    app: &App,
+    project: &Project,
+    change: impl Fn(&mut Config) -> Result<()>,
+) -> Result<Config> {
     let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
         let mut record = record(app, &project.organisation, &project.id).await?;
         change(&mut record.body.config)?;
         record.body.config.check()?;
-        Ok((Batch::at(app.clock.now()).update(&record).announce(), record.body.config))
+        Ok((
+            Batch::at(app.clock.now()).update(&record).announce(),
+            record.body.config,
+        ))
     });
     // Cached key holders contain the project's settings.
     Ok(app.keys.forget(project.id.as_str(), changed).await?)
@@ -335,7 +425,11 @@ pub async fn configure(app: &App, project: &Project, change: impl Fn(&mut Config
 ///
 /// # Errors
 /// Returns an error if the project does not exist or the store refuses.
-pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
+pub async fn regenerate_key(
+    app: &App,
+    organisation: &OrganisationId,
+    id: &ProjectId,
+) -> Result<ShownKey> {
     // The new key is not in the store yet, so it is not among the keys that end.
     let replaced = keys::end(
         app,
@@ -344,8 +438,16 @@ pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &Proje
         || async {
             let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
             let (name, rights) = (keys::MINTED, Rights::default());
-            let (key, batch) =
-                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, name, rights).await?;
+            let (key, batch) = keys::mint(
+                app,
+                batch,
+                KeyKind::Project,
+                id.as_str(),
+                organisation,
+                name,
+                rights,
+            )
+            .await?;
             Ok((batch, key))
         },
     );
@@ -364,7 +466,8 @@ pub async fn add_key(
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
-    let begin = || async { Ok(Batch::at(app.clock.now()).check(&record(app, organisation, id).await?)) };
+    let begin =
+        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organisation, id).await?)) };
     keys::add(app, begin, id.as_str(), organisation, name, rights).await
 }
 
@@ -372,12 +475,27 @@ pub async fn add_key(
 ///
 /// # Errors
 /// Returns an error if the project or the key does not exist, or the store refuses.
-pub async fn remove_key(app: &App, organisation: &OrganisationId, id: &ProjectId, key: &str) -> Result<()> {
+pub async fn remove_key(
+    app: &App,
+    organisation: &OrganisationId,
+    id: &ProjectId,
+    key: &str,
+) -> Result<()> {
     record(app, organisation, id).await?;
-    if !show_keys(app, id.as_str()).await?.iter().any(|own| own.id == key) {
+    if !show_keys(app, id.as_str())
+        .await?
+        .iter()
+        .any(|own| own.id == key)
+    {
         return Err(Error::KeyNotFound(crate::cut(key)));
     }
-    keys::end(app, id.as_str(), |own| own == key, || async { Ok((Batch::at(app.clock.now()), ())) }).await
+    keys::end(
+        app,
+        id.as_str(),
+        |own| own == key,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await
 }
 
 /// Returns the keys of a project or organization with their secrets, oldest first.
@@ -393,12 +511,22 @@ pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
 }
 
 async fn owner(app: &App, id: &OrganisationId) -> Result<Record<Organisation>> {
-    let found = app.store.get::<Organisation>(INSTALLATION, id.as_str()).await?;
+    let found = app
+        .store
+        .get::<Organisation>(INSTALLATION, id.as_str())
+        .await?;
     found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
 }
 
-pub(crate) async fn record(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Record<StoredProject>> {
-    let found = app.store.get::<StoredProject>(organisation.as_str(), id.as_str()).await?;
+pub(crate) async fn record(
+    app: &App,
+    organisation: &OrganisationId,
+    id: &ProjectId,
+) -> Result<Record<StoredProject>> {
+    let found = app
+        .store
+        .get::<StoredProject>(organisation.as_str(), id.as_str())
+        .await?;
     found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
 }
 
@@ -406,12 +534,29 @@ impl Project {
     /// Returns the display name, or the name if no display name is set.
     #[must_use]
     pub fn shown_name(&self) -> &str {
-        self.stored.config.display_name.as_deref().unwrap_or(&self.stored.name)
+        self.stored
+            .config
+            .display_name
+            .as_deref()
+            .unwrap_or(&self.stored.name)
     }
 
     fn of(organisation: OrganisationId, record: Record<StoredProject>) -> Result<Self> {
-        let Record { id, created_at, updated_at, body: stored, .. } = record;
-        Ok(Self { id: ProjectId::parse(&id)?, tenant: id.into(), organisation, stored, created_at, updated_at })
+        let Record {
+            id,
+            created_at,
+            updated_at,
+            body: stored,
+            ..
+        } = record;
+        Ok(Self {
+            id: ProjectId::parse(&id)?,
+            tenant: id.into(),
+            organisation,
+            stored,
+            created_at,
+            updated_at,
+        })
     }
 }
 
@@ -420,7 +565,9 @@ fn check_name(name: &str) -> Result<()> {
     if (3..=75).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
     }
-    Err(Error::invalid("name: must be 3 to 75 letters, digits, `_` and `-`"))
+    Err(Error::invalid(
+        "name: must be 3 to 75 letters, digits, `_` and `-`",
+    ))
 }
 
 /// A project shared by the holders of its keys. It is cheap to clone.

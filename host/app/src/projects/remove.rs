@@ -24,7 +24,10 @@ use crate::{
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
-pub(crate) static COLLECTION: Collection = Collection { name: "project_removals", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "project_removals",
+    fields: &[],
+};
 
 /// Interval at which the job looks for interrupted removals.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
@@ -60,7 +63,12 @@ type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 ///
 /// # Errors
 /// Returns an error if the project does not exist or the store refuses.
-pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, revoke: bool) -> Result<()> {
+pub async fn remove(
+    app: &App,
+    organisation: &OrganisationId,
+    id: &ProjectId,
+    revoke: bool,
+) -> Result<()> {
     if revoke {
         connections::remove_all(app, &super::get(app, organisation, id).await?).await?;
     }
@@ -83,9 +91,17 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, re
 
 /// Continues interrupted removals. This is a job that one server at a time runs.
 pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
-    let left = app.store.find::<Removal>(&Query::of(INSTALLATION)).await?.records;
+    let left = app
+        .store
+        .find::<Removal>(&Query::of(INSTALLATION))
+        .await?
+        .records;
     for removal in left {
-        if let Err(cause) = erase(app, &ProjectId::parse(&removal.id)?, &|batch| lease.fence(batch)).await {
+        if let Err(cause) = erase(app, &ProjectId::parse(&removal.id)?, &|batch| {
+            lease.fence(batch)
+        })
+        .await
+        {
             tracing::warn!(%cause, project = removal.id, "what is left of a deleted project could not be erased");
         }
     }
@@ -96,7 +112,13 @@ pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
 /// versions.
 pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
     for at in ERASED {
-        if app.store.rows(at, &Query::of(id.as_str()).page(0, 0)).await?.total > 0 {
+        if app
+            .store
+            .rows(at, &Query::of(id.as_str()).page(0, 0))
+            .await?
+            .total
+            > 0
+        {
             return erase(app, id, fence).await;
         }
     }
@@ -111,7 +133,11 @@ async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
     files::forget(app, id, fence).await?;
     let note = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
     let Some(note) = note else { return Ok(()) };
-    match app.store.commit(fence(Batch::at(app.clock.now()).purge(&note))).await {
+    match app
+        .store
+        .commit(fence(Batch::at(app.clock.now()).purge(&note)))
+        .await
+    {
         // Another server has finished the same removal.
         Ok(()) | Err(CommitError::Stale) => Ok(()),
         Err(cause) => Err(Error::from(cause)),
@@ -119,9 +145,17 @@ async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
 }
 
 /// Erases every record of a project in one collection.
-async fn erase_all(app: &App, at: &'static Collection, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
+async fn erase_all(
+    app: &App,
+    at: &'static Collection,
+    id: &ProjectId,
+    fence: Fence<'_>,
+) -> Result<()> {
     // Deleted records are hidden and hold as much data as the others.
-    for query in [Query::of(id.as_str()), Query::of(id.as_str()).with_deleted()] {
+    for query in [
+        Query::of(id.as_str()),
+        Query::of(id.as_str()).with_deleted(),
+    ] {
         let query = query.page(0, RECORDS_PER_BATCH);
         loop {
             let rows = app.store.rows(at, &query).await?.rows;
@@ -129,7 +163,9 @@ async fn erase_all(app: &App, at: &'static Collection, id: &ProjectId, fence: Fe
                 break;
             }
             let batch = Batch::at(app.clock.now());
-            let batch = rows.iter().fold(batch, |batch, row| batch.purge_row(at, row));
+            let batch = rows
+                .iter()
+                .fold(batch, |batch, row| batch.purge_row(at, row));
             match app.store.commit(fence(batch)).await {
                 // A running request has changed one of the records. The next query returns what is
                 // left.

@@ -108,13 +108,18 @@ impl Scopes {
     /// Returns read access to every area.
     #[must_use]
     pub fn reading() -> Self {
-        Area::ALL.into_iter().map(|area| (area, Access::Read)).collect()
+        Area::ALL
+            .into_iter()
+            .map(|area| (area, Access::Read))
+            .collect()
     }
 
     /// Returns true if this access is granted for at least one of the areas.
     #[must_use]
     pub fn allow(&self, areas: &[Area], access: Access) -> bool {
-        areas.iter().any(|area| self.0.get(area).is_some_and(|own| own.includes(access)))
+        areas
+            .iter()
+            .any(|area| self.0.get(area).is_some_and(|own| own.includes(access)))
     }
 
     /// Iterates over the areas in order.
@@ -150,7 +155,10 @@ impl Rights {
     #[must_use]
     pub fn admit(&self, from: IpAddr) -> bool {
         let Ranges(ranges) = &self.addresses;
-        ranges.is_empty() || ranges.iter().any(|range| range.contains(&from.to_canonical()))
+        ranges.is_empty()
+            || ranges
+                .iter()
+                .any(|range| range.contains(&from.to_canonical()))
     }
 }
 
@@ -182,21 +190,43 @@ mod tests {
 
     #[test]
     fn key_permissions_grant_only_named_access() {
-        let scopes: Scopes = [(Area::Tools, Access::Read), (Area::Triggers, Access::ReadWrite)].into_iter().collect();
-        assert!(scopes.allow(&[Area::Tools], Access::Read) && !scopes.allow(&[Area::Tools], Access::Write));
-        assert!(scopes.allow(&[Area::Triggers], Access::Read) && scopes.allow(&[Area::Triggers], Access::Write));
+        let scopes: Scopes = [
+            (Area::Tools, Access::Read),
+            (Area::Triggers, Access::ReadWrite),
+        ]
+        .into_iter()
+        .collect();
+        assert!(
+            scopes.allow(&[Area::Tools], Access::Read)
+                && !scopes.allow(&[Area::Tools], Access::Write)
+        );
+        assert!(
+            scopes.allow(&[Area::Triggers], Access::Read)
+                && scopes.allow(&[Area::Triggers], Access::Write)
+        );
         assert!(!scopes.allow(&[Area::Webhooks], Access::Read) && !scopes.allow(&[], Access::Read));
-        assert!(scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write), "one of several is enough");
+        assert!(
+            scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write),
+            "one of several is enough"
+        );
         assert!(!Scopes::reading().allow(&Area::ALL, Access::Write));
     }
 
     #[test]
     fn a_key_is_admitted_from_its_ranges_only() {
-        let ranges = |given: &[&str]| Ranges::try_from(given.iter().map(|&s| s.to_owned()).collect::<Vec<_>>());
-        let rights = Rights { addresses: ranges(&["10.0.0.0/8", "2001:db8::1"]).unwrap(), ..Rights::default() };
-        for (from, admitted) in
-            [("10.9.8.7", true), ("::ffff:10.9.8.7", true), ("11.0.0.1", false), ("2001:db8::1", true)]
-        {
+        let ranges = |given: &[&str]| {
+            Ranges::try_from(given.iter().map(|&s| s.to_owned()).collect::<Vec<_>>())
+        };
+        let rights = Rights {
+            addresses: ranges(&["10.0.0.0/8", "2001:db8::1"]).unwrap(),
+            ..Rights::default()
+        };
+        for (from, admitted) in [
+            ("10.9.8.7", true),
+            ("::ffff:10.9.8.7", true),
+            ("11.0.0.1", false),
+            ("2001:db8::1", true),
+        ] {
             assert_eq!(rights.admit(from.parse().unwrap()), admitted, "{from}");
         }
         assert!(Rights::default().admit("11.0.0.1".parse().unwrap()));

@@ -7,7 +7,9 @@ pub mod text;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind};
+use sandbox::{
+    Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -95,20 +97,28 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             }
             let problems = found.tool.input.problems_strictly(&arguments).await?;
             if !problems.is_empty() {
-                return Err(Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems });
+                return Err(Error::ArgumentsInvalid {
+                    tool: found.tool.slug.to_string(),
+                    problems,
+                });
             }
             Input::Arguments(arguments)
         }
         sentence @ Input::Sentence(_) => sentence,
     };
     let user = connections::user(request.user_id.clone())?;
-    let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
+    let choice = Choice {
+        user_id: request.user_id,
+        account: request.account,
+        custom: request.custom,
+    };
     let granted = connections::grant(app, project, &found, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Sentence(sentence) => {
-            let (mut arguments, tokens) = text::arguments(app, project, &found.tool, &sentence).await?;
+            let (mut arguments, tokens) =
+                text::arguments(app, project, &found.tool, &sentence).await?;
             if found.tool.takes_files {
                 (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
             }
@@ -122,8 +132,15 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let call = || Call {
         component: found.release.digest,
         tenant: project.tenant.clone(),
-        action: Action::Execute { tool: found.tool.slug.clone(), arguments: arguments.clone() },
-        context: Context { run_id: log_id.to_string(), user_id: user.clone(), fields: granted.fields.clone() },
+        action: Action::Execute {
+            tool: found.tool.slug.clone(),
+            arguments: arguments.clone(),
+        },
+        context: Context {
+            run_id: log_id.to_string(),
+            user_id: user.clone(),
+            fields: granted.fields.clone(),
+        },
         policy: found.tool.policy.clone(),
         grant: granted.grant.clone(),
         limits: found.tool.limits,
@@ -134,7 +151,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
     // The permit is held until a large result is checked and stored, to limit the number of results
     // that are in memory twice.
-    let _place = if is_large(&outcome) { app.files.large_result().await } else { None };
+    let _place = if is_large(&outcome) {
+        app.files.large_result().await
+    } else {
+        None
+    };
     let mut told = told(&found, &outcome).await;
     // The record keeps the names of files. Links in it would open the files for every reader of the
     // log.
@@ -145,9 +166,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
         told = match files::linked(app, project, &found, &told.data, made, &given).await {
             Ok(data) => Told { data, error: None },
-            Err(cause) => {
-                failed(kind::FILE_NOT_KEPT, &format!("the tool ran, but a file it made is lost: {cause}"), None)
-            }
+            Err(cause) => failed(
+                kind::FILE_NOT_KEPT,
+                &format!("the tool ran, but a file it made is lost: {cause}"),
+                None,
+            ),
         };
     }
     drop(memory);
@@ -166,9 +189,14 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         ended_at: app.clock.now(),
         arguments,
         tokens,
-        data: if told.error.is_none() { data } else { told.data.clone() },
+        data: if told.error.is_none() {
+            data
+        } else {
+            told.data.clone()
+        },
         error: told.error.clone(),
-        cassette: cassette.and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
+        cassette: cassette
+            .and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
         tool: found.tool.slug.clone(),
         release: found.release,
         outcome,
@@ -176,9 +204,16 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let error = if written.await {
         told.error
     } else {
-        Some(format!("{}: the tool ran, but its record could not be written", kind::LOG_NOT_WRITTEN))
+        Some(format!(
+            "{}: the tool ran, but its record could not be written",
+            kind::LOG_NOT_WRITTEN
+        ))
     };
-    Ok(Execution { log_id, data: told.data, error })
+    Ok(Execution {
+        log_id,
+        data: told.data,
+        error,
+    })
 }
 
 /// Turns a prompt into arguments for a tool without executing the tool.
@@ -194,7 +229,9 @@ pub async fn input(
     sentence: &text::Sentence,
 ) -> Result<Bytes> {
     let found = app.catalog.tool(tool, version)?;
-    Ok(text::arguments(app, project, &found.tool, sentence).await?.0)
+    Ok(text::arguments(app, project, &found.tool, sentence)
+        .await?
+        .0)
 }
 
 /// Calls the sandbox. If this node does not have the component yet, prepares it first.
@@ -227,7 +264,9 @@ async fn prepare(app: &App, component: Digest) -> Result<()> {
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
-        Err(other) => Err(Error::Internal(format!("component {component} cannot be prepared: {other}"))),
+        Err(other) => Err(Error::Internal(format!(
+            "component {component} cannot be prepared: {other}"
+        ))),
     }
 }
 
@@ -235,10 +274,13 @@ pub(crate) fn refused(refusal: Refusal, release: &Release) -> Error {
     match refusal {
         Refusal::TenantBusy => Error::ProjectBusy,
         Refusal::NodeBusy => Error::NodeBusy,
-        Refusal::NotInstalled => Error::Unavailable("the toolkit cannot be prepared on this node".into()),
-        Refusal::Quarantined => {
-            Error::Quarantined { slug: release.slug.to_string(), version: release.version.to_string() }
+        Refusal::NotInstalled => {
+            Error::Unavailable("the toolkit cannot be prepared on this node".into())
         }
+        Refusal::Quarantined => Error::Quarantined {
+            slug: release.slug.to_string(),
+            version: release.version.to_string(),
+        },
         Refusal::Unavailable(why) => Error::Unavailable(why),
     }
 }
@@ -256,11 +298,17 @@ fn is_large(outcome: &Outcome) -> bool {
 
 /// Stores a result as a file. Returns the result for the caller, and the data for the log record,
 /// which contains no link.
-async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Bytes) -> (Told, Bytes) {
+async fn offloaded(
+    app: &App,
+    project: &SharedProject,
+    found: &Found,
+    data: Bytes,
+) -> (Told, Bytes) {
     let (size, most) = (data.len(), app.files.settings.size);
     if size as u64 > most {
-        let message =
-            format!("the tool answered {size} bytes; past {INLINE} they become a file, which has at most {most}");
+        let message = format!(
+            "the tool answered {size} bytes; past {INLINE} they become a file, which has at most {most}"
+        );
         let told = failed(kind::OUTPUT_TOO_LARGE, &message, None);
         let data = told.data.clone();
         return (told, data);
@@ -268,8 +316,11 @@ async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Byte
     match files::offloaded(app, project, found, data).await {
         Ok([data, record]) => (Told { data, error: None }, record),
         Err(cause) => {
-            let told =
-                failed(kind::FILE_NOT_KEPT, &format!("the tool ran, but its result could not be kept: {cause}"), None);
+            let told = failed(
+                kind::FILE_NOT_KEPT,
+                &format!("the tool ran, but its result could not be kept: {cause}"),
+                None,
+            );
             let data = told.data.clone();
             (told, data)
         }
@@ -280,9 +331,19 @@ async fn told(found: &Found, outcome: &Outcome) -> Told {
     let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
     match &outcome.answer {
         Ok(Answer::Data(data)) => match found.tool.output.problems(data).await {
-            Ok(problems) if problems.is_empty() => Told { data: as_object(data), error: None },
-            Ok(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
-            Err(cause) => failed(kind::HOST, &format!("the tool ran, but its result cannot be checked: {cause}"), None),
+            Ok(problems) if problems.is_empty() => Told {
+                data: as_object(data),
+                error: None,
+            },
+            Ok(problems) => invalid(format!(
+                "the tool's answer does not fit its schema: {}",
+                problems.join("; ")
+            )),
+            Err(cause) => failed(
+                kind::HOST,
+                &format!("the tool ran, but its result cannot be checked: {cause}"),
+                None,
+            ),
         },
         Ok(_) => invalid("the tool answered as a trigger does".into()),
         Err(failure) => failed(&failure.kind, &failure.message, Some(failure)),
@@ -295,17 +356,25 @@ fn failed(kind: &str, message: &str, failure: Option<&Failure>) -> Told {
         kind,
         message,
         upstream_status: failure.and_then(|failure| failure.upstream_status),
-        retry_after_ms: failure.and_then(|failure| failure.retry_after).map(|after| after.as_millis() as u64),
+        retry_after_ms: failure
+            .and_then(|failure| failure.retry_after)
+            .map(|after| after.as_millis() as u64),
         details: details.and_then(|details| serde_json::from_slice(details).ok()),
     };
     let data = serde_json::to_vec(&data).map_or_else(|_| Bytes::from_static(b"{}"), Bytes::from);
-    Told { data, error: Some(format!("{kind}: {message}")) }
+    Told {
+        data,
+        error: Some(format!("{kind}: {message}")),
+    }
 }
 
 /// Returns the data as an object, because clients expect one in `data`. Any other value becomes its
 /// member `result`.
 fn as_object(data: &Bytes) -> Bytes {
-    let start = data.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    let start = data
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+        .unwrap_or(0);
     if data.get(start) == Some(&b'{') {
         return data.clone();
     }
@@ -335,14 +404,20 @@ mod tests {
         let error = refused(Refusal::Quarantined, &release);
         let (slug, status) = (error.row().slug, error.row().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));
-        assert!(error.to_string().contains("20260101_00 of toolkit acme"), "{error}");
+        assert!(
+            error.to_string().contains("20260101_00 of toolkit acme"),
+            "{error}"
+        );
     }
 
     #[test]
     fn data_is_always_an_object() {
-        for (given, told) in
-            [("{\"a\":1}", "{\"a\":1}"), (" {}", " {}"), ("[1]", "{\"result\":[1]}"), ("null", "{\"result\":null}")]
-        {
+        for (given, told) in [
+            ("{\"a\":1}", "{\"a\":1}"),
+            (" {}", " {}"),
+            ("[1]", "{\"result\":[1]}"),
+            ("null", "{\"result\":null}"),
+        ] {
             assert_eq!(as_object(&Bytes::from(given)), Bytes::from(told));
         }
     }
@@ -375,6 +450,9 @@ mod tests {
             upstream_status: None,
             details: Some(Bytes::from_static(b"<html>")),
         };
-        assert_eq!(failed("internal", "m", Some(&failure)).data, r#"{"kind":"internal","message":"m"}"#);
+        assert_eq!(
+            failed("internal", "m", Some(&failure)).data,
+            r#"{"kind":"internal","message":"m"}"#
+        );
     }
 }

@@ -9,7 +9,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use manifest::EgressRule;
-use sandbox::{Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage};
+use sandbox::{
+    Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage,
+};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -30,8 +32,15 @@ pub const BODY: usize = 4 << 20;
 /// Maximum size of text in a response, in bytes. Longer text becomes a file.
 const TEXT: usize = 4 << 20;
 /// Prefixes of media types that are treated as binary, even if the bytes are valid text.
-const BINARY: [&str; 7] =
-    ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
+const BINARY: [&str; 7] = [
+    "image/",
+    "audio/",
+    "video/",
+    "font/",
+    "application/octet-stream",
+    "application/pdf",
+    "application/zip",
+];
 
 /// A proxy request.
 #[derive(Debug)]
@@ -98,8 +107,17 @@ pub enum Said {
 /// # Errors
 /// Returns an error if the request is refused or the provider does not respond.
 pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
-    let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
-    let Passage { release, user, base, granted } = connections::passage(app, project, NAME, choice).await?;
+    let choice = Choice {
+        user_id: request.user_id,
+        account: request.account,
+        custom: request.custom,
+    };
+    let Passage {
+        release,
+        user,
+        base,
+        granted,
+    } = connections::passage(app, project, NAME, choice).await?;
     let (mut url, policy) = target(&release, base.as_deref(), &request.endpoint)?;
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);
@@ -112,9 +130,14 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     let slot = app.log.reserve().await?;
     let started_at = app.clock.now();
     let log_id = app.sequence.log(started_at);
-    let asked =
-        json!({"endpoint": shown(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
-    let Granted { grant, account, auth_config, source, .. } = granted;
+    let asked = json!({"endpoint": shown(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
+    let Granted {
+        grant,
+        account,
+        auth_config,
+        source,
+        ..
+    } = granted;
     let pass = Pass {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
@@ -125,17 +148,35 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         headers,
         body,
     };
-    let passed = app.sandbox.pass(pass).await.map_err(|refusal| super::refused(refusal, &release))?;
-    let Passed { answer, requests, log, wall } = passed;
+    let passed = app
+        .sandbox
+        .pass(pass)
+        .await
+        .map_err(|refusal| super::refused(refusal, &release))?;
+    let Passed {
+        answer,
+        requests,
+        log,
+        wall,
+    } = passed;
     let (told, failure) = match &answer {
-        Ok(answer) => (json!({"status": answer.status, "bytes": answer.body.len()}), None),
-        Err(failed) => (json!({}), Some(format!("{}: {}", failed.kind, failed.message))),
+        Ok(answer) => (
+            json!({"status": answer.status, "bytes": answer.body.len()}),
+            None,
+        ),
+        Err(failed) => (
+            json!({}),
+            Some(format!("{}: {}", failed.kind, failed.message)),
+        ),
     };
     let outcome = Outcome {
         answer: Err(unused()),
         requests,
         log,
-        usage: Usage { wall, ..Usage::default() },
+        usage: Usage {
+            wall,
+            ..Usage::default()
+        },
         files: Vec::new(),
         memory: None,
         state: BTreeMap::new(),
@@ -161,31 +202,57 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         outcome,
     });
     if !written.await {
-        return Err(Error::Unavailable("the request was sent, but its record could not be written".into()));
+        return Err(Error::Unavailable(
+            "the request was sent, but its record could not be written".into(),
+        ));
     }
     // The memory permit is held until the body has become a file or a part of the response.
-    let PassedAnswer { status, headers, body, memory: _memory } = answer.map_err(unanswered)?;
+    let PassedAnswer {
+        status,
+        headers,
+        body,
+        memory: _memory,
+    } = answer.map_err(unanswered)?;
     let said = said(app, project, &toolkit, &headers, body).await?;
-    Ok(Answered { log_id, status, headers, said })
+    Ok(Answered {
+        log_id,
+        status,
+        headers,
+        said,
+    })
 }
 
 /// Returns the URL of a request, and the policy that also limits its redirects.
 fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url, Policy)> {
-    let mismatch =
-        || Error::OriginMismatch { endpoint: crate::cut(shown(endpoint)), toolkit: release.slug.to_string() };
+    let mismatch = || Error::OriginMismatch {
+        endpoint: crate::cut(shown(endpoint)),
+        toolkit: release.slug.to_string(),
+    };
     let base = base.and_then(|base| Url::parse(base).ok());
-    let policy = Policy { egress: rules(release, base.as_ref()), read_only: false };
+    let policy = Policy {
+        egress: rules(release, base.as_ref()),
+        read_only: false,
+    };
     let begins = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
-    let relative = !begins.ends_with(':') && !endpoint.starts_with("//") && !begins.starts_with(['\\', '@']);
+    let relative =
+        !begins.ends_with(':') && !endpoint.starts_with("//") && !begins.starts_with(['\\', '@']);
     let url = if relative {
         let base = base.ok_or_else(mismatch)?;
-        Url::parse(&format!("{}/{}", base.as_str().trim_end_matches('/'), endpoint.trim_start_matches('/')))
+        Url::parse(&format!(
+            "{}/{}",
+            base.as_str().trim_end_matches('/'),
+            endpoint.trim_start_matches('/')
+        ))
     } else {
         Url::parse(endpoint)
     };
     let url = url.map_err(|_| mismatch())?;
     let plain = url.username().is_empty() && url.password().is_none();
-    if plain && policy.reaches(&url) { Ok((url, policy)) } else { Err(mismatch()) }
+    if plain && policy.reaches(&url) {
+        Ok((url, policy))
+    } else {
+        Err(mismatch())
+    }
 }
 
 /// Removes the query and the fragment of a URL, which may contain secrets.
@@ -196,14 +263,26 @@ fn shown(endpoint: &str) -> &str {
 /// Returns the hosts that a credential of the toolkit may be sent to if the provider's API is at
 /// `base`.
 pub(crate) fn origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> {
-    rules(release, base.and_then(|base| Url::parse(base).ok()).as_ref())
+    rules(
+        release,
+        base.and_then(|base| Url::parse(base).ok()).as_ref(),
+    )
 }
 
 /// Returns the egress rules: the toolkit's own hosts, and all hosts of the base URL's registrable
 /// domain.
 fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
-    let rule = |host: String, port: Option<u16>| EgressRule { host, port, methods: Vec::new(), path_prefix: None };
-    let mut rules: Vec<_> = release.egress.iter().map(|own| rule(own.host.clone(), own.port)).collect();
+    let rule = |host: String, port: Option<u16>| EgressRule {
+        host,
+        port,
+        methods: Vec::new(),
+        path_prefix: None,
+    };
+    let mut rules: Vec<_> = release
+        .egress
+        .iter()
+        .map(|own| rule(own.host.clone(), own.port))
+        .collect();
     if let Some(base) = base
         && let Some(host) = base.domain()
     {
@@ -232,10 +311,15 @@ async fn content(
         }
     };
     if bytes.len() > BODY {
-        return Err(Error::invalid(format!("the body has {} bytes; at most {BODY} can be sent", bytes.len())));
+        return Err(Error::invalid(format!(
+            "the body has {} bytes; at most {BODY} can be sent",
+            bytes.len()
+        )));
     }
     if let Some(media_type) = media_type
-        && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        && !headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
     {
         headers.push(("content-type".to_owned(), media_type));
     }
@@ -243,25 +327,47 @@ async fn content(
 }
 
 /// Downloads a URL without a credential. Returns its content and media type.
-async fn download(app: &App, project: &SharedProject, address: &str) -> Result<(Bytes, Option<String>)> {
+async fn download(
+    app: &App,
+    project: &SharedProject,
+    address: &str,
+) -> Result<(Bytes, Option<String>)> {
     let invalid = |why: &str| Error::invalid(format!("binary_body.url: {why}"));
     let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
-    let host = url.domain().ok_or_else(|| invalid("addresses cannot be reached, only names"))?.to_owned();
-    let rule = EgressRule { host, port: url.port(), methods: Vec::new(), path_prefix: None };
+    let host = url
+        .domain()
+        .ok_or_else(|| invalid("addresses cannot be reached, only names"))?
+        .to_owned();
+    let rule = EgressRule {
+        host,
+        port: url.port(),
+        methods: Vec::new(),
+        path_prefix: None,
+    };
     let pass = Pass {
         tenant: project.tenant.clone(),
-        policy: Arc::new(Policy { egress: vec![rule], read_only: true }),
+        policy: Arc::new(Policy {
+            egress: vec![rule],
+            read_only: true,
+        }),
         grant: None,
-        limits: Limits { file: BODY as u64, ..Limits::default() },
+        limits: Limits {
+            file: BODY as u64,
+            ..Limits::default()
+        },
         method: "GET".to_owned(),
         url: url.into(),
         headers: Vec::new(),
         body: None,
     };
-    let passed = app.sandbox.pass(pass).await.map_err(|refusal| match refusal {
-        sandbox::Refusal::TenantBusy => Error::ProjectBusy,
-        _ => Error::NodeBusy,
-    })?;
+    let passed = app
+        .sandbox
+        .pass(pass)
+        .await
+        .map_err(|refusal| match refusal {
+            sandbox::Refusal::TenantBusy => Error::ProjectBusy,
+            _ => Error::NodeBusy,
+        })?;
     let answer = passed.answer.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
         return Err(invalid(&format!("answers {}", answer.status)));
@@ -271,7 +377,10 @@ async fn download(app: &App, project: &SharedProject, address: &str) -> Result<(
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value.as_str())
 }
 
 /// Converts a response body to the form that callers receive.
@@ -285,15 +394,28 @@ async fn said(
     if body.is_empty() {
         return Ok(Said::Nothing);
     }
-    let media_type = header(headers, "content-type").unwrap_or_default().to_ascii_lowercase();
-    let binary = BINARY.iter().any(|family| media_type.starts_with(family)) && !media_type.starts_with("image/svg");
+    let media_type = header(headers, "content-type")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let binary = BINARY.iter().any(|family| media_type.starts_with(family))
+        && !media_type.starts_with("image/svg");
     match std::str::from_utf8(&body) {
         Ok(text) if !binary && text.len() <= TEXT && !text.contains('\0') => {
             Ok(serde_json::from_str(text).map_or_else(|_| Said::Text(text.to_owned()), Said::Json))
         }
         _ => {
-            let media_type = if media_type.is_empty() { "application/octet-stream" } else { &media_type };
-            let made = files::Made { toolkit, tool: NAME, name: "answer", media_type, bytes: body };
+            let media_type = if media_type.is_empty() {
+                "application/octet-stream"
+            } else {
+                &media_type
+            };
+            let made = files::Made {
+                toolkit,
+                tool: NAME,
+                name: "answer",
+                media_type,
+                bytes: body,
+            };
             Ok(Said::File(files::keep(app, project, made).await?))
         }
     }
@@ -348,12 +470,24 @@ mod tests {
         let base = Some("https://api.acme.co.uk/v1/");
         for (endpoint, expected) in [
             ("items?a=b", Some("https://api.acme.co.uk/v1/items?a=b")),
-            ("/items?to=https://evil.net", Some("https://api.acme.co.uk/v1/items?to=https://evil.net")),
+            (
+                "/items?to=https://evil.net",
+                Some("https://api.acme.co.uk/v1/items?to=https://evil.net"),
+            ),
             ("/items", Some("https://api.acme.co.uk/v1/items")),
-            ("https://api.acme.co.uk/v2", Some("https://api.acme.co.uk/v2")),
-            ("https://uploads.acme.co.uk/x", Some("https://uploads.acme.co.uk/x")),
+            (
+                "https://api.acme.co.uk/v2",
+                Some("https://api.acme.co.uk/v2"),
+            ),
+            (
+                "https://uploads.acme.co.uk/x",
+                Some("https://uploads.acme.co.uk/x"),
+            ),
             ("https://acme.co.uk/x", Some("https://acme.co.uk/x")),
-            ("https://files.acme-cdn.net/x", Some("https://files.acme-cdn.net/x")),
+            (
+                "https://files.acme-cdn.net/x",
+                Some("https://files.acme-cdn.net/x"),
+            ),
             ("https://evil.co.uk/x", None),
             ("https://acme.co.uk.evil.net/x", None),
             ("https://notacme.co.uk/x", None),
@@ -368,7 +502,9 @@ mod tests {
             ("https://[::1]/x", None),
             ("file:///etc/passwd", None),
         ] {
-            let found = target(&release, base, endpoint).ok().map(|(url, _)| url.to_string());
+            let found = target(&release, base, endpoint)
+                .ok()
+                .map(|(url, _)| url.to_string());
             assert_eq!(found.as_deref(), expected, "{endpoint}");
         }
     }
@@ -376,7 +512,14 @@ mod tests {
     #[test]
     fn public_suffix_does_not_share_domains() {
         let release = release(json!([{"host": "acme.github.io"}]));
-        assert!(target(&release, Some("https://acme.github.io"), "https://other.github.io/").is_err());
+        assert!(
+            target(
+                &release,
+                Some("https://acme.github.io"),
+                "https://other.github.io/"
+            )
+            .is_err()
+        );
         assert!(target(&release, None, "/relative").is_err());
     }
 }

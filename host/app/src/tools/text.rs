@@ -126,7 +126,11 @@ struct Usage {
 impl Model {
     pub(crate) fn new(settings: Settings) -> Self {
         let places = Semaphore::new(settings.at_once);
-        Self { settings, places, projects: Mutex::default() }
+        Self {
+            settings,
+            places,
+            projects: Mutex::default(),
+        }
     }
 
     /// Takes a permit of a project, if it has one left.
@@ -137,7 +141,10 @@ impl Model {
             return Err(Error::ProjectBusy);
         }
         *taken += 1;
-        Ok(Place { model: self, project: project.tenant.clone() })
+        Ok(Place {
+            model: self,
+            project: project.tenant.clone(),
+        })
     }
 
     fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
@@ -175,7 +182,10 @@ pub(super) async fn arguments(
     let limit = model.settings.timeout;
     match timeout(limit, converse(model, tool, sentence)).await {
         Ok(done) => done,
-        Err(_) => Err(Error::ModelFailed(format!("it did not answer within {} s", limit.as_secs()))),
+        Err(_) => Err(Error::ModelFailed(format!(
+            "it did not answer within {} s",
+            limit.as_secs()
+        ))),
     }
 }
 
@@ -188,7 +198,10 @@ fn check(sentence: &Sentence) -> Result<()> {
         ("custom_description", sentence.description.as_ref()),
         ("system_prompt", sentence.prompt.as_ref()),
     ];
-    match parts.iter().find(|(_, text)| text.is_some_and(|text| text.chars().count() > TEXT)) {
+    match parts
+        .iter()
+        .find(|(_, text)| text.is_some_and(|text| text.chars().count() > TEXT))
+    {
         Some((name, _)) => Err(Error::invalid(format!("{name}: at most {TEXT} characters"))),
         None => Ok(()),
     }
@@ -197,19 +210,29 @@ fn check(sentence: &Sentence) -> Result<()> {
 async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
     let schema = tool.input.text()?;
     let mut said = opening(tool, sentence, &schema);
-    let mut tokens = Tokens { model: model.settings.model.clone(), prompt: 0, completion: 0 };
+    let mut tokens = Tokens {
+        model: model.settings.model.clone(),
+        prompt: 0,
+        completion: 0,
+    };
     let mut answer = String::new();
     let mut problems = Vec::new();
     for _ in 0..ROUNDS {
         if !problems.is_empty() {
-            let mend = format!("That does not fit the schema:\n{}\nAnswer again.", problems.join("\n"));
+            let mend = format!(
+                "That does not fit the schema:\n{}\nAnswer again.",
+                problems.join("\n")
+            );
             said.push(json!({"role": "assistant", "content": answer}));
             said.push(json!({"role": "user", "content": mend}));
         }
         let Completion { choices, usage } = ask(model, tool, sentence, &schema, &said).await?;
         tokens.prompt += usage.prompt_tokens;
         tokens.completion += usage.completion_tokens;
-        let choice = choices.into_iter().next().ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
+        let choice = choices
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
         answer = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(answer.as_bytes());
         problems = tool.input.problems_strictly(&arguments).await?;
@@ -222,17 +245,33 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
     }
     tracing::debug!(?tokens, tool = %tool.slug, "a language model found no arguments");
     let answer = answer.chars().take(SHOWN).collect();
-    Err(Error::TextNotUnderstood { tool: tool.slug.to_string(), answer, problems })
+    Err(Error::TextNotUnderstood {
+        tool: tool.slug.to_string(),
+        answer,
+        problems,
+    })
 }
 
 fn opening(tool: &Tool, sentence: &Sentence, schema: &RawValue) -> Vec<Value> {
     let prompt = sentence.prompt.as_deref().unwrap_or(PROMPT);
     let description = sentence.description.as_deref().unwrap_or(&tool.description);
-    let system = format!("{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}", tool.slug, schema);
-    vec![json!({"role": "system", "content": system}), json!({"role": "user", "content": sentence.text})]
+    let system = format!(
+        "{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}",
+        tool.slug, schema
+    );
+    vec![
+        json!({"role": "system", "content": system}),
+        json!({"role": "user", "content": sentence.text}),
+    ]
 }
 
-async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, schema: &RawValue, said: &[Value]) -> Result<Completion> {
+async fn ask(
+    model: &Model,
+    tool: &Tool,
+    sentence: &Sentence,
+    schema: &RawValue,
+    said: &[Value],
+) -> Result<Completion> {
     let settings = &model.settings;
     let form = json!({"name": &*tool.slug, "schema": schema});
     let body = json!({
@@ -262,10 +301,16 @@ async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, schema: &RawValue,
         Error::ModelFailed("its endpoint does not answer".into())
     })?;
     if !answer.status.is_success() {
-        return Err(Error::ModelFailed(format!("its endpoint answered {}", answer.status.as_u16())));
+        return Err(Error::ModelFailed(format!(
+            "its endpoint answered {}",
+            answer.status.as_u16()
+        )));
     }
-    serde_json::from_slice(&answer.body)
-        .map_err(|cause| Error::ModelFailed(format!("its endpoint did not answer a chat completion: {cause}")))
+    serde_json::from_slice(&answer.body).map_err(|cause| {
+        Error::ModelFailed(format!(
+            "its endpoint did not answer a chat completion: {cause}"
+        ))
+    })
 }
 
 fn headers(settings: &Settings, sentence: &Sentence) -> Result<HeaderMap> {
@@ -277,7 +322,11 @@ fn headers(settings: &Settings, sentence: &Sentence) -> Result<HeaderMap> {
         }
         match (HeaderName::try_from(&name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
-            _ => return Err(Error::invalid(format!("x-llm-gateway-headers: `{name}` cannot be sent"))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "x-llm-gateway-headers: `{name}` cannot be sent"
+                )));
+            }
         }
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

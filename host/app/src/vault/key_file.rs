@@ -76,21 +76,42 @@ impl KeyFile {
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let io = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
-            _ => KeyFileError::Io { what: "read", path: path.to_owned(), cause },
+            _ => KeyFileError::Io {
+                what: "read",
+                path: path.to_owned(),
+                cause,
+            },
         };
         let found = std::fs::symlink_metadata(path).map_err(io)?;
-        let unsafe_because = |problem, fix| KeyFileError::Unsafe { path: path.to_owned(), problem, fix };
+        let unsafe_because = |problem, fix| KeyFileError::Unsafe {
+            path: path.to_owned(),
+            problem,
+            fix,
+        };
         if !found.file_type().is_file() {
-            return Err(unsafe_because("is not a regular file", "put a file there, not a link or a folder"));
+            return Err(unsafe_because(
+                "is not a regular file",
+                "put a file there, not a link or a folder",
+            ));
         }
         if found.mode() & 0o177 != 0 {
-            return Err(unsafe_because("can be read or changed by others", "run `chmod 600` on it"));
+            return Err(unsafe_because(
+                "can be read or changed by others",
+                "run `chmod 600` on it",
+            ));
         }
         if found.uid() != this_user().map_err(io)? {
-            return Err(unsafe_because("belongs to another user", "run `chown` on it, or run the server as its owner"));
+            return Err(unsafe_because(
+                "belongs to another user",
+                "run `chown` on it, or run the server as its owner",
+            ));
         }
         let mut text = Zeroizing::new(String::new());
-        File::open(path).map_err(io)?.take(1024).read_to_string(&mut text).map_err(io)?;
+        File::open(path)
+            .map_err(io)?
+            .take(1024)
+            .read_to_string(&mut text)
+            .map_err(io)?;
         Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
     }
 
@@ -99,7 +120,10 @@ impl KeyFile {
     /// # Errors
     /// Returns an error if the file exists already or the operating system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
-        let made = Self { current: MasterKey::random(), previous: None };
+        let made = Self {
+            current: MasterKey::random(),
+            previous: None,
+        };
         made.write_new(path)?;
         Ok(made)
     }
@@ -122,18 +146,28 @@ impl KeyFile {
     pub(super) fn renewed(self) -> Self {
         match self.previous {
             Some(_) => self,
-            None => Self { current: MasterKey::random(), previous: Some(self.current) },
+            None => Self {
+                current: MasterKey::random(),
+                previous: Some(self.current),
+            },
         }
     }
 
     /// Returns the key file without the previous key.
     pub(super) fn settled(self) -> Self {
-        Self { previous: None, ..self }
+        Self {
+            previous: None,
+            ..self
+        }
     }
 
     /// Replaces the key file at `path` atomically and durably.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
-        let io = |cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause };
+        let io = |cause| KeyFileError::Io {
+            what: "write",
+            path: path.to_owned(),
+            cause,
+        };
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let new = PathBuf::from(new);
@@ -142,17 +176,27 @@ impl KeyFile {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
             _ => self.write_new(&new)?,
         }
-        std::fs::rename(&new, path).and_then(|()| sync_folder(path)).map_err(io)
+        std::fs::rename(&new, path)
+            .and_then(|()| sync_folder(path))
+            .map_err(io)
     }
 
     fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
         let write = || {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)?;
             file.write_all(self.render().as_bytes())?;
             file.sync_all()?;
             sync_folder(path)
         };
-        write().map_err(|cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause })
+        write().map_err(|cause| KeyFileError::Io {
+            what: "write",
+            path: path.to_owned(),
+            cause,
+        })
     }
 
     pub(crate) fn render(&self) -> Zeroizing<String> {
@@ -166,14 +210,20 @@ impl KeyFile {
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().map(MasterKey::parse);
-        let file = Self { current: lines.next()??, previous: lines.next().map_or(Some(None), |key| key.map(Some))? };
+        let file = Self {
+            current: lines.next()??,
+            previous: lines.next().map_or(Some(None), |key| key.map(Some))?,
+        };
         lines.next().is_none().then_some(file)
     }
 }
 
 impl MasterKey {
     fn random() -> Self {
-        Self { id: format!("mk_{}", ids::random_text(8)), key: Zeroizing::new(ids::random()) }
+        Self {
+            id: format!("mk_{}", ids::random_text(8)),
+            key: Zeroizing::new(ids::random()),
+        }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -182,14 +232,22 @@ impl MasterKey {
         let mut key = Zeroizing::new([0; 32]);
         hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
         let valid = header == HEADER && parts.next().is_none() && *key != [0; 32];
-        valid.then(|| Self { id: id.to_owned(), key })
+        valid.then(|| Self {
+            id: id.to_owned(),
+            key,
+        })
     }
 }
 
 /// Syncs the folder of a file. The file's name is part of the folder's content and must be as
 /// durable as the file.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
-    File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+    File::open(
+        path.parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new(".")),
+    )?
+    .sync_all()
 }
 
 /// Returns the user that this process runs as, which is the owner of `/proc/self`.
@@ -208,10 +266,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         let made = KeyFile::create(&path).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let read = KeyFile::read(&path).unwrap();
         assert_eq!(read.render(), made.render());
-        assert!(KeyFile::create(&path).is_err(), "an existing key is never replaced");
+        assert!(
+            KeyFile::create(&path).is_err(),
+            "an existing key is never replaced"
+        );
     }
 
     #[test]
@@ -220,7 +284,10 @@ mod tests {
         let path = folder.path().join("a.key");
         KeyFile::create(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Unsafe { .. })));
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Unsafe { .. })
+        ));
     }
 
     #[test]
@@ -230,17 +297,35 @@ mod tests {
         let old = KeyFile::create(&path).unwrap();
         old.clone().renewed().replace(&path).unwrap();
         let both = KeyFile::read(&path).unwrap();
-        assert_eq!(both.previous.as_ref().map(|key| &key.id), Some(&old.current.id));
-        assert_eq!(both.clone().renewed().render(), both.render(), "what has begun goes on with the same key");
+        assert_eq!(
+            both.previous.as_ref().map(|key| &key.id),
+            Some(&old.current.id)
+        );
+        assert_eq!(
+            both.clone().renewed().render(),
+            both.render(),
+            "what has begun goes on with the same key"
+        );
         both.clone().settled().replace(&path).unwrap();
         let settled = KeyFile::read(&path).unwrap();
-        assert_eq!((settled.current.id, settled.previous.is_none()), (both.current.id, true));
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            (settled.current.id, settled.previous.is_none()),
+            (both.current.id, true)
+        );
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn what_is_not_a_key_is_refused() {
-        for text in ["", "toolhost-key-1 mk_a", "toolhost-key-1 mk_a zz", &format!("other mk_a {}", "11".repeat(32))] {
+        for text in [
+            "",
+            "toolhost-key-1 mk_a",
+            "toolhost-key-1 mk_a zz",
+            &format!("other mk_a {}", "11".repeat(32)),
+        ] {
             assert!(KeyFile::parse(text).is_none(), "{text}");
         }
         assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "11".repeat(32))).is_some());
@@ -251,8 +336,14 @@ mod tests {
     fn a_missing_file_and_a_link_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
-        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Missing(_))));
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Missing(_))
+        ));
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Unsafe { .. })));
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Unsafe { .. })
+        ));
     }
 }

@@ -65,7 +65,10 @@ impl<T> std::fmt::Debug for Sealed<T> {
 
 impl<T> Clone for Sealed<T> {
     fn clone(&self) -> Self {
-        Self { text: self.text.clone(), of: PhantomData }
+        Self {
+            text: self.text.clone(),
+            of: PhantomData,
+        }
     }
 }
 
@@ -77,7 +80,10 @@ impl<T> Serialize for Sealed<T> {
 
 impl<'de, T> Deserialize<'de> for Sealed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        Ok(Self { text: String::deserialize(deserializer)?, of: PhantomData })
+        Ok(Self {
+            text: String::deserialize(deserializer)?,
+            of: PhantomData,
+        })
     }
 }
 
@@ -94,7 +100,10 @@ impl<T> Sealed<T> {
 
     /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
     pub(crate) fn of<U>(self) -> Sealed<U> {
-        Sealed { text: self.text, of: PhantomData }
+        Sealed {
+            text: self.text,
+            of: PhantomData,
+        }
     }
 }
 
@@ -106,7 +115,10 @@ pub struct DataKey {
 
 impl DataKey {
     fn new(id: String, key: &[u8; 32]) -> Self {
-        Self { id, cipher: XChaCha20Poly1305::new(key.into()) }
+        Self {
+            id,
+            cipher: XChaCha20Poly1305::new(key.into()),
+        }
     }
 
     /// Seals a value for one location.
@@ -115,8 +127,13 @@ impl DataKey {
     /// Returns an error if the value cannot be written as JSON.
     pub fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Result<Sealed<T>> {
         let plain = serde_json::to_vec(value).map(Zeroizing::new);
-        let plain = plain.map_err(|cause| Error::Internal(format!("cannot write {} as json: {cause}", place.field)))?;
-        Ok(Sealed { text: self.seal_bytes(place, &plain), of: PhantomData })
+        let plain = plain.map_err(|cause| {
+            Error::Internal(format!("cannot write {} as json: {cause}", place.field))
+        })?;
+        Ok(Sealed {
+            text: self.seal_bytes(place, &plain),
+            of: PhantomData,
+        })
     }
 
     /// Opens a value that was sealed for this location.
@@ -126,17 +143,29 @@ impl DataKey {
     /// changed.
     pub fn open<T: DeserializeOwned>(&self, place: Place<'_>, sealed: &Sealed<T>) -> Result<T> {
         let plain = self.open_bytes(place, &sealed.text).ok_or_else(|| {
-            Error::Internal(format!("{} of {} {} does not open", place.field, place.collection, place.id))
+            Error::Internal(format!(
+                "{} of {} {} does not open",
+                place.field, place.collection, place.id
+            ))
         })?;
         serde_json::from_slice(&plain).map_err(|_| {
-            Error::Internal(format!("{} of {} {} cannot be read", place.field, place.collection, place.id))
+            Error::Internal(format!(
+                "{} of {} {} cannot be read",
+                place.field, place.collection, place.id
+            ))
         })
     }
 
     fn seal_bytes(&self, place: Place<'_>, plain: &[u8]) -> String {
         let nonce: [u8; NONCE] = ids::random();
         let aad = associated(place, &self.id);
-        let cipher = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad });
+        let cipher = self.cipher.encrypt(
+            &XNonce::from(nonce),
+            Payload {
+                msg: plain,
+                aad: &aad,
+            },
+        );
         let cipher = cipher.expect("a value of this size can always be sealed");
         let mut bytes = Vec::with_capacity(NONCE + cipher.len());
         bytes.extend_from_slice(&nonce);
@@ -157,7 +186,16 @@ impl DataKey {
         let bytes = BASE64.decode(value).ok()?;
         let (nonce, cipher) = bytes.split_first_chunk::<NONCE>()?;
         let aad = associated(place, key);
-        let plain = self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: cipher, aad: &aad }).ok()?;
+        let plain = self
+            .cipher
+            .decrypt(
+                &XNonce::from(*nonce),
+                Payload {
+                    msg: cipher,
+                    aad: &aad,
+                },
+            )
+            .ok()?;
         Some(Zeroizing::new(plain))
     }
 }
@@ -187,7 +225,10 @@ impl Document for Wrapped {
 }
 
 /// The collection of data keys.
-pub(crate) static COLLECTION: Collection = Collection { name: "data_keys", fields: &[] };
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "data_keys",
+    fields: &[],
+};
 
 /// The service that seals and opens secrets and derives keys.
 pub struct Vault {
@@ -210,7 +251,10 @@ struct Masters {
 impl Masters {
     fn of(file: &KeyFile) -> Self {
         let key = |key: &key_file::MasterKey| DataKey::new(key.id.clone(), &key.key);
-        Self { current: key(&file.current), previous: file.previous.as_ref().map(key) }
+        Self {
+            current: key(&file.current),
+            previous: file.previous.as_ref().map(key),
+        }
     }
 
     /// Opens a data key with the master key that wrapped it.
@@ -238,7 +282,10 @@ impl Vault {
     /// # Errors
     /// Returns an error if the store cannot be read.
     pub async fn exists(store: &Store) -> Result<bool> {
-        Ok(store.get::<Wrapped>(INSTALLATION, INSTALLATION).await?.is_some())
+        Ok(store
+            .get::<Wrapped>(INSTALLATION, INSTALLATION)
+            .await?
+            .is_some())
     }
 
     /// Opens the vault of a store, and creates it if the store is new.
@@ -246,7 +293,11 @@ impl Vault {
     /// # Errors
     /// Returns [`OpenError::WrongKey`] if the store was created with another master key. In this
     /// case nothing was written.
-    pub async fn open(store: Store, file: &KeyFile, now: Time) -> std::result::Result<Self, OpenError> {
+    pub async fn open(
+        store: Store,
+        file: &KeyFile,
+        now: Time,
+    ) -> std::result::Result<Self, OpenError> {
         let masters = Masters::of(file);
         let read = || async {
             let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await;
@@ -255,7 +306,8 @@ impl Vault {
         let mut found = read().await?;
         if found.is_none() {
             let key = Zeroizing::new(ids::random());
-            let batch = wrap(&masters.current, INSTALLATION, &key, now).map_err(OpenError::Store)?;
+            let batch =
+                wrap(&masters.current, INSTALLATION, &key, now).map_err(OpenError::Store)?;
             match store.commit(batch).await {
                 // If another node wrote first, its key is used, provided that it has the same
                 // master key.
@@ -263,9 +315,18 @@ impl Vault {
                 Err(cause) => return Err(OpenError::Store(cause.into())),
             }
         }
-        let record = found.ok_or_else(|| OpenError::Store(Error::Internal("the first key cannot be read".into())))?;
-        let installation = masters.unwrap(INSTALLATION, &record.body.key).map_err(|_| OpenError::WrongKey)?;
-        Ok(Self { store, masters: tokio::sync::RwLock::new(masters), installation, keys: RwLock::default() })
+        let record = found.ok_or_else(|| {
+            OpenError::Store(Error::Internal("the first key cannot be read".into()))
+        })?;
+        let installation = masters
+            .unwrap(INSTALLATION, &record.body.key)
+            .map_err(|_| OpenError::WrongKey)?;
+        Ok(Self {
+            store,
+            masters: tokio::sync::RwLock::new(masters),
+            installation,
+            keys: RwLock::default(),
+        })
     }
 
     /// Returns the data key of a project, which is created on first use.
@@ -273,14 +334,23 @@ impl Vault {
     /// # Errors
     /// Returns an error if the store does not answer or the key does not open.
     pub async fn key(&self, project: &str, now: Time) -> Result<Arc<DataKey>> {
-        if let Some(key) = self.keys.read().unwrap_or_else(PoisonError::into_inner).get(project) {
+        if let Some(key) = self
+            .keys
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(project)
+        {
             return Ok(key.clone());
         }
         let record = match self.store.get::<Wrapped>(project, project).await? {
             Some(record) => record,
             None => self.make(project, now).await?,
         };
-        let key = self.masters.read().await.unwrap(project, &record.body.key)?;
+        let key = self
+            .masters
+            .read()
+            .await
+            .unwrap(project, &record.body.key)?;
         let key = Arc::new(DataKey::new(record.body.key_id, &key));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
@@ -289,13 +359,21 @@ impl Vault {
     async fn make(&self, project: &str, now: Time) -> Result<store::Record<Wrapped>> {
         let key = Zeroizing::new(ids::random());
         let masters = self.masters.read().await;
-        match self.store.commit(wrap(&masters.current, project, &key, now)?).await {
+        match self
+            .store
+            .commit(wrap(&masters.current, project, &key, now)?)
+            .await
+        {
             // If another process created the key first, that key is used.
             Ok(()) | Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
         }
         let made = self.store.get::<Wrapped>(project, project).await?;
-        made.ok_or_else(|| Error::Internal(format!("the data key of {project} cannot be read after it was made")))
+        made.ok_or_else(|| {
+            Error::Internal(format!(
+                "the data key of {project} cannot be read after it was made"
+            ))
+        })
     }
 
     /// Derives a key for one purpose. The same purpose always gives the same key in one
@@ -308,17 +386,26 @@ impl Vault {
 
 /// Computes HMAC-SHA-256.
 pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
     mac.update(message);
     mac.finalize().into_bytes().into()
 }
 
 fn wrapping(project: &str) -> Place<'_> {
-    Place { collection: COLLECTION.name, project, id: project, field: "key" }
+    Place {
+        collection: COLLECTION.name,
+        project,
+        id: project,
+        field: "key",
+    }
 }
 
 fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Batch> {
-    let body = Wrapped { key_id: format!("dk_{}", ids::random_text(8)), key: master.seal(wrapping(project), key)? };
+    let body = Wrapped {
+        key_id: format!("dk_{}", ids::random_text(8)),
+        key: master.seal(wrapping(project), key)?,
+    };
     Ok(Batch::at(now).insert(project, project, &body))
 }
 
@@ -349,23 +436,42 @@ mod tests {
     }
 
     fn place<'a>(project: &'a str, id: &'a str, field: &'static str) -> Place<'a> {
-        Place { collection: "connected_accounts", project, id, field }
+        Place {
+            collection: "connected_accounts",
+            project,
+            id,
+            field,
+        }
     }
 
     #[test]
     fn what_was_sealed_opens_at_its_place() {
-        let sealed = key().seal(place("p", "ca_1", "val"), &"secret".to_owned()).unwrap();
-        assert_eq!(key().open(place("p", "ca_1", "val"), &sealed).unwrap(), "secret");
+        let sealed = key()
+            .seal(place("p", "ca_1", "val"), &"secret".to_owned())
+            .unwrap();
+        assert_eq!(
+            key().open(place("p", "ca_1", "val"), &sealed).unwrap(),
+            "secret"
+        );
         let json = serde_json::to_string(&sealed).unwrap();
-        assert!(!json.contains("secret") && json.starts_with("\"v1.dk_one."), "{json}");
+        assert!(
+            !json.contains("secret") && json.starts_with("\"v1.dk_one."),
+            "{json}"
+        );
         let read: Sealed<String> = serde_json::from_str(&json).unwrap();
-        assert_eq!(key().open(place("p", "ca_1", "val"), &read).unwrap(), "secret");
+        assert_eq!(
+            key().open(place("p", "ca_1", "val"), &read).unwrap(),
+            "secret"
+        );
     }
 
     #[test]
     fn two_ciphertexts_cannot_be_swapped() {
         let (here, there) = (place("p", "ca_1", "val"), place("p", "ca_2", "val"));
-        let (one, two) = (key().seal(here, &1).unwrap(), key().seal(there, &2).unwrap());
+        let (one, two) = (
+            key().seal(here, &1).unwrap(),
+            key().seal(there, &2).unwrap(),
+        );
         assert!(key().open(here, &two).is_err());
         assert!(key().open(there, &one).is_err());
     }
@@ -378,7 +484,10 @@ mod tests {
             place("p", "ca_2", "val"),
             place("p", "ca_1", "other"),
             place("pca_1", "", "val"),
-            Place { collection: "auth_configs", ..place("p", "ca_1", "val") },
+            Place {
+                collection: "auth_configs",
+                ..place("p", "ca_1", "val")
+            },
         ] {
             assert!(key().open(elsewhere, &sealed).is_err(), "{elsewhere:?}");
         }
@@ -391,11 +500,22 @@ mod tests {
         for index in 0..sealed.text.len() {
             let mut bytes = sealed.text.clone().into_bytes();
             bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
-            let tampered = Sealed::<String> { text: String::from_utf8(bytes).unwrap(), of: PhantomData };
+            let tampered = Sealed::<String> {
+                text: String::from_utf8(bytes).unwrap(),
+                of: PhantomData,
+            };
             assert!(key().open(at, &tampered).is_err(), "byte {index}");
         }
-        assert!(DataKey::new("dk_one".into(), &[8; 32]).open(at, &sealed).is_err());
-        assert!(DataKey::new("dk_two".into(), &[7; 32]).open(at, &sealed).is_err());
+        assert!(
+            DataKey::new("dk_one".into(), &[8; 32])
+                .open(at, &sealed)
+                .is_err()
+        );
+        assert!(
+            DataKey::new("dk_two".into(), &[7; 32])
+                .open(at, &sealed)
+                .is_err()
+        );
     }
 
     #[test]
@@ -406,12 +526,17 @@ mod tests {
             let (_, text) = sealed.text.rsplit_once('.').unwrap();
             BASE64.decode(text).unwrap()[..NONCE].to_vec()
         });
-        assert_eq!(nonces.collect::<std::collections::HashSet<_>>().len(), seals);
+        assert_eq!(
+            nonces.collect::<std::collections::HashSet<_>>().len(),
+            seals
+        );
     }
 
     #[test]
     fn a_sealed_value_shows_nothing_when_printed() {
-        let sealed = key().seal(place("p", "ca_1", "val"), &"secret".to_owned()).unwrap();
+        let sealed = key()
+            .seal(place("p", "ca_1", "val"), &"secret".to_owned())
+            .unwrap();
         assert_eq!(format!("{sealed:?}"), "Sealed");
     }
 }

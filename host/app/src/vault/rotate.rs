@@ -59,9 +59,15 @@ impl Vault {
         let mut after = String::new();
         while let Some(page) = self.wrapped(&after).await? {
             for record in page.iter().filter(|record| record.is_live()) {
-                *sealed.entry(record.body.key.key_id().unwrap_or("unknown").to_owned()).or_default() += 1;
+                *sealed
+                    .entry(record.body.key.key_id().unwrap_or("unknown").to_owned())
+                    .or_default() += 1;
             }
-            after = page.into_iter().next_back().map(|record| record.id).unwrap_or_default();
+            after = page
+                .into_iter()
+                .next_back()
+                .map(|record| record.id)
+                .unwrap_or_default();
         }
         let masters = self.masters.read().await;
         let known = std::iter::once(&masters.current).chain(&masters.previous);
@@ -69,7 +75,14 @@ impl Vault {
             sealed.entry(key.id.clone()).or_default();
         }
         let current = masters.current.id.as_str();
-        Ok(sealed.into_iter().map(|(id, seals)| Master { current: id == current, id, seals }).collect())
+        Ok(sealed
+            .into_iter()
+            .map(|(id, seals)| Master {
+                current: id == current,
+                id,
+                seals,
+            })
+            .collect())
     }
 
     /// Seals all data keys by a new master key, which replaces the old one in the key file.
@@ -84,7 +97,9 @@ impl Vault {
             // The write lock waits for all commits of data keys sealed by the old key.
             let mut masters = self.masters.write().await;
             let ours = &masters.current.id;
-            if found.current.id != *ours && found.previous.as_ref().is_none_or(|key| key.id != *ours) {
+            if found.current.id != *ours
+                && found.previous.as_ref().is_none_or(|key| key.id != *ours)
+            {
                 return Err(RotateError::OtherKey);
             }
             let file = found.renewed();
@@ -95,7 +110,11 @@ impl Vault {
         let mut after = String::new();
         while let Some(page) = self.wrapped(&after).await? {
             if self.seal_again(&page, now).await? {
-                after = page.into_iter().next_back().map(|record| record.id).unwrap_or_default();
+                after = page
+                    .into_iter()
+                    .next_back()
+                    .map(|record| record.id)
+                    .unwrap_or_default();
             }
         }
         let settled = file.settled();
@@ -109,7 +128,9 @@ impl Vault {
         let rows = self.store.scan(&COLLECTION, after, AT_ONCE).await?;
         let read = |row: store::Row| {
             let body = serde_json::from_slice(&row.body);
-            let body = body.map_err(|cause| Error::Internal(format!("data key {} cannot be read: {cause}", row.id)))?;
+            let body = body.map_err(|cause| {
+                Error::Internal(format!("data key {} cannot be read: {cause}", row.id))
+            })?;
             Ok(row.map(|_| body))
         };
         let page = rows.into_iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -127,8 +148,16 @@ impl Vault {
                 continue;
             }
             let plain = masters.unwrap(&record.id, key)?;
-            let body = Wrapped { key_id: key_id.clone(), key: masters.current.seal(wrapping(&record.id), &*plain)? };
-            batch = batch.update(&Record { body, id: record.id.clone(), project: record.project.clone(), ..*record });
+            let body = Wrapped {
+                key_id: key_id.clone(),
+                key: masters.current.seal(wrapping(&record.id), &*plain)?,
+            };
+            batch = batch.update(&Record {
+                body,
+                id: record.id.clone(),
+                project: record.project.clone(),
+                ..*record
+            });
         }
         match self.store.commit(batch).await {
             Ok(()) => Ok(true),

@@ -78,7 +78,8 @@ impl Toolkit {
         instance: &Instance,
         params: ExecuteParams<'a>,
     ) -> Running<'a, Vec<u8>> {
-        let export = instance.get_typed_func::<ExecuteParams<'_>, Returns<Vec<u8>>>(&mut *store, &self.execute);
+        let export = instance
+            .get_typed_func::<ExecuteParams<'_>, Returns<Vec<u8>>>(&mut *store, &self.execute);
         Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
     }
 
@@ -88,7 +89,8 @@ impl Toolkit {
         instance: &Instance,
         params: PollParams<'a>,
     ) -> Running<'a, Polled> {
-        let export = instance.get_typed_func::<PollParams<'_>, Returns<Polled>>(&mut *store, &self.poll);
+        let export =
+            instance.get_typed_func::<PollParams<'_>, Returns<Polled>>(&mut *store, &self.poll);
         Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
     }
 
@@ -98,16 +100,22 @@ impl Toolkit {
         instance: &Instance,
         params: ReceiveParams<'a>,
     ) -> Running<'a, Received> {
-        let export = instance.get_typed_func::<ReceiveParams<'_>, Returns<Received>>(&mut *store, &self.receive);
+        let export = instance
+            .get_typed_func::<ReceiveParams<'_>, Returns<Received>>(&mut *store, &self.receive);
         Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
     }
 }
 
 /// Running call that ends with a value, an error of the toolkit, or a broken guest.
-pub(crate) type Running<'a, T> = Pin<Box<dyn Future<Output = Result<std::result::Result<T, ToolError>>> + Send + 'a>>;
+pub(crate) type Running<'a, T> =
+    Pin<Box<dyn Future<Output = Result<std::result::Result<T, ToolError>>> + Send + 'a>>;
 
 /// Finds a function of the entry interface and checks its type, without an instance.
-fn export<P, R>(component: &Component, entry: &ComponentExportIndex, name: &str) -> Result<ComponentExportIndex>
+fn export<P, R>(
+    component: &Component,
+    entry: &ComponentExportIndex,
+    name: &str,
+) -> Result<ComponentExportIndex>
 where
     P: wasmtime::component::ComponentNamedList + wasmtime::component::Lower,
     R: wasmtime::component::ComponentNamedList + wasmtime::component::Lift,
@@ -119,8 +127,12 @@ where
     let ComponentItem::ComponentFunc(function) = item else {
         wasmtime::bail!("`{name}` of `{ENTRY}` is not a function");
     };
-    function.typecheck::<P, R>(&component.component_type().instance_type()).map_err(|cause| {
-        wasmtime::format_err!("`{name}` of `{ENTRY}` has another type than the contract: {cause:#}")
-    })?;
+    function
+        .typecheck::<P, R>(&component.component_type().instance_type())
+        .map_err(|cause| {
+            wasmtime::format_err!(
+                "`{name}` of `{ENTRY}` has another type than the contract: {cause:#}"
+            )
+        })?;
     Ok(index)
 }

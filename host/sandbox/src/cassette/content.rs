@@ -53,7 +53,11 @@ impl Content {
         // Surrounding whitespace would be lost, and a value that is neither object nor list is more
         // readable as text.
         let whole = matches!(*self.0, [b'{', .., b'}'] | [b'[', .., b']']);
-        if whole { serde_json::from_slice(&self.0).ok() } else { None }
+        if whole {
+            serde_json::from_slice(&self.0).ok()
+        } else {
+            None
+        }
     }
 }
 
@@ -113,7 +117,11 @@ impl<'de> Visitor<'de> for Reader {
             Some("json") => Content::of(map.next_value::<Box<RawValue>>()?.get().as_bytes()),
             Some("base64") => {
                 let decoded = STANDARD.decode(map.next_value::<String>()?);
-                Content(decoded.map_err(|cause| A::Error::custom(format!("not base64: {cause}")))?.into())
+                Content(
+                    decoded
+                        .map_err(|cause| A::Error::custom(format!("not base64: {cause}")))?
+                        .into(),
+                )
             }
             _ => return Err(A::Error::custom("expected `json` or `base64`")),
         };
@@ -139,7 +147,10 @@ mod tests {
     #[test]
     fn json_is_written_unchanged() {
         for (bytes, start) in [
-            (r#"{"a" :1.0e2,"a":"é\u00e9"}"#, "{\n  \"json\": {\"a\" :1.0e2,"),
+            (
+                r#"{"a" :1.0e2,"a":"é\u00e9"}"#,
+                "{\n  \"json\": {\"a\" :1.0e2,",
+            ),
             (" {}", "\" {}\""),
             ("7", "\"7\""),
             ("{not json}", "\"{not json}\""),
@@ -149,7 +160,11 @@ mod tests {
             assert!(written.starts_with(start), "{written}");
             assert_eq!(read, Content::of(bytes.as_bytes()));
         }
-        assert!(there_and_back(&[0xff, 0]).0.contains("\"base64\": \"/wA=\""));
+        assert!(
+            there_and_back(&[0xff, 0])
+                .0
+                .contains("\"base64\": \"/wA=\"")
+        );
     }
 
     proptest! {
@@ -166,7 +181,13 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_refused() {
-        for text in ["7", "{}", r#"{"json":1,"base64":""}"#, r#"{"base64":"*"}"#, r#"{"text":"x"}"#] {
+        for text in [
+            "7",
+            "{}",
+            r#"{"json":1,"base64":""}"#,
+            r#"{"base64":"*"}"#,
+            r#"{"text":"x"}"#,
+        ] {
             assert!(serde_json::from_str::<Content>(text).is_err(), "{text}");
         }
     }

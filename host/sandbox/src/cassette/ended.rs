@@ -105,37 +105,69 @@ impl Ended {
             Ok(answer) => (Some(Said::of(answer)), None),
             Err(failure) => (None, Some(Failed::of(failure))),
         };
-        Self { answer, error, files: made.collect() }
+        Self {
+            answer,
+            error,
+            files: made.collect(),
+        }
     }
 
     /// Returns the size of the content, in bytes.
     pub(super) fn weight(&self) -> usize {
-        let events = |events: &[Event]| events.iter().map(|event| event.id.len() + event.payload.len()).sum::<usize>();
+        let events = |events: &[Event]| {
+            events
+                .iter()
+                .map(|event| event.id.len() + event.payload.len())
+                .sum::<usize>()
+        };
         match &self.answer {
             None => 0,
             Some(Said::Data(data)) => data.len(),
-            Some(Said::Polled { events: found, cursor, .. }) => events(found) + cursor.len(),
-            Some(Said::Received { events: found, body, .. }) => events(found) + body.len(),
+            Some(Said::Polled {
+                events: found,
+                cursor,
+                ..
+            }) => events(found) + cursor.len(),
+            Some(Said::Received {
+                events: found,
+                body,
+                ..
+            }) => events(found) + body.len(),
         }
     }
 
     pub(super) fn clean(&mut self, redactor: &Redactor) {
-        let events = |events: &mut [Event]| events.iter_mut().for_each(|event| event.payload.clean(redactor));
+        let events = |events: &mut [Event]| {
+            events
+                .iter_mut()
+                .for_each(|event| event.payload.clean(redactor))
+        };
         match &mut self.answer {
             None => {}
             Some(Said::Data(data)) => data.clean(redactor),
-            Some(Said::Polled { events: found, cursor, .. }) => {
+            Some(Said::Polled {
+                events: found,
+                cursor,
+                ..
+            }) => {
                 events(found);
                 cursor.clean(redactor);
             }
-            Some(Said::Received { events: found, body, .. }) => {
+            Some(Said::Received {
+                events: found,
+                body,
+                ..
+            }) => {
                 events(found);
                 body.clean(redactor);
             }
         }
         if let Some(failed) = &mut self.error {
             failed.message = redactor.text(&failed.message);
-            failed.details.iter_mut().for_each(|details| details.clean(redactor));
+            failed
+                .details
+                .iter_mut()
+                .for_each(|details| details.clean(redactor));
         }
     }
 }
@@ -143,15 +175,29 @@ impl Ended {
 impl Said {
     fn of(answer: &Answer) -> Self {
         let events = |events: &[crate::Event]| {
-            let event = |event: &crate::Event| Event { id: event.id.clone(), payload: event.payload.clone().into() };
+            let event = |event: &crate::Event| Event {
+                id: event.id.clone(),
+                payload: event.payload.clone().into(),
+            };
             events.iter().map(event).collect()
         };
         match answer {
             Answer::Data(data) => Self::Data(data.clone().into()),
-            Answer::Polled { events: found, cursor, more } => {
-                Self::Polled { events: events(found), cursor: cursor.clone().into(), more: *more }
-            }
-            Answer::Received { events: found, status, media_type, body } => Self::Received {
+            Answer::Polled {
+                events: found,
+                cursor,
+                more,
+            } => Self::Polled {
+                events: events(found),
+                cursor: cursor.clone().into(),
+                more: *more,
+            },
+            Answer::Received {
+                events: found,
+                status,
+                media_type,
+                body,
+            } => Self::Received {
                 events: events(found),
                 status: *status,
                 media_type: media_type.clone(),

@@ -125,9 +125,9 @@ impl Request {
         let body = match &request.body {
             http::Body::Empty => None,
             http::Body::Content(content) => Some(Body::of(content, files)),
-            http::Body::Multipart(parts) => {
-                Some(Body::Multipart(parts.iter().map(|part| Part::of(part, files)).collect()))
-            }
+            http::Body::Multipart(parts) => Some(Body::Multipart(
+                parts.iter().map(|part| Part::of(part, files)).collect(),
+            )),
         };
         Self {
             method: request.method.clone(),
@@ -154,7 +154,11 @@ impl Request {
     #[must_use]
     pub fn lines(&self) -> String {
         let mut lines = vec![format!("{} {}", self.method, self.url)];
-        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend(
+            self.headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}")),
+        );
         lines.extend(match &self.credential {
             Slot::Account => None,
             Slot::None => Some("(without a credential)".to_owned()),
@@ -171,7 +175,10 @@ impl Body {
     fn of(content: &http::Content, files: &Files) -> Self {
         match content {
             http::Content::Bytes(bytes) => Self::Content(Content::of(bytes)),
-            http::Content::Blob(id) => Self::File { id: id.clone(), sha256: files.digest(id) },
+            http::Content::Blob(id) => Self::File {
+                id: id.clone(),
+                sha256: files.digest(id),
+            },
         }
     }
 
@@ -179,7 +186,10 @@ impl Body {
         match self {
             Self::Content(content) => content.len(),
             Self::File { id, .. } => id.len(),
-            Self::Multipart(parts) => parts.iter().map(|part| part.name.len() + part.body.weight()).sum(),
+            Self::Multipart(parts) => parts
+                .iter()
+                .map(|part| part.name.len() + part.body.weight())
+                .sum(),
         }
     }
 
@@ -192,7 +202,10 @@ impl Body {
             Self::File { id, sha256 } => {
                 format!(
                     "(file {id}, {})",
-                    sha256.map_or_else(|| "which is not there".to_owned(), |digest| digest.to_string())
+                    sha256.map_or_else(
+                        || "which is not there".to_owned(),
+                        |digest| digest.to_string()
+                    )
                 )
             }
             Self::Multipart(parts) => parts.iter().map(Part::lines).collect::<Vec<_>>().join("\n"),
@@ -210,24 +223,60 @@ impl Body {
 
 impl Part {
     fn of(part: &http::Part, files: &Files) -> Self {
-        let http::Part { name, filename, media_type, content } = part.clone();
-        Self { name, filename, media_type, body: Body::of(&content, files) }
+        let http::Part {
+            name,
+            filename,
+            media_type,
+            content,
+        } = part.clone();
+        Self {
+            name,
+            filename,
+            media_type,
+            body: Body::of(&content, files),
+        }
     }
 
     fn lines(&self) -> String {
-        let told = |value: &Option<String>| value.clone().map(|value| format!(", {value}")).unwrap_or_default();
-        format!("part {}{}{}\n{}", self.name, told(&self.filename), told(&self.media_type), self.body.lines())
+        let told = |value: &Option<String>| {
+            value
+                .clone()
+                .map(|value| format!(", {value}"))
+                .unwrap_or_default()
+        };
+        format!(
+            "part {}{}{}\n{}",
+            self.name,
+            told(&self.filename),
+            told(&self.media_type),
+            self.body.lines()
+        )
     }
 }
 
 impl Exchange {
     /// Creates a record of a request and the host's response. `files` are those of the call.
-    pub(super) fn of(request: Request, answer: &Result<http::Response, http::Error>, files: &Files) -> Self {
+    pub(super) fn of(
+        request: Request,
+        answer: &Result<http::Response, http::Error>,
+        files: &Files,
+    ) -> Self {
         match answer {
-            Ok(response) => Self { request, response: Some(Response::of(response, files)), error: None },
+            Ok(response) => Self {
+                request,
+                response: Some(Response::of(response, files)),
+                error: None,
+            },
             Err(http::Error { kind, message }) => {
-                let error = Refused { kind: kind.clone(), message: message.clone() };
-                Self { request, response: None, error: Some(error) }
+                let error = Refused {
+                    kind: kind.clone(),
+                    message: message.clone(),
+                };
+                Self {
+                    request,
+                    response: None,
+                    error: Some(error),
+                }
             }
         }
     }
@@ -238,7 +287,10 @@ impl Exchange {
         match (self.response, self.error) {
             (Some(response), _) => response.again(files),
             (None, Some(Refused { kind, message })) => Err(error(kind, message)),
-            (None, None) => Err(error("protocol".to_owned(), "the cassette has no answer to this request".to_owned())),
+            (None, None) => Err(error(
+                "protocol".to_owned(),
+                "the cassette has no answer to this request".to_owned(),
+            )),
         }
     }
 
@@ -250,11 +302,16 @@ impl Exchange {
 
     pub(super) fn clean(&mut self, redactor: &Redactor) {
         let clean = |headers: &mut [(String, String)]| {
-            headers.iter_mut().for_each(|(_, value)| *value = redactor.text(value));
+            headers
+                .iter_mut()
+                .for_each(|(_, value)| *value = redactor.text(value));
         };
         self.request.url = redactor.text(&self.request.url);
         clean(&mut self.request.headers);
-        self.request.body.iter_mut().for_each(|body| body.clean(redactor));
+        self.request
+            .body
+            .iter_mut()
+            .for_each(|body| body.clean(redactor));
         if let Some(response) = &mut self.response {
             clean(&mut response.headers);
             response.body.clean(redactor);
@@ -264,25 +321,58 @@ impl Exchange {
 
 impl Response {
     fn of(response: &http::Response, files: &Files) -> Self {
-        let http::Response { status, headers, body, blob } = response;
+        let http::Response {
+            status,
+            headers,
+            body,
+            blob,
+        } = response;
         let (body, file) = match blob.as_deref().and_then(|id| files.whole(id)) {
             Some(file) => (file.bytes.into(), Some((file.name, file.media_type))),
             None => (Content::of(body), None),
         };
-        Self { status: *status, headers: headers.clone(), body, file }
+        Self {
+            status: *status,
+            headers: headers.clone(),
+            body,
+            file,
+        }
     }
 
     fn again(self, files: &Files) -> Result<http::Response, http::Error> {
-        let Self { status, headers, body, file } = self;
+        let Self {
+            status,
+            headers,
+            body,
+            file,
+        } = self;
         let Some((name, media_type)) = file else {
-            return Ok(http::Response { status, headers, body: body.bytes().into(), blob: None });
+            return Ok(http::Response {
+                status,
+                headers,
+                body: body.bytes().into(),
+                blob: None,
+            });
         };
-        let id = files.create(&name, &media_type).and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
-        let full = |full: crate::abi::v1::blob::Error| http::Error { kind: "limit".to_owned(), message: full.message };
-        Ok(http::Response { status, headers, body: Vec::new(), blob: Some(id.map_err(full)?) })
+        let id = files
+            .create(&name, &media_type)
+            .and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
+        let full = |full: crate::abi::v1::blob::Error| http::Error {
+            kind: "limit".to_owned(),
+            message: full.message,
+        };
+        Ok(http::Response {
+            status,
+            headers,
+            body: Vec::new(),
+            blob: Some(id.map_err(full)?),
+        })
     }
 }
 
 fn weight(headers: &[(String, String)]) -> usize {
-    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+    headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum()
 }

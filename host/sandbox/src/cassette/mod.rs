@@ -110,7 +110,11 @@ impl Cassette {
 
     /// Starts the cassette of a call.
     pub(crate) fn begin(call: &Call) -> Self {
-        let Context { run_id, user_id, fields } = call.context.clone();
+        let Context {
+            run_id,
+            user_id,
+            fields,
+        } = call.context.clone();
         Self {
             cassette: FORMAT,
             component: call.component,
@@ -120,7 +124,11 @@ impl Cassette {
             fields,
             remaining_ms: call.limits.clamped().wall.as_millis() as u64,
             files: call.files.iter().map(Given::of).collect(),
-            state: call.state.iter().map(|(key, value)| (key.clone(), Content::of(value))).collect(),
+            state: call
+                .state
+                .iter()
+                .map(|(key, value)| (key.clone(), Content::of(value)))
+                .collect(),
             imports: Vec::new(),
             ended: Ended::default(),
         }
@@ -132,7 +140,9 @@ impl Cassette {
         self.imports = imports;
         self.ended = Ended::of(outcome);
         self.call.clean(&redactor);
-        self.imports.iter_mut().for_each(|import| import.clean(&redactor));
+        self.imports
+            .iter_mut()
+            .for_each(|import| import.clean(&redactor));
         self.ended.clean(&redactor);
         let files: usize = self.files.iter().map(|file| file.content.len()).sum();
         let state: usize = self.state.values().map(Content::len).sum();

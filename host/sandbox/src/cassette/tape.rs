@@ -61,7 +61,11 @@ pub(crate) enum Hand {
 impl Tape {
     /// Creates a tape that records up to `room` bytes of content.
     pub(crate) fn record(room: usize) -> Self {
-        let recording = Recording { imports: Vec::new(), redactor: Arc::default(), room: Some(room) };
+        let recording = Recording {
+            imports: Vec::new(),
+            redactor: Arc::default(),
+            room: Some(room),
+        };
         Self(Mutex::new(Mode::Records(recording)))
     }
 
@@ -91,7 +95,14 @@ impl Tape {
         match (&mut *self.lock(), hand) {
             (Mode::Records(recording), hand) => {
                 let at = real();
-                recording.keep(if matches!(hand, Hand::Now) { Import::Now(at) } else { Import::Elapsed(at) }, 0);
+                recording.keep(
+                    if matches!(hand, Hand::Now) {
+                        Import::Now(at)
+                    } else {
+                        Import::Elapsed(at)
+                    },
+                    0,
+                );
                 at
             }
             (Mode::Plays(playing), Hand::Now) => playing.now.next(),
@@ -117,13 +128,21 @@ impl Tape {
                     "it asks for {length} random bytes, and asked for {} when it was recorded",
                     bytes.len()
                 )),
-                None => playing.differ("it asks for random bytes once more than when it was recorded".to_owned()),
+                None => playing.differ(
+                    "it asks for random bytes once more than when it was recorded".to_owned(),
+                ),
             },
         }
     }
 
     /// Records requests and their responses, in the order of the requests.
-    pub(crate) fn keep(&self, requests: Vec<Request>, answers: &[Answered], files: &Files, redactor: Arc<Redactor>) {
+    pub(crate) fn keep(
+        &self,
+        requests: Vec<Request>,
+        answers: &[Answered],
+        files: &Files,
+        redactor: Arc<Redactor>,
+    ) {
         if let Mode::Records(recording) = &mut *self.lock() {
             for (request, answer) in requests.into_iter().zip(answers) {
                 let exchange = Exchange::of(request, answer, files);
@@ -136,14 +155,18 @@ impl Tape {
 
     /// Returns the recorded response if the request equals the next recorded one.
     pub(crate) fn answer(&self, request: &Request, files: &Files) -> wasmtime::Result<Answered> {
-        let Mode::Plays(playing) = &mut *self.lock() else { wasmtime::bail!("the tape records") };
+        let Mode::Plays(playing) = &mut *self.lock() else {
+            wasmtime::bail!("the tape records")
+        };
         playing.played += 1;
         let number = playing.played;
         match playing.exchanges.pop_front() {
             Some(exchange) if exchange.request == *request => Ok(exchange.answer(files)),
             Some(exchange) => {
                 let lines = cases::lines(&exchange.request.lines(), &request.lines());
-                playing.differ(format!("request {number} differs from the recorded one (- recorded, + sent):\n{lines}"))
+                playing.differ(format!(
+                    "request {number} differs from the recorded one (- recorded, + sent):\n{lines}"
+                ))
             }
             None => playing.differ(format!(
                 "request {number} is one more than were recorded:\n{}",
@@ -164,9 +187,11 @@ impl Tape {
     /// limit was exceeded.
     pub(super) fn take(&self) -> Option<(Vec<Import>, Arc<Redactor>, usize)> {
         match &mut *self.lock() {
-            Mode::Records(recording) => {
-                Some((std::mem::take(&mut recording.imports), recording.redactor.clone(), recording.room?))
-            }
+            Mode::Records(recording) => Some((
+                std::mem::take(&mut recording.imports),
+                recording.redactor.clone(),
+                recording.room?,
+            )),
             Mode::Plays(_) => None,
         }
     }

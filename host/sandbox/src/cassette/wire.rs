@@ -83,14 +83,41 @@ impl Asked {
     pub(super) fn of(action: &Action) -> Self {
         let held = |bytes: &Bytes| Content::from(bytes.clone());
         match action {
-            Action::Execute { tool, arguments } => Self::Execute { tool: tool.to_string(), arguments: held(arguments) },
-            Action::Poll { trigger, config, cursor } => {
-                Self::Poll { trigger: trigger.to_string(), config: held(config), cursor: held(cursor) }
-            }
-            Action::Receive { trigger, config, request } => {
-                let Inbound { method, path, headers, body } = request.clone();
-                let request = Webhook { method, path, headers, body: body.into() };
-                Self::Receive { trigger: trigger.to_string(), config: held(config), request }
+            Action::Execute { tool, arguments } => Self::Execute {
+                tool: tool.to_string(),
+                arguments: held(arguments),
+            },
+            Action::Poll {
+                trigger,
+                config,
+                cursor,
+            } => Self::Poll {
+                trigger: trigger.to_string(),
+                config: held(config),
+                cursor: held(cursor),
+            },
+            Action::Receive {
+                trigger,
+                config,
+                request,
+            } => {
+                let Inbound {
+                    method,
+                    path,
+                    headers,
+                    body,
+                } = request.clone();
+                let request = Webhook {
+                    method,
+                    path,
+                    headers,
+                    body: body.into(),
+                };
+                Self::Receive {
+                    trigger: trigger.to_string(),
+                    config: held(config),
+                    request,
+                }
             }
         }
     }
@@ -99,16 +126,41 @@ impl Asked {
     #[must_use]
     pub fn action(&self) -> Action {
         match self {
-            Self::Execute { tool, arguments } => {
-                Action::Execute { tool: tool.as_str().into(), arguments: arguments.bytes() }
-            }
-            Self::Poll { trigger, config, cursor } => {
-                Action::Poll { trigger: trigger.as_str().into(), config: config.bytes(), cursor: cursor.bytes() }
-            }
-            Self::Receive { trigger, config, request } => {
-                let Webhook { method, path, headers, body } = request.clone();
-                let request = Inbound { method, path, headers, body: body.bytes() };
-                Action::Receive { trigger: trigger.as_str().into(), config: config.bytes(), request }
+            Self::Execute { tool, arguments } => Action::Execute {
+                tool: tool.as_str().into(),
+                arguments: arguments.bytes(),
+            },
+            Self::Poll {
+                trigger,
+                config,
+                cursor,
+            } => Action::Poll {
+                trigger: trigger.as_str().into(),
+                config: config.bytes(),
+                cursor: cursor.bytes(),
+            },
+            Self::Receive {
+                trigger,
+                config,
+                request,
+            } => {
+                let Webhook {
+                    method,
+                    path,
+                    headers,
+                    body,
+                } = request.clone();
+                let request = Inbound {
+                    method,
+                    path,
+                    headers,
+                    body: body.bytes(),
+                };
+                Action::Receive {
+                    trigger: trigger.as_str().into(),
+                    config: config.bytes(),
+                    request,
+                }
             }
         }
     }
@@ -118,17 +170,28 @@ impl Asked {
         match self {
             Self::Execute { arguments, .. } => arguments.len(),
             Self::Poll { config, cursor, .. } => config.len() + cursor.len(),
-            Self::Receive { config, request, .. } => config.len() + request.body.len(),
+            Self::Receive {
+                config, request, ..
+            } => config.len() + request.body.len(),
         }
     }
 
     pub(super) fn clean(&mut self, redactor: &Redactor) {
         match self {
             Self::Execute { arguments, .. } => arguments.clean(redactor),
-            Self::Poll { config, cursor, .. } => [config, cursor].into_iter().for_each(|held| held.clean(redactor)),
-            Self::Receive { config, request, .. } => {
-                [config, &mut request.body].into_iter().for_each(|held| held.clean(redactor));
-                request.headers.iter_mut().for_each(|(_, value)| *value = redactor.text(value));
+            Self::Poll { config, cursor, .. } => [config, cursor]
+                .into_iter()
+                .for_each(|held| held.clean(redactor)),
+            Self::Receive {
+                config, request, ..
+            } => {
+                [config, &mut request.body]
+                    .into_iter()
+                    .for_each(|held| held.clean(redactor));
+                request
+                    .headers
+                    .iter_mut()
+                    .for_each(|(_, value)| *value = redactor.text(value));
             }
         }
     }
@@ -136,15 +199,35 @@ impl Asked {
 
 impl Given {
     pub(super) fn of(file: &File) -> Self {
-        let File { id, name, media_type, bytes } = file.clone();
-        Self { id, name, media_type, content: bytes.into() }
+        let File {
+            id,
+            name,
+            media_type,
+            bytes,
+        } = file.clone();
+        Self {
+            id,
+            name,
+            media_type,
+            content: bytes.into(),
+        }
     }
 
     /// Returns the file as input of a call.
     #[must_use]
     pub fn file(&self) -> File {
-        let Self { id, name, media_type, content } = self.clone();
-        File { id, name, media_type, bytes: content.bytes() }
+        let Self {
+            id,
+            name,
+            media_type,
+            content,
+        } = self.clone();
+        File {
+            id,
+            name,
+            media_type,
+            bytes: content.bytes(),
+        }
     }
 }
 

@@ -37,7 +37,13 @@ struct Inner {
 
 impl Files {
     pub(crate) fn new(given: Vec<File>, room: Reservation, limits: Limits) -> Self {
-        Self(Arc::new(Mutex::new(Inner { given, made: Vec::new(), digests: HashMap::new(), room, limits })))
+        Self(Arc::new(Mutex::new(Inner {
+            given,
+            made: Vec::new(),
+            digests: HashMap::new(),
+            room,
+            limits,
+        })))
     }
 
     /// Takes the files that the guest created, in order.
@@ -81,13 +87,24 @@ impl Files {
     }
 
     /// Creates an empty file.
-    pub(crate) fn create(&self, name: &str, media_type: &str) -> std::result::Result<String, Error> {
+    pub(crate) fn create(
+        &self,
+        name: &str,
+        media_type: &str,
+    ) -> std::result::Result<String, Error> {
         let mut inner = self.lock();
         if inner.made.len() >= inner.limits.files as usize {
-            return Err(error("limit", format!("a call makes at most {} files", inner.limits.files)));
+            return Err(error(
+                "limit",
+                format!("a call makes at most {} files", inner.limits.files),
+            ));
         }
-        let taken = |id: &str| inner.given.iter().any(|file| file.id == id) || inner.find(id).is_ok();
-        let id = (inner.made.len()..).map(|number| format!("new-{number}")).find(|id| !taken(id)).unwrap_or_default();
+        let taken =
+            |id: &str| inner.given.iter().any(|file| file.id == id) || inner.find(id).is_ok();
+        let id = (inner.made.len()..)
+            .map(|number| format!("new-{number}"))
+            .find(|id| !taken(id))
+            .unwrap_or_default();
         let file = File {
             id: id.clone(),
             name: cut(name, NAME).to_owned(),
@@ -122,14 +139,26 @@ impl Files {
     pub(crate) fn append(&self, id: &str, bytes: &[u8]) -> std::result::Result<u64, Error> {
         let mut inner = self.lock();
         if inner.given.iter().any(|file| file.id == id) {
-            return Err(error("read_only", format!("the file `{}` was given to this call; make a new one", shown(id))));
+            return Err(error(
+                "read_only",
+                format!(
+                    "the file `{}` was given to this call; make a new one",
+                    shown(id)
+                ),
+            ));
         }
-        let (limit, size) = (inner.limits.file, inner.find(id)?.bytes.len() as u64 + bytes.len() as u64);
+        let (limit, size) = (
+            inner.limits.file,
+            inner.find(id)?.bytes.len() as u64 + bytes.len() as u64,
+        );
         if size > limit {
             return Err(too_large(limit));
         }
         if !inner.room.grow(bytes.len() as u64) {
-            return Err(error("limit", "this node has no memory left for files; try again later".to_owned()));
+            return Err(error(
+                "limit",
+                "this node has no memory left for files; try again later".to_owned(),
+            ));
         }
         inner.digests.remove(id);
         if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
@@ -155,20 +184,34 @@ impl Inner {
 
     fn find(&self, id: &str) -> std::result::Result<&File, Error> {
         let found = self.made.iter().find(|made| made.id == id);
-        found.ok_or_else(|| error("not_found", format!("this call has no file `{}`", shown(id))))
+        found.ok_or_else(|| {
+            error(
+                "not_found",
+                format!("this call has no file `{}`", shown(id)),
+            )
+        })
     }
 
     fn read(&self, id: &str, offset: u64, length: u32) -> std::result::Result<Vec<u8>, Error> {
         let bytes = &self.any(id)?.bytes;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let to = from.saturating_add(length.min(READ) as usize).min(bytes.len());
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        let to = from
+            .saturating_add(length.min(READ) as usize)
+            .min(bytes.len());
         Ok(bytes[from..to].to_vec())
     }
 
     fn info(&self, id: &str) -> std::result::Result<Info, Error> {
         let file = self.any(id)?;
         let (name, media_type) = (file.name.clone(), file.media_type.clone());
-        Ok(Info { id: id.to_owned(), name, media_type, size: file.bytes.len() as u64 })
+        Ok(Info {
+            id: id.to_owned(),
+            name,
+            media_type,
+            size: file.bytes.len() as u64,
+        })
     }
 }
 
@@ -178,12 +221,21 @@ impl Host for State {
         Ok(self.files.lock().info(&id))
     }
 
-    fn read(&mut self, id: String, offset: u64, length: u32) -> Result<std::result::Result<Vec<u8>, Error>> {
+    fn read(
+        &mut self,
+        id: String,
+        offset: u64,
+        length: u32,
+    ) -> Result<std::result::Result<Vec<u8>, Error>> {
         self.count()?;
         Ok(self.files.lock().read(&id, offset, length))
     }
 
-    fn create(&mut self, name: String, media_type: String) -> Result<std::result::Result<String, Error>> {
+    fn create(
+        &mut self,
+        name: String,
+        media_type: String,
+    ) -> Result<std::result::Result<String, Error>> {
         self.count()?;
         Ok(self.files.create(&name, &media_type))
     }
@@ -199,7 +251,10 @@ fn too_large(limit: u64) -> Error {
 }
 
 fn error(kind: &str, message: String) -> Error {
-    Error { kind: kind.to_owned(), message }
+    Error {
+        kind: kind.to_owned(),
+        message,
+    }
 }
 
 /// Formats the guest's id for a message.
@@ -213,8 +268,17 @@ mod tests {
     use crate::limiter::NodeMemory;
 
     fn files(node: u64) -> Files {
-        let given = File { id: "new-0".into(), name: "a".into(), media_type: "text/plain".into(), bytes: "abc".into() };
-        let limits = Limits { file: 10, files: 2, ..Limits::default() };
+        let given = File {
+            id: "new-0".into(),
+            name: "a".into(),
+            media_type: "text/plain".into(),
+            bytes: "abc".into(),
+        };
+        let limits = Limits {
+            file: 10,
+            files: 2,
+            ..Limits::default()
+        };
         Files::new(vec![given], NodeMemory::new(node).reserve(), limits)
     }
 
@@ -236,7 +300,10 @@ mod tests {
         assert_eq!(first.as_ptr(), second.as_ptr());
         let before = files.digest(&id);
         files.append(&id, b"two").unwrap();
-        assert_eq!((&first[..], &files.content(&id).unwrap()[..]), (&b"one"[..], &b"onetwo"[..]));
+        assert_eq!(
+            (&first[..], &files.content(&id).unwrap()[..]),
+            (&b"one"[..], &b"onetwo"[..])
+        );
         assert_ne!(files.digest(&id), before);
     }
 
@@ -250,6 +317,13 @@ mod tests {
         let other = files.create("c", "text/plain").unwrap();
         assert_eq!(files.append(&other, &[0; 5]).unwrap_err().kind, "limit");
         assert_eq!(files.create("d", "text/plain").unwrap_err().kind, "limit");
-        assert_eq!(files.take_made().iter().map(|file| file.bytes.len()).collect::<Vec<_>>(), [10, 0]);
+        assert_eq!(
+            files
+                .take_made()
+                .iter()
+                .map(|file| file.bytes.len())
+                .collect::<Vec<_>>(),
+            [10, 0]
+        );
     }
 }

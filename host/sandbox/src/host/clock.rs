@@ -26,7 +26,9 @@ impl Host for State {
 
     fn elapsed(&mut self) -> Result<u64> {
         self.count()?;
-        Ok(read(self.tape.as_deref(), Hand::Elapsed, || self.trace.elapsed()))
+        Ok(read(self.tape.as_deref(), Hand::Elapsed, || {
+            self.trace.elapsed()
+        }))
     }
 
     async fn sleep(&mut self, ms: u32) -> Result<()> {
@@ -53,7 +55,10 @@ pub(super) fn read(tape: Option<&Tape>, hand: Hand, real: impl FnOnce() -> Durat
 #[expect(clippy::disallowed_methods, reason = "a guest asks for the real time")]
 pub(super) fn now(clock: &Clock) -> Duration {
     let since = match clock {
-        Clock::System => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        Clock::System => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis() as u64,
         Clock::Set(cell) => cell.load(Ordering::Relaxed),
     };
     Duration::from_millis(since)

@@ -20,7 +20,8 @@ impl Host for State {
 
 pub(super) fn fresh(length: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    getrandom::fill(&mut bytes)
-        .map_err(|cause| wasmtime::format_err!("the operating system has no randomness: {cause}"))?;
+    getrandom::fill(&mut bytes).map_err(|cause| {
+        wasmtime::format_err!("the operating system has no randomness: {cause}")
+    })?;
     Ok(bytes)
 }

@@ -71,8 +71,13 @@ impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.meter.host_call();
         let (trace, clock, tape) = (&self.trace, &self.clock, &self.tape);
-        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi(closed(trace, clock, tape))));
-        WasiCtxView { ctx: &mut wasi.0, table: &mut self.table }
+        let wasi = self
+            .wasi
+            .get_or_insert_with(|| Box::new(Wasi(closed(trace, clock, tape))));
+        WasiCtxView {
+            ctx: &mut wasi.0,
+            table: &mut self.table,
+        }
     }
 }
 
@@ -81,7 +86,10 @@ fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCt
     if let Some(tape) = tape {
         let mut random = Taped(tape.clone());
         let seed = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
-        context.insecure_random_seed(seed).insecure_random(Taped(tape.clone())).secure_random(random);
+        context
+            .insecure_random_seed(seed)
+            .insecure_random(Taped(tape.clone()))
+            .secure_random(random);
     }
     context
         .allow_tcp(false)
@@ -91,8 +99,14 @@ fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCt
         .max_random_size(randomness::AT_ONCE.into())
         .wall_clock(OfDay(clock.clone(), tape.clone()))
         .monotonic_clock(SinceStart(trace.clone(), tape.clone()))
-        .stdout(Lines { level: Level::Info, trace: trace.clone() })
-        .stderr(Lines { level: Level::Warn, trace: trace.clone() })
+        .stdout(Lines {
+            level: Level::Info,
+            trace: trace.clone(),
+        })
+        .stderr(Lines {
+            level: Level::Warn,
+            trace: trace.clone(),
+        })
         .build()
 }
 
@@ -112,7 +126,9 @@ impl HostWallClock for OfDay {
     }
 
     fn now(&self) -> Duration {
-        Duration::from_millis(clock::read(self.1.as_deref(), Hand::Now, || clock::now(&self.0)))
+        Duration::from_millis(clock::read(self.1.as_deref(), Hand::Now, || {
+            clock::now(&self.0)
+        }))
     }
 }
 
@@ -164,7 +180,10 @@ impl IsTerminal for Lines {
 
 impl StdoutStream for Lines {
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(Writer { lines: self.clone(), pending: Vec::new() })
+        Box::new(Writer {
+            lines: self.clone(),
+            pending: Vec::new(),
+        })
     }
 
     /// Discards output. Only WASI generations that are not linked use this method.
@@ -185,7 +204,9 @@ const LINE: usize = 4 << 10;
 impl Writer {
     fn line(&mut self) {
         if !self.pending.is_empty() {
-            self.lines.trace.log(self.lines.level, &String::from_utf8_lossy(&self.pending));
+            self.lines
+                .trace
+                .log(self.lines.level, &String::from_utf8_lossy(&self.pending));
             self.pending.clear();
         }
     }

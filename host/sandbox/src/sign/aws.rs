@@ -26,7 +26,11 @@ pub(super) struct Keys {
     pub(super) service: Secret,
 }
 
-pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Result<Vec<Secret>, Unsigned> {
+pub(super) fn sign(
+    keys: &Keys,
+    request: &mut net::Request,
+    at: &Moment,
+) -> Result<Vec<Secret>, Unsigned> {
     let (region, service) = (keys.region.expose(), keys.service.expose());
     let is_s3 = service == "s3" || service.starts_with("s3-");
     respell(request, is_s3);
@@ -37,7 +41,11 @@ pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Resu
     };
     let headers = &mut request.headers;
     headers.insert("x-amz-date", header(&time)?);
-    match keys.session_token.as_ref().filter(|token| !token.expose().is_empty()) {
+    match keys
+        .session_token
+        .as_ref()
+        .filter(|token| !token.expose().is_empty())
+    {
         Some(token) => drop(headers.insert("x-amz-security-token", header(token.expose())?)),
         None => drop(headers.remove("x-amz-security-token")),
     }
@@ -45,22 +53,43 @@ pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Resu
         headers.insert("x-amz-content-sha256", header(&digest)?);
     }
     let signed = signed_headers(request);
-    let names = signed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
-    let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let (method, path, query) = (&request.method, request.url.path(), request.url.query().unwrap_or_default());
+    let names = signed
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect::<Vec<_>>()
+        .join(";");
+    let lines: String = signed
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}\n"))
+        .collect();
+    let (method, path, query) = (
+        &request.method,
+        request.url.path(),
+        request.url.query().unwrap_or_default(),
+    );
     // All services except S3 sign a path that is encoded once more than it is sent.
-    let path = if is_s3 { path.to_owned() } else { path.split('/').map(percent).collect::<Vec<_>>().join("/") };
+    let path = if is_s3 {
+        path.to_owned()
+    } else {
+        path.split('/').map(percent).collect::<Vec<_>>().join("/")
+    };
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let day = &time[..8];
     let scope = format!("{day}/{region}/{service}/aws4_request");
-    let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
-    let mut key = zeroize::Zeroizing::new(format!("AWS4{}", keys.secret_access_key.expose()).into_bytes());
+    let text = format!(
+        "{ALGORITHM}\n{time}\n{scope}\n{}",
+        hex::encode(Sha256::digest(canonical))
+    );
+    let mut key =
+        zeroize::Zeroizing::new(format!("AWS4{}", keys.secret_access_key.expose()).into_bytes());
     for part in [day, region, service, "aws4_request"] {
         key = zeroize::Zeroizing::new(hmac(Hash::Sha256, &key, part.as_bytes())?);
     }
     let signature = hex::encode(hmac(Hash::Sha256, &key, text.as_bytes())?);
     let id = keys.access_key_id.expose();
-    let value = format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+    let value = format!(
+        "{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
+    );
     request.headers.insert(AUTHORIZATION, header(&value)?);
     Ok(vec![signature.into()])
 }
@@ -68,32 +97,63 @@ pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Resu
 /// Encodes path and query canonically and sorts the query. Only S3 keeps empty path segments.
 fn respell(request: &mut net::Request, is_s3: bool) {
     let url = &mut request.url;
-    let again =
-        |text: &str| percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), |text| percent(&text));
+    let again = |text: &str| {
+        percent_decode_str(text)
+            .decode_utf8()
+            .map_or_else(|_| text.to_owned(), |text| percent(&text))
+    };
     let last = url.path().rsplit('/').next().unwrap_or_default().to_owned();
-    let segments = url.path().split('/').filter(|segment| is_s3 || !segment.is_empty()).map(again);
+    let segments = url
+        .path()
+        .split('/')
+        .filter(|segment| is_s3 || !segment.is_empty())
+        .map(again);
     let mut path = segments.collect::<Vec<_>>().join("/");
     if !is_s3 {
-        path = format!("/{path}{}", if last.is_empty() && !path.is_empty() { "/" } else { "" });
+        path = format!(
+            "/{path}{}",
+            if last.is_empty() && !path.is_empty() {
+                "/"
+            } else {
+                ""
+            }
+        );
     }
     url.set_path(&path);
-    let mut pairs: Vec<_> = url.query_pairs().map(|(name, value)| (percent(&name), percent(&value))).collect();
+    let mut pairs: Vec<_> = url
+        .query_pairs()
+        .map(|(name, value)| (percent(&name), percent(&value)))
+        .collect();
     pairs.sort_unstable();
-    let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     url.set_query((!pairs.is_empty()).then(|| pairs.join("&")).as_deref());
 }
 
 /// Returns every signed header with its values joined, ordered by name.
 fn signed_headers(request: &net::Request) -> Vec<(String, String)> {
-    let names = request.headers.keys().filter(|name| !UNSIGNED_HEADERS.contains(&name.as_str()));
+    let names = request
+        .headers
+        .keys()
+        .filter(|name| !UNSIGNED_HEADERS.contains(&name.as_str()));
     let one = |name: &HeaderName| {
-        let values =
-            request.headers.get_all(name).iter().map(|value| {
-                String::from_utf8_lossy(value.as_bytes()).split_whitespace().collect::<Vec<_>>().join(" ")
-            });
-        (name.as_str().to_owned(), values.collect::<Vec<_>>().join(","))
+        let values = request.headers.get_all(name).iter().map(|value| {
+            String::from_utf8_lossy(value.as_bytes())
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
+        (
+            name.as_str().to_owned(),
+            values.collect::<Vec<_>>().join(","),
+        )
     };
-    let mut signed: Vec<_> = names.map(one).chain([("host".to_owned(), host(&request.url))]).collect();
+    let mut signed: Vec<_> = names
+        .map(one)
+        .chain([("host".to_owned(), host(&request.url))])
+        .collect();
     signed.sort_unstable();
     signed
 }

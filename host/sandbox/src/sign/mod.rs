@@ -26,7 +26,11 @@ use sha2::{Digest as _, Sha256, Sha512};
 use crate::Secret;
 
 /// Unreserved characters, which no signature scheme encodes (RFC 3986, section 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// Number of characters of a nonce.
 const NONCE: usize = 32;
 
@@ -55,7 +59,13 @@ pub struct Unsigned(String);
 impl Signing {
     /// Creates a signer that uses the scheme `how` and these values by name.
     pub fn new(how: Sign, values: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { how, values: values.into_iter().map(|(name, value)| (name, value.into())).collect() }
+        Self {
+            how,
+            values: values
+                .into_iter()
+                .map(|(name, value)| (name, value.into()))
+                .collect(),
+        }
     }
 
     /// Returns the names of the headers that it writes, in lower case.
@@ -77,8 +87,14 @@ impl Signing {
     /// Returns a human-readable message without the key if a private key is invalid.
     pub fn check(&self) -> Result<(), String> {
         match &self.how {
-            Sign::Oauth1 { method: SignatureMethod::RsaSha1, private_key, .. } => match self.filled(private_key) {
-                Ok(key) => rsa::Key::from_pem(key.expose()).map(drop).map_err(|Unsigned(why)| why),
+            Sign::Oauth1 {
+                method: SignatureMethod::RsaSha1,
+                private_key,
+                ..
+            } => match self.filled(private_key) {
+                Ok(key) => rsa::Key::from_pem(key.expose())
+                    .map(drop)
+                    .map_err(|Unsigned(why)| why),
                 Err(_) => Ok(()),
             },
             Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } | Sign::Template { .. } => Ok(()),
@@ -98,8 +114,21 @@ impl Signing {
         at: &Moment,
     ) -> Result<Vec<Secret>, Unsigned> {
         match &self.how {
-            Sign::Oauth1 { method, consumer_key, consumer_secret, private_key, token, token_secret, realm } => {
-                let secrets = || Ok(oauth1::both(&self.filled(consumer_secret)?, &self.filled(token_secret)?));
+            Sign::Oauth1 {
+                method,
+                consumer_key,
+                consumer_secret,
+                private_key,
+                token,
+                token_secret,
+                realm,
+            } => {
+                let secrets = || {
+                    Ok(oauth1::both(
+                        &self.filled(consumer_secret)?,
+                        &self.filled(token_secret)?,
+                    ))
+                };
                 let proof = match method {
                     SignatureMethod::Plaintext => oauth1::Proof::Secrets(secrets()?),
                     SignatureMethod::HmacSha1 => oauth1::Proof::Hmac(Hash::Sha1, secrets()?),
@@ -117,23 +146,35 @@ impl Signing {
                 };
                 oauth1::sign(&keys, request, protocol, at)
             }
-            Sign::AwsSigv4 { access_key_id, secret_access_key, session_token, region, service } => {
+            Sign::AwsSigv4 {
+                access_key_id,
+                secret_access_key,
+                session_token,
+                region,
+                service,
+            } => {
                 let keys = aws::Keys {
                     access_key_id: self.filled(access_key_id)?,
                     secret_access_key: self.filled(secret_access_key)?,
-                    session_token: session_token.as_ref().and_then(|token| self.filled(token).ok()),
+                    session_token: session_token
+                        .as_ref()
+                        .and_then(|token| self.filled(token).ok()),
                     region: self.filled(region)?,
                     service: self.filled(service)?,
                 };
                 aws::sign(&keys, request, at)
             }
-            Sign::Template { request: placements } => template::sign(self, placements, request, at),
+            Sign::Template {
+                request: placements,
+            } => template::sign(self, placements, request, at),
         }
     }
 
     fn filled(&self, template: &str) -> Result<Secret, Unsigned> {
         let filled = manifest::fill(template, &|name: &str| self.value(name));
-        filled.map(Secret::from).ok_or_else(|| Unsigned(format!("the account lacks a value for `{template}`")))
+        filled
+            .map(Secret::from)
+            .ok_or_else(|| Unsigned(format!("the account lacks a value for `{template}`")))
     }
 
     fn value(&self, name: &str) -> Option<String> {
@@ -149,8 +190,12 @@ impl Moment {
     /// Returns an error if the operating system provides no random bytes.
     pub fn random(ms: i64) -> Result<Self, Unsigned> {
         let mut bytes = [0; NONCE / 2];
-        getrandom::fill(&mut bytes).map_err(|cause| Unsigned(format!("there are no random bytes: {cause}")))?;
-        Ok(Self { ms, nonce: hex::encode(bytes) })
+        getrandom::fill(&mut bytes)
+            .map_err(|cause| Unsigned(format!("there are no random bytes: {cause}")))?;
+        Ok(Self {
+            ms,
+            nonce: hex::encode(bytes),
+        })
     }
 
     fn seconds(&self) -> String {
@@ -174,7 +219,11 @@ pub fn digest(digest: Digest, arguments: &[String]) -> Option<String> {
         (true, [key, text]) => hmac(digest.hash, key.as_bytes(), text.as_bytes()).ok()?,
         _ => return None,
     };
-    Some(if digest.base64 { STANDARD.encode(bytes) } else { hex::encode(bytes) })
+    Some(if digest.base64 {
+        STANDARD.encode(bytes)
+    } else {
+        hex::encode(bytes)
+    })
 }
 
 /// Computes an HMAC (RFC 2104).
@@ -207,29 +256,37 @@ fn body(request: &net::Request) -> Option<&[u8]> {
 
 /// Returns true if a body is `application/x-www-form-urlencoded`.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media_type
-        .split(';')
-        .next()
-        .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    media_type.split(';').next().is_some_and(|name| {
+        name.trim()
+            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
 }
 
 /// Returns the host, with the port if it is not the default of the scheme, as in the `host` header.
 fn host(url: &Url) -> String {
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
 fn header(value: &str) -> Result<HeaderValue, Unsigned> {
-    let mut value =
-        HeaderValue::from_str(value).map_err(|_| Unsigned("a value cannot stand in a header".to_owned()))?;
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| Unsigned("a value cannot stand in a header".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signing").field("how", &self.how).finish_non_exhaustive()
+        f.debug_struct("Signing")
+            .field("how", &self.how)
+            .finish_non_exhaustive()
     }
 }
 

@@ -29,7 +29,11 @@ pub(super) enum Proof {
 
 /// Joins the secrets of client and account into one text.
 pub(super) fn both(client: &Secret, account: &Secret) -> Secret {
-    Secret::from(format!("{}&{}", percent(client.expose()), percent(account.expose())))
+    Secret::from(format!(
+        "{}&{}",
+        percent(client.expose()),
+        percent(account.expose())
+    ))
 }
 
 pub(super) fn sign(
@@ -46,21 +50,36 @@ pub(super) fn sign(
         ("oauth_timestamp", seconds.as_str()),
         ("oauth_version", "1.0"),
     ];
-    protocol.extend(Some(("oauth_token", keys.token.expose())).filter(|(_, token)| !token.is_empty()));
+    protocol
+        .extend(Some(("oauth_token", keys.token.expose())).filter(|(_, token)| !token.is_empty()));
     protocol.extend(more);
     let signature = match &keys.proof {
         Proof::Secrets(secrets) => secrets.clone(),
         Proof::Hmac(hash, key) => {
-            let made = hmac(*hash, key.expose().as_bytes(), base(request, &protocol).as_bytes())?;
+            let made = hmac(
+                *hash,
+                key.expose().as_bytes(),
+                base(request, &protocol).as_bytes(),
+            )?;
             STANDARD.encode(made).into()
         }
-        Proof::Key(key) => STANDARD.encode(key.sign(base(request, &protocol).as_bytes())?).into(),
+        Proof::Key(key) => STANDARD
+            .encode(key.sign(base(request, &protocol).as_bytes())?)
+            .into(),
     };
     protocol.push(("oauth_signature", signature.expose()));
     // The realm is a quoted string and is not signed (section 3.5.1).
-    let realm = keys.realm.iter().map(|realm| format!("realm=\"{}\"", realm.expose().replace(['"', '\\'], "")));
-    let written = protocol.iter().map(|(name, value)| format!("{name}=\"{}\"", percent(value)));
-    let value = format!("OAuth {}", realm.chain(written).collect::<Vec<_>>().join(", "));
+    let realm = keys
+        .realm
+        .iter()
+        .map(|realm| format!("realm=\"{}\"", realm.expose().replace(['"', '\\'], "")));
+    let written = protocol
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", percent(value)));
+    let value = format!(
+        "OAuth {}",
+        realm.chain(written).collect::<Vec<_>>().join(", ")
+    );
     request.headers.insert(AUTHORIZATION, header(&value)?);
     Ok(vec![signature])
 }
@@ -68,13 +87,32 @@ pub(super) fn sign(
 /// Builds the signature base string (section 3.4.1): method, URL without query, and the parameters
 /// from all places.
 fn base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
-    let form = body(request).filter(|_| is_form(&request.headers)).unwrap_or_default();
-    let given = request.url.query_pairs().chain(form_urlencoded::parse(form));
-    let mut parameters: Vec<_> = given.map(|(name, value)| (percent(&name), percent(&value))).collect();
-    parameters.extend(protocol.iter().map(|(name, value)| (percent(name), percent(value))));
+    let form = body(request)
+        .filter(|_| is_form(&request.headers))
+        .unwrap_or_default();
+    let given = request
+        .url
+        .query_pairs()
+        .chain(form_urlencoded::parse(form));
+    let mut parameters: Vec<_> = given
+        .map(|(name, value)| (percent(&name), percent(&value)))
+        .collect();
+    parameters.extend(
+        protocol
+            .iter()
+            .map(|(name, value)| (percent(name), percent(value))),
+    );
     parameters.sort_unstable();
-    let parameters: Vec<_> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{}&{}&{}", request.method, percent(&address(&request.url)), percent(&parameters.join("&")))
+    let parameters: Vec<_> = parameters
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    format!(
+        "{}&{}&{}",
+        request.method,
+        percent(&address(&request.url)),
+        percent(&parameters.join("&"))
+    )
 }
 
 /// Returns the base string URI (section 3.4.1.2).

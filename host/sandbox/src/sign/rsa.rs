@@ -38,13 +38,19 @@ impl Key {
         let key = between(pem, "RSA PRIVATE KEY").and_then(|der| Self::from_pkcs1(&der));
         let key = key.or_else(|| Self::from_pkcs8(&between(pem, "PRIVATE KEY")?));
         let key = key.ok_or_else(|| {
-            Unsigned("the private key is none of RSA; give it as PEM, whole and without a password".to_owned())
+            Unsigned(
+                "the private key is none of RSA; give it as PEM, whole and without a password"
+                    .to_owned(),
+            )
         })?;
         if SIZE.contains(&key.size()) {
             return Ok(key);
         }
         let (least, most) = (SIZE.start() * 8, SIZE.end() * 8);
-        Err(Unsigned(format!("the private key has {} bits; {least} to {most} can be used", key.size() * 8)))
+        Err(Unsigned(format!(
+            "the private key has {} bits; {least} to {most} can be used",
+            key.size() * 8
+        )))
     }
 
     fn from_pkcs1(der: &[u8]) -> Option<Self> {
@@ -85,10 +91,19 @@ impl Key {
         // thread only.
         let done = unsafe {
             let (digest, length) = (digest.as_ptr(), digest.len());
-            RSA_sign(NID_sha1, digest, length, signature.as_mut_ptr(), &mut written, self.0.as_ptr())
+            RSA_sign(
+                NID_sha1,
+                digest,
+                length,
+                signature.as_mut_ptr(),
+                &mut written,
+                self.0.as_ptr(),
+            )
         };
         let whole = done == 1 && written as usize == signature.len();
-        whole.then_some(signature).ok_or_else(|| Unsigned("the private key does not sign".to_owned()))
+        whole
+            .then_some(signature)
+            .ok_or_else(|| Unsigned("the private key does not sign".to_owned()))
     }
 }
 
@@ -187,7 +202,12 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
     fn pkcs1_and_pkcs8_keys_sign_alike() {
         let public = hex::decode(PUBLIC).unwrap();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, public);
-        for pem in [PKCS8.to_owned(), PKCS1.to_owned(), PKCS8.replace('\n', "\\n"), PKCS1.replace('\n', " ")] {
+        for pem in [
+            PKCS8.to_owned(),
+            PKCS1.to_owned(),
+            PKCS8.replace('\n', "\\n"),
+            PKCS1.replace('\n', " "),
+        ] {
             let signature = key(&pem).unwrap().sign(b"text").unwrap();
             assert_eq!(STANDARD.encode(&signature), SIGNATURE, "{pem}");
             public.verify(b"text", &signature).unwrap();
@@ -213,10 +233,16 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
             "-----BEGIN PRIVATE KEY-----\nMA==\n-----END PRIVATE KEY-----",
         ] {
             let refused = key(wrong).err().unwrap();
-            assert!(refused.contains("none of RSA") && !refused.contains("0123456789"), "{wrong}: {refused}");
+            assert!(
+                refused.contains("none of RSA") && !refused.contains("0123456789"),
+                "{wrong}: {refused}"
+            );
         }
         let refused = key(SHORT).err().unwrap();
-        assert!(refused.contains("512 bits; 1024 to 8192 can be used"), "{refused}");
+        assert!(
+            refused.contains("512 bits; 1024 to 8192 can be used"),
+            "{refused}"
+        );
     }
 
     /// Flips every bit of a key, one after the other. No change makes a key that signs something
@@ -228,7 +254,10 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
             let mut der = der.clone();
             der[bit / 8] ^= 1 << (bit % 8);
             let signature = Key::from_pkcs1(&der).and_then(|key| key.sign(b"text").ok());
-            assert!(signature.is_none_or(|signature| STANDARD.encode(signature) == SIGNATURE), "bit {bit}");
+            assert!(
+                signature.is_none_or(|signature| STANDARD.encode(signature) == SIGNATURE),
+                "bit {bit}"
+            );
         }
     }
 }

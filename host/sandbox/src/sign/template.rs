@@ -26,20 +26,39 @@ pub(super) fn sign(
     at: &Moment,
 ) -> Result<Vec<Secret>, Unsigned> {
     forget(signing, request);
-    let values = Values { signing, request, at, made: RefCell::default() };
+    let values = Values {
+        signing,
+        request,
+        at,
+        made: RefCell::default(),
+    };
     let mut filled = Vec::new();
     for placement in placements {
-        let (Placement::Header { name, value } | Placement::Query { name, value }) = placement else { continue };
-        let missing = || Unsigned(format!("a value for `{name}` is missing, or the body of the request has no text"));
-        filled.push((placement, name, Secret::from(manifest::fill(value, &values).ok_or_else(missing)?)));
+        let (Placement::Header { name, value } | Placement::Query { name, value }) = placement
+        else {
+            continue;
+        };
+        let missing = || {
+            Unsigned(format!(
+                "a value for `{name}` is missing, or the body of the request has no text"
+            ))
+        };
+        filled.push((
+            placement,
+            name,
+            Secret::from(manifest::fill(value, &values).ok_or_else(missing)?),
+        ));
     }
     let made = values.made.take();
     for (placement, name, value) in filled {
         if matches!(placement, Placement::Query { .. }) {
-            request.url.query_pairs_mut().append_pair(name, value.expose());
+            request
+                .url
+                .query_pairs_mut()
+                .append_pair(name, value.expose());
         } else {
-            let name =
-                HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unsigned(format!("`{name}` is no header")))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| Unsigned(format!("`{name}` is no header")))?;
             request.headers.insert(name, header(value.expose())?);
         }
     }
@@ -51,7 +70,12 @@ fn forget(signing: &Signing, request: &mut net::Request) {
     let names = signing.query_names();
     let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
     if request.url.query_pairs().any(|(name, _)| is_ours(&name)) {
-        let kept: Vec<_> = request.url.query_pairs().into_owned().filter(|(name, _)| !is_ours(name)).collect();
+        let kept: Vec<_> = request
+            .url
+            .query_pairs()
+            .into_owned()
+            .filter(|(name, _)| !is_ours(name))
+            .collect();
         request.url.query_pairs_mut().clear().extend_pairs(kept);
     }
 }

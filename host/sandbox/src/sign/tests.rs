@@ -6,20 +6,43 @@ use net::{Body, Limits, Method, header::HeaderName};
 use super::*;
 
 fn request(method: Method, url: &str, headers: &[(&str, &str)], body: &str) -> net::Request {
-    let pairs = headers
-        .iter()
-        .map(|(name, value)| (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap()));
-    let body = if body.is_empty() { Body::Empty } else { Body::Bytes(body.to_owned().into()) };
-    net::Request { method, url: Url::parse(url).unwrap(), headers: pairs.collect(), body, limits: Limits::default() }
+    let pairs = headers.iter().map(|(name, value)| {
+        (
+            HeaderName::from_bytes(name.as_bytes()).unwrap(),
+            HeaderValue::from_str(value).unwrap(),
+        )
+    });
+    let body = if body.is_empty() {
+        Body::Empty
+    } else {
+        Body::Bytes(body.to_owned().into())
+    };
+    net::Request {
+        method,
+        url: Url::parse(url).unwrap(),
+        headers: pairs.collect(),
+        body,
+        limits: Limits::default(),
+    }
 }
 
 fn signing(how: Sign, values: &[(&str, &str)]) -> Signing {
-    Signing::new(how, values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    Signing::new(
+        how,
+        values
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    )
 }
 
 fn at(rfc3339: &str, nonce: &str) -> Moment {
-    let ms = DateTime::parse_from_rfc3339(rfc3339).unwrap().timestamp_millis();
-    Moment { ms, nonce: nonce.to_owned() }
+    let ms = DateTime::parse_from_rfc3339(rfc3339)
+        .unwrap()
+        .timestamp_millis();
+    Moment {
+        ms,
+        nonce: nonce.to_owned(),
+    }
 }
 
 fn written(request: &net::Request) -> &str {
@@ -31,9 +54,19 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 mod oauth1 {
     use super::*;
 
-    fn signed(method: SignatureMethod, request: &mut net::Request, more: &[(&str, &str)], at: &Moment) -> String {
+    fn signed(
+        method: SignatureMethod,
+        request: &mut net::Request,
+        more: &[(&str, &str)],
+        at: &Moment,
+    ) -> String {
         let mut how = Sign::oauth1();
-        let Sign::Oauth1 { method: own, realm, .. } = &mut how else { unreachable!("it is") };
+        let Sign::Oauth1 {
+            method: own, realm, ..
+        } = &mut how
+        else {
+            unreachable!("it is")
+        };
         (*own, *realm) = (method, Some("a \"b\"".to_owned()));
         let values = [
             ("consumer_key", "9djdj82h48djs9d2"),
@@ -43,7 +76,9 @@ mod oauth1 {
             ("consumer_private_key", rsa::tests::PKCS8),
         ];
         let made = signing(how, &values).sign(request, more, at).unwrap();
-        let [signature] = &made[..] else { panic!("{} signatures", made.len()) };
+        let [signature] = &made[..] else {
+            panic!("{} signatures", made.len())
+        };
         signature.expose().to_owned()
     }
 
@@ -56,11 +91,23 @@ mod oauth1 {
     /// there. The values were checked against another implementation.
     #[test]
     fn a_signature_covers_query_form_and_protocol_parameters() {
-        let moment = Moment { ms: 137_131_201_000, nonce: "7d8f3e4a".to_owned() };
+        let moment = Moment {
+            ms: 137_131_201_000,
+            nonce: "7d8f3e4a".to_owned(),
+        };
         let of = |method| signed(method, &mut example(), &[], &moment);
-        assert_eq!(of(SignatureMethod::HmacSha1), "fF813vGJCP7hNvk+DR+jxQ4IkqI=");
-        assert_eq!(of(SignatureMethod::HmacSha256), "VC5Jk0EX4vsvbFn7ZZgtDG6dZfeIrnxjeToJUg3uYR0=");
-        assert_eq!(of(SignatureMethod::Plaintext), "j49sk3j29djd%26&dh893hdasih9");
+        assert_eq!(
+            of(SignatureMethod::HmacSha1),
+            "fF813vGJCP7hNvk+DR+jxQ4IkqI="
+        );
+        assert_eq!(
+            of(SignatureMethod::HmacSha256),
+            "VC5Jk0EX4vsvbFn7ZZgtDG6dZfeIrnxjeToJUg3uYR0="
+        );
+        assert_eq!(
+            of(SignatureMethod::Plaintext),
+            "j49sk3j29djd%26&dh893hdasih9"
+        );
         assert_eq!(
             of(SignatureMethod::RsaSha1),
             "LvskFr+B+TroegTTPJkvR/G2Z5vs5Ny1FfUnrdWe4JRvZC6aIZyIDIaKH9Md2AAx11an5NhPkNIYeIA/qsoeH8\
@@ -70,12 +117,22 @@ mod oauth1 {
 
     #[test]
     fn header_holds_realm_and_protocol_but_no_secret() {
-        let moment = Moment { ms: 137_131_201_000, nonce: "7d8f3e4a".to_owned() };
+        let moment = Moment {
+            ms: 137_131_201_000,
+            nonce: "7d8f3e4a".to_owned(),
+        };
         let mut request = example();
-        let signature =
-            signed(SignatureMethod::HmacSha1, &mut request, &[("oauth_callback", "https://a.example/?x=1")], &moment);
+        let signature = signed(
+            SignatureMethod::HmacSha1,
+            &mut request,
+            &[("oauth_callback", "https://a.example/?x=1")],
+            &moment,
+        );
         let header = written(&request);
-        assert!(header.starts_with("OAuth realm=\"a b\", oauth_consumer_key=\"9djdj82h48djs9d2\", "), "{header}");
+        assert!(
+            header.starts_with("OAuth realm=\"a b\", oauth_consumer_key=\"9djdj82h48djs9d2\", "),
+            "{header}"
+        );
         for part in [
             "oauth_token=\"kkk9d7dh3k39sjv7\"",
             "oauth_timestamp=\"137131201\"",
@@ -84,21 +141,34 @@ mod oauth1 {
         ] {
             assert!(header.contains(part), "{part}: {header}");
         }
-        assert!(!header.contains("j49sk3j29djd") && request.headers["authorization"].is_sensitive());
+        assert!(
+            !header.contains("j49sk3j29djd") && request.headers["authorization"].is_sensitive()
+        );
     }
 
     #[test]
     fn only_parameters_and_form_bodies_are_signed() {
-        let moment = Moment { ms: 0, nonce: "n".to_owned() };
+        let moment = Moment {
+            ms: 0,
+            nonce: "n".to_owned(),
+        };
         let json = ("content-type", "application/json");
         let of = |url: &str, headers: &[(&str, &str)], body: &str| {
-            signed(SignatureMethod::HmacSha1, &mut request(Method::POST, url, headers, body), &[], &moment)
+            signed(
+                SignatureMethod::HmacSha1,
+                &mut request(Method::POST, url, headers, body),
+                &[],
+                &moment,
+            )
         };
         let base = of("https://a.example/x", &[json], "{}");
         assert_eq!(of("https://a.example/x", &[json], "{\"a\":1}"), base);
         assert_ne!(of("https://a.example/x", &[FORM], "a=1"), base);
         assert_ne!(of("https://a.example/x?a=1", &[json], "{}"), base);
-        assert_eq!(of("https://a.example/x?a=1", &[json], "{}"), of("https://a.example/x", &[FORM], "a=1"));
+        assert_eq!(
+            of("https://a.example/x?a=1", &[json], "{}"),
+            of("https://a.example/x", &[FORM], "a=1")
+        );
     }
 }
 
@@ -113,15 +183,23 @@ mod aws {
             region: "us-east-1".to_owned(),
             service: service.to_owned(),
         };
-        signing(how, &[("id", keys.0), ("key", keys.1)]).sign(request, &[], &at(time, "n")).unwrap();
-        written(request).rsplit_once("Signature=").unwrap().1.to_owned()
+        signing(how, &[("id", keys.0), ("key", keys.1)])
+            .sign(request, &[], &at(time, "n"))
+            .unwrap();
+        written(request)
+            .rsplit_once("Signature=")
+            .unwrap()
+            .1
+            .to_owned()
     }
 
     /// The values are from the test suite that AWS publishes.
     #[test]
     fn signatures_are_those_of_the_published_suite() {
         let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
-        let of = |mut request: net::Request| signed("service", keys, &mut request, "2015-08-30T12:36:00Z");
+        let of = |mut request: net::Request| {
+            signed("service", keys, &mut request, "2015-08-30T12:36:00Z")
+        };
         let get = |url: &str| of(request(Method::GET, url, &[], ""));
         assert_eq!(
             get("https://example.amazonaws.com/"),
@@ -132,7 +210,12 @@ mod aws {
             "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"
         );
         assert_eq!(
-            of(request(Method::POST, "https://example.amazonaws.com/", &[FORM], "Param1=value1")),
+            of(request(
+                Method::POST,
+                "https://example.amazonaws.com/",
+                &[FORM],
+                "Param1=value1"
+            )),
             "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"
         );
     }
@@ -140,29 +223,62 @@ mod aws {
     /// The values are from the documentation of S3.
     #[test]
     fn signatures_for_s3_are_those_of_its_documentation() {
-        let keys = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        let keys = (
+            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        );
         let of = |url: &str, headers: &[(&str, &str)]| {
             let url = format!("https://examplebucket.s3.amazonaws.com/{url}");
-            signed("s3", keys, &mut request(Method::GET, &url, headers, ""), "2013-05-24T00:00:00Z")
+            signed(
+                "s3",
+                keys,
+                &mut request(Method::GET, &url, headers, ""),
+                "2013-05-24T00:00:00Z",
+            )
         };
         assert_eq!(
             of("test.txt", &[("range", "bytes=0-9")]),
             "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
         );
-        assert_eq!(of("?lifecycle", &[]), "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
-        assert_eq!(of("?max-keys=2&prefix=J", &[]), "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
+        assert_eq!(
+            of("?lifecycle", &[]),
+            "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"
+        );
+        assert_eq!(
+            of("?max-keys=2&prefix=J", &[]),
+            "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"
+        );
     }
 
     #[test]
     fn sent_request_is_spelled_as_signed() {
         let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
-        let mut plain = request(Method::GET, "https://a.example//x y/(z)/?q=a+b&m=*&a", &[("X-Own", " a  b ")], "");
+        let mut plain = request(
+            Method::GET,
+            "https://a.example//x y/(z)/?q=a+b&m=*&a",
+            &[("X-Own", " a  b ")],
+            "",
+        );
         let signature = signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z");
         // The value was checked against another implementation.
-        assert_eq!(signature, "d14c7315920b769a6229331a96b923c7a27856081cb6a1278a120de9b080d11f");
-        assert_eq!(plain.url.as_str(), "https://a.example/x%20y/%28z%29/?a=&m=%2A&q=a%20b");
-        assert!(written(&plain).contains("SignedHeaders=host;x-amz-date;x-own, "), "{}", written(&plain));
-        assert_eq!(signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z"), signature, "it is signed anew");
+        assert_eq!(
+            signature,
+            "d14c7315920b769a6229331a96b923c7a27856081cb6a1278a120de9b080d11f"
+        );
+        assert_eq!(
+            plain.url.as_str(),
+            "https://a.example/x%20y/%28z%29/?a=&m=%2A&q=a%20b"
+        );
+        assert!(
+            written(&plain).contains("SignedHeaders=host;x-amz-date;x-own, "),
+            "{}",
+            written(&plain)
+        );
+        assert_eq!(
+            signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z"),
+            signature,
+            "it is signed anew"
+        );
         let mut kept = request(Method::GET, "https://a.example/b//x%2Fy!", &[], "");
         signed("s3", keys, &mut kept, "2026-11-21T00:00:00Z");
         assert_eq!(kept.url.as_str(), "https://a.example/b//x%2Fy%21");
@@ -179,11 +295,14 @@ mod aws {
         };
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         request.body = Body::Multipart(net::Form::new());
-        let made =
-            signing(how, &[("session", "s-1")]).sign(&mut request, &[], &at("2026-11-21T00:00:00Z", "n")).unwrap();
+        let made = signing(how, &[("session", "s-1")])
+            .sign(&mut request, &[], &at("2026-11-21T00:00:00Z", "n"))
+            .unwrap();
         assert_eq!(request.headers["x-amz-content-sha256"], "UNSIGNED-PAYLOAD");
         assert_eq!(request.headers["x-amz-security-token"], "s-1");
-        assert!(written(&request).contains("host;x-amz-content-sha256;x-amz-date;x-amz-security-token"));
+        assert!(
+            written(&request).contains("host;x-amz-content-sha256;x-amz-date;x-amz-security-token")
+        );
         assert!(written(&request).ends_with(made[0].expose()));
     }
 }
@@ -192,7 +311,10 @@ mod template {
     use super::*;
 
     fn header(name: &str, value: &str) -> Placement {
-        Placement::Header { name: name.to_owned(), value: value.to_owned() }
+        Placement::Header {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }
     }
 
     #[test]
@@ -208,7 +330,10 @@ mod template {
                     "x-wsse",
                     "Nonce=\"{base64({random})}\", Created=\"{now_iso}\", Digest=\"{sha1_base64({random}{now_iso}{key})}\"",
                 ),
-                Placement::Query { name: "sig".to_owned(), value: "{hmac_sha1({key},{query}{body})}".to_owned() },
+                Placement::Query {
+                    name: "sig".to_owned(),
+                    value: "{hmac_sha1({key},{query}{body})}".to_owned(),
+                },
             ],
         };
         let signing = signing(how, &[("key", "k")]);
@@ -216,35 +341,60 @@ mod template {
             (signing.header_names(), signing.query_names()),
             (vec!["x-signature", "x-time", "x-wsse"], vec!["sig"])
         );
-        let mut request = request(Method::POST, "https://a.example:8443/x?b=2&a=1&SIG=old", &[], "{}");
+        let mut request = request(
+            Method::POST,
+            "https://a.example:8443/x?b=2&a=1&SIG=old",
+            &[],
+            "{}",
+        );
         let moment = at("2026-11-21T00:00:00Z", "word");
         let made = signing.sign(&mut request, &[], &moment).unwrap();
-        let expected = |text: &str| STANDARD.encode(hmac(Hash::Sha256, b"k", text.as_bytes()).unwrap());
+        let expected =
+            |text: &str| STANDARD.encode(hmac(Hash::Sha256, b"k", text.as_bytes()).unwrap());
         let body = hex::encode(Sha256::digest("{}"));
         assert_eq!(
             request.headers["x-signature"],
-            expected(&format!("POST\na.example:8443/x\na=1&b=2\n{body}\n1795219200"))
+            expected(&format!(
+                "POST\na.example:8443/x\na=1&b=2\n{body}\n1795219200"
+            ))
         );
         assert_eq!(request.headers["x-time"], "1795219200");
         let password = STANDARD.encode(Sha1::digest("word2026-11-21T00:00:00Zk"));
-        let wsse = format!("Nonce=\"d29yZA==\", Created=\"2026-11-21T00:00:00Z\", Digest=\"{password}\"");
+        let wsse =
+            format!("Nonce=\"d29yZA==\", Created=\"2026-11-21T00:00:00Z\", Digest=\"{password}\"");
         assert_eq!(request.headers["x-wsse"], wsse);
         let in_query = hex::encode(hmac(Hash::Sha1, b"k", b"b=2&a=1{}").unwrap());
-        assert_eq!(request.url.query(), Some(&*format!("b=2&a=1&sig={in_query}")));
+        assert_eq!(
+            request.url.query(),
+            Some(&*format!("b=2&a=1&sig={in_query}"))
+        );
         let made: Vec<_> = made.iter().map(Secret::expose).collect();
-        assert!(made.contains(&&*password) && made.contains(&&*in_query) && !made.contains(&"1795219200"));
+        assert!(
+            made.contains(&&*password)
+                && made.contains(&&*in_query)
+                && !made.contains(&"1795219200")
+        );
     }
 
     #[test]
     fn missing_values_prevent_signing_without_leaks() {
-        let how = |value: &str| Sign::Template { request: vec![header("x-signature", value)] };
+        let how = |value: &str| Sign::Template {
+            request: vec![header("x-signature", value)],
+        };
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         let at = at("2026-11-21T00:00:00Z", "word");
-        let missing = signing(how("{hmac_sha256({key},{other})}"), &[("key", "canary")]).sign(&mut request, &[], &at);
+        let missing = signing(how("{hmac_sha256({key},{other})}"), &[("key", "canary")]).sign(
+            &mut request,
+            &[],
+            &at,
+        );
         assert!(!missing.unwrap_err().to_string().contains("canary"));
         request.body = Body::Multipart(net::Form::new());
-        let parts =
-            signing(how("{hmac_sha256({key},{body_sha256})}"), &[("key", "canary")]).sign(&mut request, &[], &at);
+        let parts = signing(
+            how("{hmac_sha256({key},{body_sha256})}"),
+            &[("key", "canary")],
+        )
+        .sign(&mut request, &[], &at);
         assert!(parts.unwrap_err().to_string().contains("x-signature"));
         assert!(request.headers.is_empty());
     }

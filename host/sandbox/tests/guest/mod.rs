@@ -18,16 +18,31 @@ pub(crate) fn component(imports: &str, items: &str, execute: &str) -> Bytes {
 
 /// Builds a component with imports that the contract does not have: WIT packages, and `import …;`
 /// lines for the world.
-pub(crate) fn foreign([packages, world]: [&str; 2], imports: &str, items: &str, execute: &str) -> Bytes {
-    let text =
-        include_str!("guest.wat").replace(";;IMPORTS", imports).replace(";;ITEMS", items).replace(";;EXECUTE", execute);
+pub(crate) fn foreign(
+    [packages, world]: [&str; 2],
+    imports: &str,
+    items: &str,
+    execute: &str,
+) -> Bytes {
+    let text = include_str!("guest.wat")
+        .replace(";;IMPORTS", imports)
+        .replace(";;ITEMS", items)
+        .replace(";;EXECUTE", execute);
     let mut module = wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"));
-    let contract = CONTRACT.replace("    export entry;\n", &format!("    {world}\n    export entry;\n")) + packages;
+    let contract = CONTRACT.replace(
+        "    export entry;\n",
+        &format!("    {world}\n    export entry;\n"),
+    ) + packages;
     let mut resolve = Resolve::default();
     let package = resolve.push_str("toolkit.wit", &contract).unwrap();
     let world = resolve.select_world(&[package], Some("toolkit")).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-    let component = ComponentEncoder::default().validate(false).module(&module).unwrap().encode().unwrap();
+    let component = ComponentEncoder::default()
+        .validate(false)
+        .module(&module)
+        .unwrap()
+        .encode()
+        .unwrap();
     manifest::embed(component, &manifest()).into()
 }
 

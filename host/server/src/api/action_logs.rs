@@ -92,7 +92,10 @@ pub(crate) async fn list(
         return Err(Error::invalid(format!("search_params: at most {CONDITIONS}")).into());
     }
     let filter = Filter {
-        conditions: searched.into_iter().map(|one| condition(one, folded)).collect::<Reply<_>>()?,
+        conditions: searched
+            .into_iter()
+            .map(|one| condition(one, folded))
+            .collect::<Reply<_>>()?,
         from: body.from.map(|from| from as i64),
         to: body.to.map(|to| to as i64),
     };
@@ -100,7 +103,11 @@ pub(crate) async fn list(
     if !(0.0..=FURTHEST).contains(&skip) {
         return Err(Error::CursorInvalid.into());
     }
-    let part = Part { after: None, skip: skip as u64, limit: page(body.limit, None)?.limit };
+    let part = Part {
+        after: None,
+        skip: skip as u64,
+        limit: page(body.limit, None)?.limit,
+    };
     let (runs, more) = log::list(&server.app, &key.project, &filter, &part).await?;
     let next = more.then_some(part.skip + part.limit);
     let data: Vec<_> = runs.iter().map(|run| item(&server, run)).collect();
@@ -125,7 +132,9 @@ pub(crate) async fn read(
 fn condition(given: Searched, folded: bool) -> Reply<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
-        return Err(Error::invalid(format!("search_params: `{name}` is not a field of the log")).into());
+        return Err(
+            Error::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
+        );
     };
     let operator = match given.operation.as_deref() {
         None => Operator::Contains,
@@ -133,16 +142,26 @@ fn condition(given: Searched, folded: bool) -> Reply<Condition> {
     };
     let value = given.value.unwrap_or_default();
     if value.chars().count() > VALUE {
-        return Err(Error::invalid(format!("search_params: `value` has at most {VALUE} characters")).into());
+        return Err(Error::invalid(format!(
+            "search_params: `value` has at most {VALUE} characters"
+        ))
+        .into());
     }
-    Ok(Condition { field: *field, operator, value, folded })
+    Ok(Condition {
+        field: *field,
+        operator,
+        value,
+        folded,
+    })
 }
 
 /// Returns the name and the logo of the toolkit that ran.
 fn toolkit(server: &Server, run: &Executed) -> (String, String) {
     let release = server.app.catalog.release(&run.toolkit, &run.version);
-    release
-        .map_or_else(|_| (run.toolkit.clone(), String::new()), |release| (release.name.clone(), release.logo.clone()))
+    release.map_or_else(
+        |_| (run.toolkit.clone(), String::new()),
+        |release| (release.name.clone(), release.logo.clone()),
+    )
 }
 
 fn item(server: &Server, run: &Executed) -> Value {
@@ -178,8 +197,10 @@ fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
     });
     let error = said.as_ref().and_then(|said| said.error.as_ref());
     let error = error.map_or_else(|| json!({}), |message| json!({"message": message}));
-    let (received, response) =
-        said.as_ref().map_or_else(|| (json!({}), json!({})), |said| (json!(said.arguments), json!(said.data)));
+    let (received, response) = said.as_ref().map_or_else(
+        || (json!({}), json!({})),
+        |said| (json!(said.arguments), json!(said.data)),
+    );
     json!({
         "actionLogId": run.id,
         "actionId": run.tool,

@@ -83,7 +83,10 @@ struct ProxyConfig {
 
 impl From<ProxyConfig> for Proxy {
     fn from(config: ProxyConfig) -> Self {
-        Self { url: config.proxy_url, key: config.proxy_auth_key.filter(|key| !key.is_empty()) }
+        Self {
+            url: config.proxy_url,
+            key: config.proxy_auth_key.filter(|key| !key.is_empty()),
+        }
     }
 }
 
@@ -135,7 +138,9 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error
 }
 
 /// Reads a member that is present, as its type or null.
-fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
@@ -174,15 +179,27 @@ pub(crate) async fn create(
 
 fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
     let toolkit = body.toolkit.slug;
-    let Some(config) = body.auth_config else { return Ok(NewAuthConfig { toolkit, ..NewAuthConfig::default() }) };
+    let Some(config) = body.auth_config else {
+        return Ok(NewAuthConfig {
+            toolkit,
+            ..NewAuthConfig::default()
+        });
+    };
     let managed = server.words.say("use_service_managed_auth");
     let scheme = match config.r#type.as_str() {
         "use_custom_auth" => {
             let scheme = config.auth_scheme;
-            Some(scheme.ok_or_else(|| Error::invalid("auth_config.authScheme: is required with use_custom_auth"))?)
+            Some(scheme.ok_or_else(|| {
+                Error::invalid("auth_config.authScheme: is required with use_custom_auth")
+            })?)
         }
         kind if *kind == *managed => None,
-        _ => return Err(Error::invalid(format!("auth_config.type: must be use_custom_auth or {managed}")).into()),
+        _ => {
+            return Err(Error::invalid(format!(
+                "auth_config.type: must be use_custom_auth or {managed}"
+            ))
+            .into());
+        }
     };
     let access = config.tool_access_config.unwrap_or_default();
     Ok(NewAuthConfig {
@@ -216,7 +233,11 @@ fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
     ),
     responses((status = 200, description = "A page of auth configs", body = shapes::Listed<shapes::AuthConfig>)),
 )]
-pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let mut toolkits = query.list("toolkit_slug")?;
     if toolkits.is_empty() {
         toolkits.extend(query.text("deprecated_app_id")?.map(str::to_owned));
@@ -227,7 +248,13 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         toolkits,
         managed: query.boolean(&server.words.say("is_service_managed"))?,
         disabled: query.boolean("show_disabled")?.unwrap_or(false),
-        status: status.map(|place| if place == 0 { Status::Enabled } else { Status::Disabled }),
+        status: status.map(|place| {
+            if place == 0 {
+                Status::Enabled
+            } else {
+                Status::Disabled
+            }
+        }),
         search: query.text("search")?.unwrap_or_default().to_owned(),
         until: page.moment()?,
     };
@@ -307,8 +334,12 @@ pub(crate) async fn remove(
     Path(id): Path<String>,
     query: Query,
 ) -> Reply<Response> {
-    let (id, revoke) = (AuthConfigId::parse(&id)?, query.boolean("revoke_on_delete")?.unwrap_or(false));
-    let removing = async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
+    let (id, revoke) = (
+        AuthConfigId::parse(&id)?,
+        query.boolean("revoke_on_delete")?.unwrap_or(false),
+    );
+    let removing =
+        async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
     link::to_the_end(removing).await?;
     ok(&json!({"success": true, "message": "the auth config is deleted"}))
 }
@@ -339,8 +370,14 @@ async fn view(server: &Server, key: &ProjectKey, record: &Record<AuthConfig>) ->
     let credentials = auth_configs::credentials(&server.app, &key.project, record).await?;
     let connections = auth_configs::active_accounts(&server.app, &key.project, &record.id).await?;
     let release = server.app.catalog.release(&config.toolkit, LATEST).ok();
-    let scheme = release.as_deref().and_then(|release| release.scheme(config.scheme));
-    let fields: Vec<_> = scheme.map_or(&[][..], |scheme| &scheme.fields).iter().map(expected).collect();
+    let scheme = release
+        .as_deref()
+        .and_then(|release| release.scheme(config.scheme));
+    let fields: Vec<_> = scheme
+        .map_or(&[][..], |scheme| &scheme.fields)
+        .iter()
+        .map(expected)
+        .collect();
     Ok(json!({
         "id": record.id,
         "uuid": config.uuid,
@@ -401,5 +438,17 @@ fn shown(proxy: &Proxy) -> Value {
 /// Masks every value except the scopes, which are no secrets.
 fn masked(values: &Map<String, Value>) -> Map<String, Value> {
     let open = |name: &str| matches!(name, "scopes" | "user_scopes");
-    values.iter().map(|(name, value)| (name.clone(), if open(name) { value.clone() } else { mask(value) })).collect()
+    values
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                if open(name) {
+                    value.clone()
+                } else {
+                    mask(value)
+                },
+            )
+        })
+        .collect()
 }

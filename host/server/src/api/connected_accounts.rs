@@ -6,8 +6,8 @@ use app::{
     Error,
     clock::iso,
     connections::{
-        self, AccountType, AclChange, Changes, Filter, NewAccount, NewLink, Sharing, SharingChange, Shown, Status,
-        values,
+        self, AccountType, AclChange, Changes, Filter, NewAccount, NewLink, Sharing, SharingChange,
+        Shown, Status, values,
     },
     ids::{AccountId, AuthConfigId},
 };
@@ -192,7 +192,9 @@ pub(crate) async fn create(
     Json(body): Json<Create>,
 ) -> Reply<Response> {
     let connection = body.connection;
-    let (scheme, val) = connection.state.map_or((None, None), |state| (state.auth_scheme, state.val));
+    let (scheme, val) = connection
+        .state
+        .map_or((None, None), |state| (state.auth_scheme, state.val));
     let mut given = values("connection.data", connection.data)?;
     given.extend(values("connection.state.val", val)?);
     let request = NewAccount {
@@ -202,7 +204,10 @@ pub(crate) async fn create(
         values: given,
         alias: connection.alias,
         sharing: sharing(connection.experimental),
-        callback_url: connection.callback_url.or(connection.redirect_uri).filter(|url| !url.is_empty()),
+        callback_url: connection
+            .callback_url
+            .or(connection.redirect_uri)
+            .filter(|url| !url.is_empty()),
         validate: body.validate_credentials == Some(true),
     };
     let shown = connections::create(&server.app, &key.project, request).await?;
@@ -235,11 +240,21 @@ pub(crate) async fn create(
     ),
     responses((status = 200, description = "A page of accounts", body = shapes::Listed<shapes::Account>)),
 )]
-pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
-    let statuses = query.list("statuses")?.into_iter().map(|status| status.to_ascii_uppercase()).collect::<Vec<_>>();
-    if let Some(unknown) =
-        statuses.iter().find(|given| !Status::ALL.iter().any(|known| known.as_str() == given.as_str()))
-    {
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
+    let statuses = query
+        .list("statuses")?
+        .into_iter()
+        .map(|status| status.to_ascii_uppercase())
+        .collect::<Vec<_>>();
+    if let Some(unknown) = statuses.iter().find(|given| {
+        !Status::ALL
+            .iter()
+            .any(|known| known.as_str() == given.as_str())
+    }) {
         return Err(Error::invalid(format!("statuses: `{unknown}` is not a status")).into());
     }
     let page = query.page()?;
@@ -249,7 +264,11 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         Some(_) => None,
     };
     let filter = Filter {
-        toolkits: query.list("toolkit_slugs")?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect(),
+        toolkits: query
+            .list("toolkit_slugs")?
+            .into_iter()
+            .map(|slug| slug.to_ascii_lowercase())
+            .collect(),
         statuses,
         users: query.list("user_ids")?,
         auth_configs: query.list("auth_config_ids")?,
@@ -259,10 +278,23 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         ascending: query.choice("order_direction", &["asc", "desc"])? == Some(0),
         until: page.moment()?,
     };
-    let found = connections::list(&server.app, &key.project, &filter, page.window(filter.by_change)?).await?;
-    let items = found.items.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
+    let found = connections::list(
+        &server.app,
+        &key.project,
+        &filter,
+        page.window(filter.by_change)?,
+    )
+    .await?;
+    let items = found
+        .items
+        .iter()
+        .map(|shown| Value::Object(view(shown, &server.words)))
+        .collect();
     // In any other order, new or changed accounts can move between pages, so no time is recorded.
-    let newest = found.items.first().filter(|_| !filter.by_change && !filter.ascending);
+    let newest = found
+        .items
+        .first()
+        .filter(|_| !filter.by_change && !filter.ascending);
     let page = page.marked(newest.map(|shown| shown.record.created_at));
     ok(&record_list("items", items, page, found.total, found.next))
 }
@@ -334,8 +366,9 @@ pub(crate) async fn complete(
     State(server): State<Arc<Server>>,
     Json(body): Json<Complete>,
 ) -> Reply<Response> {
-    let completing =
-        async move { connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await };
+    let completing = async move {
+        connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
+    };
     let done = link::to_the_end(completing).await?;
     ok(&json!({"connected_account_id": done.0, "toolkit_slug": done.1}))
 }
@@ -384,8 +417,14 @@ pub(crate) async fn update(
     Json(body): Json<Update>,
 ) -> Reply<Response> {
     let id = AccountId::parse(&id)?;
-    let fields = body.connection.map(|connection| (connection.state.auth_scheme, connection.state.val));
-    let changes = Changes { alias: body.alias, fields, sharing: sharing(body.experimental) };
+    let fields = body
+        .connection
+        .map(|connection| (connection.state.auth_scheme, connection.state.val));
+    let changes = Changes {
+        alias: body.alias,
+        fields,
+        sharing: sharing(body.experimental),
+    };
     let status = connections::change(&server.app, &key.project, &id, changes).await?;
     ok(&json!({"success": true, "id": id, "status": status.as_str()}))
 }
@@ -440,7 +479,13 @@ pub(crate) async fn set_status(
     Path(id): Path<String>,
     Json(body): Json<SetStatus>,
 ) -> Reply<Response> {
-    connections::set_enabled(&server.app, &key.project, &AccountId::parse(&id)?, body.enabled).await?;
+    connections::set_enabled(
+        &server.app,
+        &key.project,
+        &AccountId::parse(&id)?,
+        body.enabled,
+    )
+    .await?;
     ok(&json!({"success": true}))
 }
 
@@ -482,7 +527,13 @@ fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
 
 /// Reads the sharing of an account from a request.
 fn sharing(given: Option<Shared>) -> SharingChange {
-    let Some(Shared { account_type, acl_config_for_shared }) = given else { return SharingChange::default() };
+    let Some(Shared {
+        account_type,
+        acl_config_for_shared,
+    }) = given
+    else {
+        return SharingChange::default();
+    };
     let account_type = account_type.map(|kind| match kind {
         Kind::Private => AccountType::Private,
         Kind::Shared => AccountType::Shared,
@@ -513,7 +564,10 @@ fn val(shown: &Shown) -> Map<String, Value> {
     val.insert("status".into(), account.status.as_str().into());
     if let Some(failure) = &account.failure {
         val.insert("error".into(), failure.error.as_str().into());
-        val.insert("error_description".into(), failure.description.as_str().into());
+        val.insert(
+            "error_description".into(),
+            failure.description.as_str().into(),
+        );
     }
     if account.status == Status::Expired {
         val.insert("expired_at".into(), iso(shown.record.updated_at).into());

@@ -39,11 +39,26 @@ pub(crate) struct UploadBody {
     ),
     responses((status = 200, description = "A page of files", body = shapes::Listed<shapes::File>)),
 )]
-pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page()?;
     let (toolkit, tool) = (query.text("toolkit_slug")?, query.text("tool_slug")?);
-    let found = files::list(&server.app, &key.project, toolkit, tool, page.window(false)?).await?;
-    let items = found.items.iter().map(|record| view(&record.body)).collect();
+    let found = files::list(
+        &server.app,
+        &key.project,
+        toolkit,
+        tool,
+        page.window(false)?,
+    )
+    .await?;
+    let items = found
+        .items
+        .iter()
+        .map(|record| view(&record.body))
+        .collect();
     ok(&record_list("items", items, page, found.total, found.next))
 }
 
@@ -69,7 +84,9 @@ pub(crate) async fn request(
         media_type: body.mimetype,
         md5: body.md5,
     };
-    ok(&upload(&files::request(&server.app, &key.project, wanted).await?))
+    ok(&upload(
+        &files::request(&server.app, &key.project, wanted).await?,
+    ))
 }
 
 fn view(file: &File) -> Value {
@@ -97,7 +114,11 @@ fn upload(upload: &Upload) -> Value {
         view["existingUrl"] = existing.url.clone().into();
     }
     if !upload.put.headers.is_empty() {
-        let headers = upload.put.headers.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        let headers = upload
+            .put
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()));
         view["headers"] = headers.collect::<Map<_, _>>().into();
     }
     view

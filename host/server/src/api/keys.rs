@@ -60,11 +60,23 @@ pub(crate) struct Revoke {
 
 /// Builds the restrictions of a key. No permissions mean no restriction; an empty list means that
 /// nothing is allowed.
-pub(crate) fn rights(permissions: Option<Vec<Permission>>, allowed_ips: Option<Vec<String>>) -> Reply<Rights> {
-    let pairs = |given: Vec<Permission>| given.into_iter().map(|one| (one.preset, one.access)).collect::<Scopes>();
+pub(crate) fn rights(
+    permissions: Option<Vec<Permission>>,
+    allowed_ips: Option<Vec<String>>,
+) -> Reply<Rights> {
+    let pairs = |given: Vec<Permission>| {
+        given
+            .into_iter()
+            .map(|one| (one.preset, one.access))
+            .collect::<Scopes>()
+    };
     let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
-    let addresses = addresses.map_err(|problem| Error::invalid(format!("allowed_ips: {problem}")))?;
-    Ok(Rights { scopes: permissions.map(pairs), addresses })
+    let addresses =
+        addresses.map_err(|problem| Error::invalid(format!("allowed_ips: {problem}")))?;
+    Ok(Rights {
+        scopes: permissions.map(pairs),
+        addresses,
+    })
 }
 
 /// Creates a key.
@@ -82,7 +94,10 @@ pub(crate) async fn create(
     Path(id): Path<String>,
     Json(body): Json<Create>,
 ) -> Reply<Response> {
-    let (id, rights) = (ProjectId::parse(&id)?, rights(body.permissions, body.allowed_ips)?);
+    let (id, rights) = (
+        ProjectId::parse(&id)?,
+        rights(body.permissions, body.allowed_ips)?,
+    );
     let made = projects::add_key(&server.app, &key.organisation, &id, &body.name, rights).await?;
     created(&view(&made, true))
 }
@@ -95,10 +110,16 @@ pub(crate) async fn create(
     responses((status = 200, description = "The keys", body = shapes::Keys)),
     security(("organization" = [])),
 )]
-pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+pub(crate) async fn list(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
     let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
-    ok(&json!({"items": keys.iter().map(|key| view(key, server.config.keys.reveal)).collect::<Vec<_>>()}))
+    ok(
+        &json!({"items": keys.iter().map(|key| view(key, server.config.keys.reveal)).collect::<Vec<_>>()}),
+    )
 }
 
 /// Deletes a key at once.
@@ -114,7 +135,13 @@ pub(crate) async fn remove(
     State(server): State<Arc<Server>>,
     Path((id, name)): Path<(String, String)>,
 ) -> Reply<Response> {
-    projects::remove_key(&server.app, &key.organisation, &ProjectId::parse(&id)?, &name).await?;
+    projects::remove_key(
+        &server.app,
+        &key.organisation,
+        &ProjectId::parse(&id)?,
+        &name,
+    )
+    .await?;
     ok(&json!({"status": "success"}))
 }
 
@@ -126,7 +153,10 @@ pub(crate) async fn remove(
     responses((status = 200, description = "Those that worked do not any more", body = shapes::Received)),
     security(()),
 )]
-pub(crate) async fn revoke(State(server): State<Arc<Server>>, Json(body): Json<Revoke>) -> Reply<Response> {
+pub(crate) async fn revoke(
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Revoke>,
+) -> Reply<Response> {
     if !(1..=REVOKED).contains(&body.api_keys.len()) {
         return Err(Error::invalid(format!("api_keys: must be 1 to {REVOKED} keys")).into());
     }
@@ -140,7 +170,10 @@ pub(crate) async fn revoke(State(server): State<Arc<Server>>, Json(body): Json<R
 pub(super) fn view(key: &ShownKey, reveal: bool) -> Value {
     let masked = || format!("{}...", key.secret.chars().take(4).collect::<String>());
     let permissions = key.rights.scopes.as_ref().map(|scopes| {
-        scopes.iter().map(|(preset, access)| json!({"preset": preset, "access": access})).collect::<Vec<_>>()
+        scopes
+            .iter()
+            .map(|(preset, access)| json!({"preset": preset, "access": access}))
+            .collect::<Vec<_>>()
     });
     json!({
         "id": key.id,

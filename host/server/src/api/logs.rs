@@ -90,13 +90,28 @@ pub(crate) async fn list(
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
-    let after = page.mark.as_deref().map(LogId::parse).transpose().map_err(|_| Error::CursorInvalid)?;
+    let after = page
+        .mark
+        .as_deref()
+        .map(LogId::parse)
+        .transpose()
+        .map_err(|_| Error::CursorInvalid)?;
     let skip = if after.is_some() { 0 } else { page.offset() };
-    let part = Part { after, skip, limit: page.limit };
+    let part = Part {
+        after,
+        skip,
+        limit: page.limit,
+    };
     let (runs, more) = log::list(&server.app, &key.project, &filter, &part).await?;
     let logs: Vec<_> = runs.iter().map(|run| Value::Object(view(run))).collect();
     let last = runs.last().filter(|_| more).map(|run| run.id.to_string());
-    let next = last.map(|last| Page { mark: Some(last), ..page }.next());
+    let next = last.map(|last| {
+        Page {
+            mark: Some(last),
+            ..page
+        }
+        .next()
+    });
     ok(&json!({"logs": logs, "next_cursor": next}))
 }
 
@@ -143,14 +158,25 @@ fn condition(given: Filtered) -> Reply<Condition> {
     let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
         Some((_, field)) => *field,
         None => {
-            return Err(Error::invalid(format!("filters: `{}` is not a field of the log", given.field)).into());
+            return Err(Error::invalid(format!(
+                "filters: `{}` is not a field of the log",
+                given.field
+            ))
+            .into());
         }
     };
     let operator = operator("filters: `operator`", &given.operator)?;
     if given.value.chars().count() > VALUE {
-        return Err(Error::invalid(format!("filters: `value` has at most {VALUE} characters")).into());
+        return Err(
+            Error::invalid(format!("filters: `value` has at most {VALUE} characters")).into(),
+        );
     }
-    Ok(Condition { field, operator, value: given.value, folded: false })
+    Ok(Condition {
+        field,
+        operator,
+        value: given.value,
+        folded: false,
+    })
 }
 
 /// Parses the operator of a condition.
@@ -160,7 +186,12 @@ pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
         "!=" => Operator::IsNot,
         "contains" => Operator::Contains,
         "not_contains" => Operator::ContainsNot,
-        _ => return Err(Error::invalid(format!("{place} must be ==, !=, contains or not_contains")).into()),
+        _ => {
+            return Err(Error::invalid(format!(
+                "{place} must be ==, !=, contains or not_contains"
+            ))
+            .into());
+        }
     })
 }
 

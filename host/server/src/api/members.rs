@@ -49,10 +49,17 @@ pub(crate) struct Create {
     responses((status = 200, description = "The organizations", body = shapes::Organizations)),
     security(("user" = [])),
 )]
-pub(crate) async fn organisations(key: UserKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn organisations(
+    key: UserKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::organisation(&server.app).await?.filter(|found| found.id == key.organisation().as_str());
-    let found = found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
+    let found = projects::organisation(&server.app)
+        .await?
+        .filter(|found| found.id == key.organisation().as_str());
+    let found =
+        found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
     let view = json!({
         "id": found.id,
         "name": found.body.name,
@@ -71,10 +78,18 @@ pub(crate) async fn organisations(key: UserKey, State(server): State<Arc<Server>
     responses((status = 200, description = "A page of projects", body = shapes::Projects)),
     security(("user" = [])),
 )]
-pub(crate) async fn projects(key: UserKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn projects(
+    key: UserKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page_of(PAGE)?;
     let found = projects::list(&server.app, key.organisation(), page.window(false)?).await?;
-    let items = found.items.iter().map(|project| Value::Object(project_fields(project))).collect();
+    let items = found
+        .items
+        .iter()
+        .map(|project| Value::Object(project_fields(project)))
+        .collect();
     ok(&record_list("data", items, page, found.total, found.next))
 }
 
@@ -92,9 +107,19 @@ pub(crate) async fn create(
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> Reply<Response> {
-    let Create { email, name, role, project_id } = body;
+    let Create {
+        email,
+        name,
+        role,
+        project_id,
+    } = body;
     let project = project_id.as_deref().map(ProjectId::parse).transpose()?;
-    let new = StoredMember { email, name: name.unwrap_or_default(), role, project };
+    let new = StoredMember {
+        email,
+        name: name.unwrap_or_default(),
+        role,
+        project,
+    };
     let (member, secret) = members::add(&server.app, &key.organisation, new).await?;
     let mut view = view(&member);
     view.insert("key".into(), secret.as_str().into());
@@ -110,10 +135,18 @@ pub(crate) async fn create(
     responses((status = 200, description = "A page of members", body = shapes::Listed<shapes::OrganizationMember>)),
     security(("organization" = [])),
 )]
-pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn list(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page()?;
     let found = members::list(&server.app, &key.organisation, page.window(false)?).await?;
-    let items = found.items.iter().map(|member| Value::Object(view(member))).collect();
+    let items = found
+        .items
+        .iter()
+        .map(|member| Value::Object(view(member)))
+        .collect();
     ok(&record_list("items", items, page, found.total, found.next))
 }
 
@@ -125,14 +158,23 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: 
     responses((status = 200, description = "The person is removed", body = shapes::Deleted)),
     security(("organization" = [])),
 )]
-pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+pub(crate) async fn remove(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
     members::remove(&server.app, &key.organisation, &MemberId::parse(&id)?).await?;
     ok(&json!({"status": "success"}))
 }
 
 /// Returns a member as every response shows it.
 fn view(member: &Member) -> Map<String, Value> {
-    let Member { id, stored, created_at, .. } = member;
+    let Member {
+        id,
+        stored,
+        created_at,
+        ..
+    } = member;
     [
         ("id", json!(id)),
         ("email", json!(stored.email)),

@@ -20,7 +20,11 @@ use crate::{
 
 /// Names of [`KINDS`], in the same order.
 const NAMES: [&str; 3] = ["CONNECTED_ACCOUNT", "AUTH_CONFIG", "TRIGGER_INSTANCE"];
-const KINDS: [Kind; 3] = [Kind::ConnectedAccount, Kind::AuthConfig, Kind::TriggerInstance];
+const KINDS: [Kind; 3] = [
+    Kind::ConnectedAccount,
+    Kind::AuthConfig,
+    Kind::TriggerInstance,
+];
 
 /// Returns the current id for a legacy id.
 #[utoipa::path(
@@ -36,9 +40,17 @@ const KINDS: [Kind; 3] = [Kind::ConnectedAccount, Kind::AuthConfig, Kind::Trigge
         (status = 410, description = "What it leads to is deleted"),
     ),
 )]
-pub(crate) async fn nanoid(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
-    let kind = query.choice("type", &NAMES)?.ok_or_else(|| Error::invalid("type: is required"))?;
-    let uuid = query.text("uuid")?.ok_or_else(|| Error::invalid("uuid: is required"))?;
+pub(crate) async fn nanoid(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
+    let kind = query
+        .choice("type", &NAMES)?
+        .ok_or_else(|| Error::invalid("type: is required"))?;
+    let uuid = query
+        .text("uuid")?
+        .ok_or_else(|| Error::invalid("uuid: is required"))?;
     let uuid = Uuid::parse_str(uuid).map_err(|_| Error::invalid("uuid: is not a UUID"))?;
     let id = legacy::translate(&server.app, &key.project, KINDS[kind], uuid).await?;
     ok(&json!({ "nanoid": id }))

@@ -55,7 +55,10 @@ impl Given {
         };
         for (given, setting) in [
             (self.is_2fa_enabled, &mut config.two_factor),
-            (self.mask_secret_keys_in_connected_account, &mut config.mask_secrets),
+            (
+                self.mask_secret_keys_in_connected_account,
+                &mut config.mask_secrets,
+            ),
             (self.require_mcp_api_key, &mut config.require_mcp_key),
             (hosted_links, &mut config.hosted_links),
         ] {

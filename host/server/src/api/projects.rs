@@ -56,8 +56,14 @@ pub(crate) async fn create(
         given.apply(&mut config, &server.words)?;
     }
     let rights = keys::rights(body.api_key_permissions, body.api_key_allowed_ips)?;
-    let request =
-        NewProject { name: body.name, config, key: body.should_create_api_key.unwrap_or(false).then_some(rights) };
+    let request = NewProject {
+        name: body.name,
+        config,
+        key: body
+            .should_create_api_key
+            .unwrap_or(false)
+            .then_some(rights),
+    };
     let (project, made) = projects::create(&server.app, &key.organisation, request).await?;
     ok(&json!({
         "id": project.id,
@@ -74,10 +80,18 @@ pub(crate) async fn create(
     responses((status = 200, description = "A page of projects", body = shapes::Projects)),
     security(("organization" = [])),
 )]
-pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn list(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page()?;
     let found = projects::list(&server.app, &key.organisation, page.window(false)?).await?;
-    let items = found.items.iter().map(|project| Value::Object(project_fields(project))).collect();
+    let items = found
+        .items
+        .iter()
+        .map(|project| Value::Object(project_fields(project)))
+        .collect();
     ok(&record_list("data", items, page, found.total, found.next))
 }
 
@@ -88,11 +102,18 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: 
     responses((status = 200, description = "The project", body = shapes::ProjectWithKeys)),
     security(("organization" = [])),
 )]
-pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+pub(crate) async fn read(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
     let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     let all = projects::show_keys(&server.app, project.id.as_str()).await?;
     let mut view = project_fields(&project);
-    let keys = all.iter().map(|key| keys::view(key, server.config.keys.reveal)).collect();
+    let keys = all
+        .iter()
+        .map(|key| keys::view(key, server.config.keys.reveal))
+        .collect();
     view.insert("api_keys".into(), Value::Array(keys));
     ok(&view)
 }
@@ -112,7 +133,13 @@ pub(crate) async fn remove(
     query: Query,
 ) -> Reply<Response> {
     let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
-    projects::remove(&server.app, &key.organisation, &ProjectId::parse(&id)?, revoke).await?;
+    projects::remove(
+        &server.app,
+        &key.organisation,
+        &ProjectId::parse(&id)?,
+        revoke,
+    )
+    .await?;
     ok(&json!({"status": "success"}))
 }
 
@@ -128,7 +155,8 @@ pub(crate) async fn regenerate_key(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Reply<Response> {
-    let made = projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    let made =
+        projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     ok(&json!({
         "api_key": keys::view(&made, true),
         "message": "all earlier keys of the project are deleted; this one is shown in full now",

@@ -31,7 +31,10 @@ fn view(project: &Project, holder: &Holder) -> Value {
     for (name, value) in [
         ("auto_id", json!(project.stored.number)),
         ("nano_id", json!(project.id)),
-        ("org", json!({"id": project.organisation, "name": holder.organisation_name, "plan": "self_hosted"})),
+        (
+            "org",
+            json!({"id": project.organisation, "name": holder.organisation_name, "plan": "self_hosted"}),
+        ),
     ] {
         shown.insert(name.to_owned(), value);
     }
@@ -46,7 +49,10 @@ fn view(project: &Project, holder: &Holder) -> Value {
             });
             (Value::Null, view)
         }
-        _ => (own(project, holder), json!({"id": OPERATOR, "email": "", "name": OPERATOR, "role": "admin"})),
+        _ => (
+            own(project, holder),
+            json!({"id": OPERATOR, "email": "", "name": OPERATOR, "role": "admin"}),
+        ),
     };
     json!({"project": shown, "api_key": key, "org_member": member})
 }

@@ -8,8 +8,8 @@ use std::{
 use app::{
     Error, Record,
     catalog::{
-        self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind,
-        ToolkitOrder, Wanted,
+        self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit,
+        ToolkitFilter, ToolkitKind, ToolkitOrder, Wanted,
     },
     clock::iso,
     connections::apps::{self, OauthApp},
@@ -57,8 +57,15 @@ pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
     ),
     responses((status = 200, description = "A page of toolkits", body = shapes::Listed<shapes::Toolkit>)),
 )]
-pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
-    let older = query.choice("managed_by", &[&server.words.say(DEFAULT), "all", "project"])?;
+pub(crate) async fn list(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
+    let older = query.choice(
+        "managed_by",
+        &[&server.words.say(DEFAULT), "all", "project"],
+    )?;
     let newer = query.choice("type", &["native", "all", "custom"])?;
     let filter = ToolkitFilter {
         slugs: Vec::new(),
@@ -66,7 +73,9 @@ pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, qu
         search: query.text("search")?.unwrap_or_default().to_owned(),
         deprecated: query.boolean("include_deprecated")?.unwrap_or(false),
         order: order(&server, query.choice("sort_by", &ORDERS)?).await?,
-        kind: newer.or(older).map_or(ToolkitKind::Any, |place| KINDS[place]),
+        kind: newer
+            .or(older)
+            .map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
     listed(&server, &filter, query.page()?).await
 }
@@ -100,7 +109,11 @@ pub(crate) async fn several(
     State(server): State<Arc<Server>>,
     Json(body): Json<Several>,
 ) -> Reply<Response> {
-    let managed_by = choice("managed_by", body.managed_by.as_deref(), &[&server.words.say(DEFAULT), "all", "project"])?;
+    let managed_by = choice(
+        "managed_by",
+        body.managed_by.as_deref(),
+        &[&server.words.say(DEFAULT), "all", "project"],
+    )?;
     let slugs = body.toolkits.unwrap_or_default();
     if slugs.len() > NAMED {
         return Err(Error::invalid(format!("toolkits: at most {NAMED}")).into());
@@ -110,7 +123,11 @@ pub(crate) async fn several(
         slugs,
         category: body.category.unwrap_or_default(),
         search: String::new(),
-        order: order(&server, choice("sort_by", body.sort_by.as_deref(), &ORDERS)?).await?,
+        order: order(
+            &server,
+            choice("sort_by", body.sort_by.as_deref(), &ORDERS)?,
+        )
+        .await?,
         kind: managed_by.map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
@@ -119,9 +136,16 @@ pub(crate) async fn several(
 
 async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Response> {
     let (index, page) = moment(server, page)?;
-    let managed: HashSet<_> = apps::list(&server.app).await?.into_iter().map(|app| app.id).collect();
+    let managed: HashSet<_> = apps::list(&server.app)
+        .await?
+        .into_iter()
+        .map(|app| app.id)
+        .collect();
     let (found, total) = page.cut(index.find_toolkits(filter));
-    let items = found.iter().map(|toolkit| item(toolkit, managed.contains(&*toolkit.slug), &server.words)).collect();
+    let items = found
+        .iter()
+        .map(|toolkit| item(toolkit, managed.contains(&*toolkit.slug), &server.words))
+        .collect();
     ok(&cursor_list("items", items, page, total))
 }
 
@@ -149,10 +173,17 @@ pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
     params(shapes::Paging),
     responses((status = 200, description = "A page of categories", body = shapes::Listed<shapes::Category>)),
 )]
-pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn categories(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let (index, page) = moment(&server, query.page()?)?;
     let (found, total) = page.cut(index.categories());
-    let items = found.iter().map(|id| json!({"id": id, "name": category_name(id)})).collect();
+    let items = found
+        .iter()
+        .map(|id| json!({"id": id, "name": category_name(id)}))
+        .collect();
     ok(&cursor_list("items", items, page, total))
 }
 
@@ -171,8 +202,13 @@ pub(crate) async fn read(
 ) -> Reply<Response> {
     let index = server.app.catalog.index();
     let release = index.release(&slug, query.text("version")?.unwrap_or(LATEST))?;
-    let toolkit = index.toolkit(&slug).ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
-    let managed = apps::list(&server.app).await?.into_iter().find(|app| *app.id == *toolkit.slug);
+    let toolkit = index
+        .toolkit(&slug)
+        .ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
+    let managed = apps::list(&server.app)
+        .await?
+        .into_iter()
+        .find(|app| *app.id == *toolkit.slug);
     ok(&detail(toolkit, release, managed.as_ref(), &server.words))
 }
 
@@ -184,11 +220,18 @@ pub(crate) async fn read(
     responses((status = 200, description = "A page of versions", body = shapes::Listed<shapes::Published>)),
     security(("organization" = [])),
 )]
-pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+pub(crate) async fn published(
+    _key: OrgKey,
+    State(server): State<Arc<Server>>,
+    query: Query,
+) -> Reply<Response> {
     let page = query.page()?;
     let index = server.app.catalog.index();
     let (found, total) = page.cut(index.releases().collect());
-    let items = found.iter().map(|release| published_view(release)).collect();
+    let items = found
+        .iter()
+        .map(|release| published_view(release))
+        .collect();
     ok(&cursor_list("items", items, page, total))
 }
 
@@ -198,9 +241,15 @@ pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, q
     path = "/toolkits/changelog",
     responses((status = 200, description = "The newest versions of every toolkit", body = shapes::Changelog)),
 )]
-pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
+pub(crate) async fn changelog(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+) -> Reply<Response> {
     let all = catalog::changelog(&server.app).await?;
-    let items: Vec<_> = all.iter().map(|(toolkit, entries)| changes_view(toolkit, entries)).collect();
+    let items: Vec<_> = all
+        .iter()
+        .map(|(toolkit, entries)| changes_view(toolkit, entries))
+        .collect();
     ok(&json!({ "items": items }))
 }
 
@@ -262,11 +311,22 @@ pub(crate) async fn recommend(
     Path(slug): Path<String>,
     Json(body): Json<Recommend>,
 ) -> Reply<Response> {
-    let release = server.app.catalog.release(&slug, body.toolkit_version.as_deref().unwrap_or(LATEST))?;
-    let wanted =
-        Wanted { tools: body.tools, include: body.include, exclude: body.exclude, available: body.available_scopes };
+    let release = server
+        .app
+        .catalog
+        .release(&slug, body.toolkit_version.as_deref().unwrap_or(LATEST))?;
+    let wanted = Wanted {
+        tools: body.tools,
+        include: body.include,
+        exclude: body.exclude,
+        available: body.available_scopes,
+    };
     let lists = [&wanted.tools, &wanted.include, &wanted.exclude];
-    if lists.into_iter().chain(&wanted.available).any(|list| list.len() > SCOPES) {
+    if lists
+        .into_iter()
+        .chain(&wanted.available)
+        .any(|list| list.len() > SCOPES)
+    {
         return Err(Error::invalid(format!("body: a list has at most {SCOPES} entries")).into());
     }
     let found = catalog::recommended(&release, body.auth_scheme.as_deref(), &wanted)?;
@@ -299,7 +359,8 @@ pub(crate) async fn read_version(
 ) -> Reply<Response> {
     let release = server.app.catalog.release(&slug, &version)?;
     let mut view = published_view(&release);
-    view["manifest"] = json!(catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?);
+    view["manifest"] =
+        json!(catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?);
     ok(&view)
 }
 
@@ -330,11 +391,18 @@ pub(crate) async fn publish(
     ComponentBytes(component): ComponentBytes,
 ) -> Reply<Response> {
     let signature = signature(&headers)?;
-    let terms = Terms { signature: signature.as_deref(), breaking: query.boolean("breaking")?.unwrap_or(false) };
+    let terms = Terms {
+        signature: signature.as_deref(),
+        breaking: query.boolean("breaking")?.unwrap_or(false),
+    };
     let slug = slug.to_ascii_lowercase();
     let published = catalog::publish(&server.app, &slug, &version, component, terms).await?;
     let view = published_view(&published.release);
-    if published.new { created(&view) } else { ok(&view) }
+    if published.new {
+        created(&view)
+    } else {
+        ok(&view)
+    }
 }
 
 /// Deprecates a version: it is then used only if it is named exactly.
@@ -349,14 +417,23 @@ pub(crate) async fn deprecate(
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
 ) -> Reply<Response> {
-    ok(&published_view(&*catalog::deprecate(&server.app, &slug, &version).await?))
+    ok(&published_view(
+        &*catalog::deprecate(&server.app, &slug, &version).await?,
+    ))
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.
 fn signature(headers: &HeaderMap) -> Reply<Option<String>> {
-    let Some(value) = headers.get(SIGNATURE) else { return Ok(None) };
-    let text = STANDARD.decode(value.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    text.map(Some).ok_or_else(|| Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into())
+    let Some(value) = headers.get(SIGNATURE) else {
+        return Ok(None);
+    };
+    let text = STANDARD
+        .decode(value.as_bytes())
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(Some).ok_or_else(|| {
+        Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into()
+    })
 }
 
 /// Returns a version as publishers see it.
@@ -412,14 +489,27 @@ fn meta(toolkit: &Toolkit, release: &Release, category_key: &str) -> Value {
     })
 }
 
-fn detail(toolkit: &Toolkit, release: &Release, app: Option<&Record<OauthApp>>, words: &Words) -> Value {
-    let flow = release.scheme(AuthMode::Oauth2).and_then(|scheme| scheme.oauth2.as_ref());
+fn detail(
+    toolkit: &Toolkit,
+    release: &Release,
+    app: Option<&Record<OauthApp>>,
+    words: &Words,
+) -> Value {
+    let flow = release
+        .scheme(AuthMode::Oauth2)
+        .and_then(|scheme| scheme.oauth2.as_ref());
     let managed = app.zip(flow).map(|(app, flow)| {
         let available: BTreeSet<_> = flow.scopes.iter().chain(&app.body.scopes).collect();
         json!({"mode": AuthMode::Oauth2.as_str(), "scopes": {"available": available}})
     });
-    let schemes: Vec<_> = modes(release).into_iter().map(|mode| scheme_view(mode, release.scheme(mode))).collect();
-    let base_url = release.auth.iter().find_map(|scheme| scheme.base_url.clone());
+    let schemes: Vec<_> = modes(release)
+        .into_iter()
+        .map(|mode| scheme_view(mode, release.scheme(mode)))
+        .collect();
+    let base_url = release
+        .auth
+        .iter()
+        .find_map(|scheme| scheme.base_url.clone());
     let mut meta = meta(toolkit, release, "slug");
     meta["available_versions"] = json!(toolkit.versions());
     let mut view = json!({
@@ -446,13 +536,19 @@ fn detail(toolkit: &Toolkit, release: &Release, app: Option<&Record<OauthApp>>, 
 /// account.
 fn modes(release: &Release) -> Vec<AuthMode> {
     let declared: Vec<_> = release.auth.iter().map(|scheme| scheme.mode).collect();
-    if declared.is_empty() { vec![AuthMode::NoAuth] } else { declared }
+    if declared.is_empty() {
+        vec![AuthMode::NoAuth]
+    } else {
+        declared
+    }
 }
 
 fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
-    let (optional, required): (Vec<_>, Vec<_>) =
-        fields.iter().filter(|field| !field.hidden).partition(|field| field.optional || field.default.is_some());
+    let (optional, required): (Vec<_>, Vec<_>) = fields
+        .iter()
+        .filter(|field| !field.hidden)
+        .partition(|field| field.optional || field.default.is_some());
     let views = |fields: Vec<&Field>| fields.into_iter().map(field_view).collect::<Vec<_>>();
     let flow = scheme.and_then(|scheme| scheme.oauth2.as_ref());
     let scopes = flow.map_or(&[][..], |flow| &flow.scopes);
@@ -460,7 +556,9 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let (client, asked) = match (flow, oauth1) {
         (Some(_), _) => client_fields(mode, scopes),
         (None, Some(_)) => {
-            let signs = scheme.and_then(|scheme| scheme.sign.as_ref()).is_some_and(|sign| sign.has_private_key());
+            let signs = scheme
+                .and_then(|scheme| scheme.sign.as_ref())
+                .is_some_and(|sign| sign.has_private_key());
             (consumer_fields(signs), Vec::new())
         }
         (None, None) => (Vec::new(), Vec::new()),
@@ -492,8 +590,15 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
 /// Returns the fields of an auth config of OAuth 1.0: a private key if it `signs`, else a secret.
 fn consumer_fields(signs: bool) -> Vec<Value> {
     let field = |name: &str, title: &str, description: &str, secret| {
-        let (name, title, description) = (name.to_owned(), title.to_owned(), description.to_owned());
-        field_view(&Field { name, title, description, secret, ..Field::default() })
+        let (name, title, description) =
+            (name.to_owned(), title.to_owned(), description.to_owned());
+        field_view(&Field {
+            name,
+            title,
+            description,
+            secret,
+            ..Field::default()
+        })
     };
     let given = "As the application gave it to you.";
     let own = "In PEM; the application has the public key that belongs to it.";
@@ -507,26 +612,45 @@ fn consumer_fields(signs: bool) -> Vec<Value> {
 
 /// Returns the required and the optional fields of an auth config of OAuth 2.0.
 fn client_fields(mode: AuthMode, scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
-    let field = |name: &str, title: &str, description: &str, secret: bool, default: Option<String>| {
-        let optional = default.is_some();
-        field_view(&Field {
-            name: name.to_owned(),
-            title: title.to_owned(),
-            description: description.to_owned(),
-            secret,
-            optional,
-            default: default.filter(|text| !text.is_empty()),
-            ..Field::default()
-        })
-    };
+    let field =
+        |name: &str, title: &str, description: &str, secret: bool, default: Option<String>| {
+            let optional = default.is_some();
+            field_view(&Field {
+                name: name.to_owned(),
+                title: title.to_owned(),
+                description: description.to_owned(),
+                secret,
+                optional,
+                default: default.filter(|text| !text.is_empty()),
+                ..Field::default()
+            })
+        };
     // If the server registers the client itself, no client has to be entered.
     let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
     let client = vec![
-        field("client_id", "Client id", "As the application gave it to you.", false, None),
-        field("client_secret", "Client secret", "As the application gave it to you.", true, None),
+        field(
+            "client_id",
+            "Client id",
+            "As the application gave it to you.",
+            false,
+            None,
+        ),
+        field(
+            "client_secret",
+            "Client secret",
+            "As the application gave it to you.",
+            true,
+            None,
+        ),
     ];
     let optional = vec![
-        field("scopes", "Scopes", "What every connection asks for.", false, Some(scopes.join(","))),
+        field(
+            "scopes",
+            "Scopes",
+            "What every connection asks for.",
+            false,
+            Some(scopes.join(",")),
+        ),
         field(
             "oauth_redirect_uri",
             "Redirect URI",
@@ -555,8 +679,12 @@ pub(super) fn field_view(field: &Field) -> Value {
 
 /// Returns the display name of a category: `developer-tools` becomes `Developer tools`.
 fn category_name(id: &str) -> String {
-    let mut letters = id.chars().map(|c| if c == '-' || c == '_' { ' ' } else { c });
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    let mut letters = id
+        .chars()
+        .map(|c| if c == '-' || c == '_' { ' ' } else { c });
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 #[cfg(test)]

@@ -123,7 +123,11 @@ pub(crate) async fn list(
     prefix: Prefix,
     query: Query,
 ) -> Reply<Response> {
-    let search = query.text("query")?.or(query.text("search")?).unwrap_or_default().to_owned();
+    let search = query
+        .text("query")?
+        .or(query.text("search")?)
+        .unwrap_or_default()
+        .to_owned();
     let mut filter = ToolFilter {
         slugs: query.long_list("tool_slugs")?,
         toolkits: query.long_list("toolkit_slug")?,
@@ -145,13 +149,20 @@ pub(crate) async fn list(
 
 /// Returns the toolkits of the given auth configs, restricted to those asked for. If none
 /// remain, the list holds an empty name, which matches no toolkit.
-async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], asked: Vec<String>) -> Reply<Vec<String>> {
+async fn toolkits_of(
+    server: &Server,
+    key: &ProjectKey,
+    configs: &[String],
+    asked: Vec<String>,
+) -> Reply<Vec<String>> {
     let mut toolkits = Vec::new();
     for id in configs {
-        let config = app::auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(id)?).await?;
+        let config =
+            app::auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(id)?).await?;
         toolkits.push(config.body.toolkit);
     }
-    toolkits.retain(|slug| asked.is_empty() || asked.iter().any(|one| one.eq_ignore_ascii_case(slug)));
+    toolkits
+        .retain(|slug| asked.is_empty() || asked.iter().any(|one| one.eq_ignore_ascii_case(slug)));
     if toolkits.is_empty() {
         toolkits.push(String::new());
     }
@@ -160,7 +171,10 @@ async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], aske
 
 fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> Reply<List<'a>> {
     Ok(List {
-        items: found.iter().map(|found| view(index, found)).collect::<Reply<_>>()?,
+        items: found
+            .iter()
+            .map(|found| view(index, found))
+            .collect::<Reply<_>>()?,
         next_cursor: page.next_cursor(total),
         total_pages: total.div_ceil(page.limit).max(1),
         current_page: page.number,
@@ -177,7 +191,9 @@ fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) 
 pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
     let index = server.app.catalog.index();
     let current = index.toolkits().map(|toolkit| toolkit.current());
-    let slugs: Vec<&str> = current.flat_map(|release| release.tools.iter().map(|tool| &*tool.slug)).collect();
+    let slugs: Vec<&str> = current
+        .flat_map(|release| release.tools.iter().map(|tool| &*tool.slug))
+        .collect();
     ok(&slugs)
 }
 
@@ -203,29 +219,49 @@ pub(crate) async fn read(
 ) -> Reply<Response> {
     let index = server.app.catalog.index();
     let wish = wish(&query, prefix.tool_version())?;
-    let toolkit = index.toolkit_of(&slug).map(|toolkit| toolkit.slug.to_string()).unwrap_or_default();
+    let toolkit = index
+        .toolkit_of(&slug)
+        .map(|toolkit| toolkit.slug.to_string())
+        .unwrap_or_default();
     let version = query.text("version")?.unwrap_or_else(|| wish.of(&toolkit));
     let found = index.tool(&slug, version)?;
     ok(&view(&index, &found)?)
 }
 
 fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
-    let all = query.text("toolkit_versions")?.unwrap_or(default).to_owned();
-    let each = query.map("toolkit_versions").into_iter().map(|(slug, version)| (slug.to_ascii_lowercase(), version));
-    Ok(VersionWish { all, each: each.collect::<HashMap<_, _>>() })
+    let all = query
+        .text("toolkit_versions")?
+        .unwrap_or(default)
+        .to_owned();
+    let each = query
+        .map("toolkit_versions")
+        .into_iter()
+        .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
+    Ok(VersionWish {
+        all,
+        each: each.collect::<HashMap<_, _>>(),
+    })
 }
 
 fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
     let Found { release, tool } = found;
     let toolkit = index.toolkit(&release.slug);
-    let versions = || toolkit.map(|toolkit| toolkit.versions()).unwrap_or_default();
+    let versions = || {
+        toolkit
+            .map(|toolkit| toolkit.versions())
+            .unwrap_or_default()
+    };
     let (version, is_deprecated) = (release.version.as_str(), release.deprecated_at.is_some());
     Ok(View {
         slug: &tool.slug,
         name: &tool.name,
         description: &tool.description,
         human_description: &tool.description,
-        toolkit: ToolkitView { slug: &release.slug, name: &release.name, logo: &release.logo },
+        toolkit: ToolkitView {
+            slug: &release.slug,
+            name: &release.name,
+            logo: &release.logo,
+        },
         input_parameters: tool.input.text()?,
         output_parameters: tool.answer_schema()?,
         no_auth: tool.no_auth,
@@ -240,13 +276,17 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
             version,
             available_versions: versions(),
             is_deprecated,
-            toolkit: Logo { logo: &release.logo },
+            toolkit: Logo {
+                logo: &release.logo,
+            },
         },
     })
 }
 
 fn needed(tool: &Tool) -> Option<Needed<'_>> {
-    (!tool.scopes.is_empty()).then_some(Needed { all_of: &tool.scopes })
+    (!tool.scopes.is_empty()).then_some(Needed {
+        all_of: &tool.scopes,
+    })
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -276,8 +316,10 @@ pub(crate) async fn scopes(
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
     let found = catalog::tools_of(&server.app.catalog.index(), &body.tools, version)?;
     let all: BTreeSet<_> = found.iter().flat_map(|found| &found.tool.scopes).collect();
-    let each: Vec<_> =
-        found.iter().map(|found| json!({"tool": found.tool.slug, "scope_requirements": needed(&found.tool)})).collect();
+    let each: Vec<_> = found
+        .iter()
+        .map(|found| json!({"tool": found.tool.slug, "scope_requirements": needed(&found.tool)}))
+        .collect();
     ok(&json!({"scopes_required": all, "per_tool_requirements": each}))
 }
 
@@ -378,8 +420,11 @@ pub(crate) async fn execute(
     let gateway = gateway(&headers)?;
     let request = request(slug, prefix, &bytes, gateway)?;
     let done = tools::execute(&server.app, &key.project, request).await?;
-    let data = serde_json::from_slice(&done.data)
-        .map_err(|cause| Error::Internal(format!("a tool's data is not JSON after it was checked: {cause}")))?;
+    let data = serde_json::from_slice(&done.data).map_err(|cause| {
+        Error::Internal(format!(
+            "a tool's data is not JSON after it was checked: {cause}"
+        ))
+    })?;
     let view = ExecuteView {
         data,
         error: done.error.as_deref(),
@@ -398,17 +443,28 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Rep
     }
     let body: ExecuteBody<'_> =
         serde_json::from_slice(text).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
-    let arguments = body.arguments.map(RawValue::get).filter(|arguments| *arguments != "null");
+    let arguments = body
+        .arguments
+        .map(RawValue::get)
+        .filter(|arguments| *arguments != "null");
     let input = match (body.text, arguments) {
-        (Some(_), Some(_)) => return Err(Error::invalid("text: cannot stand beside `arguments`").into()),
-        (Some(text), None) => Input::Sentence(Sentence { text, headers, ..Sentence::default() }),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("text: cannot stand beside `arguments`").into());
+        }
+        (Some(text), None) => Input::Sentence(Sentence {
+            text,
+            headers,
+            ..Sentence::default()
+        }),
         (None, Some(arguments)) => Input::Arguments(bytes.slice_ref(arguments.as_bytes())),
         (None, None) => Input::Arguments(Bytes::from_static(b"{}")),
     };
     let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let user_id = present(body.user_id).or(present(body.entity_id));
     no_nul("user_id", user_id.as_deref())?;
-    let account = present(body.connected_account_id).map(|id| AccountId::parse(id.trim())).transpose()?;
+    let account = present(body.connected_account_id)
+        .map(|id| AccountId::parse(id.trim()))
+        .transpose()?;
     Ok(Execute {
         tool,
         version: present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned()),
@@ -494,7 +550,8 @@ pub(crate) async fn proxy(
             }
         }
     }
-    let mut view = json!({"status": answered.status, "headers": headers, "log_id": answered.log_id});
+    let mut view =
+        json!({"status": answered.status, "headers": headers, "log_id": answered.log_id});
     match answered.said {
         Said::Nothing => view["data"] = Value::Null,
         Said::Json(data) => view["data"] = data,
@@ -516,14 +573,21 @@ fn passage(body: ProxyBody) -> Reply<Proxy> {
     const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
     let method = body.method.to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
-        return Err(Error::invalid(format!("method: must be one of {}", METHODS.join(", "))).into());
+        return Err(
+            Error::invalid(format!("method: must be one of {}", METHODS.join(", "))).into(),
+        );
     }
     let parameters = body.parameters.unwrap_or_default();
     if parameters.len() > 100 {
         return Err(Error::invalid("parameters: at most 100").into());
     }
     let (mut headers, mut query) = (Vec::new(), Vec::new());
-    for ProxyParameter { name, value, r#type } in parameters {
+    for ProxyParameter {
+        name,
+        value,
+        r#type,
+    } in parameters
+    {
         match r#type {
             In::Header => headers.push((name, value)),
             In::Query => query.push((name, value)),
@@ -548,36 +612,73 @@ fn passage(body: ProxyBody) -> Reply<Proxy> {
 fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Content>> {
     Ok(match (body, binary) {
         (None, None) => None,
-        (Some(_), Some(_)) => return Err(Error::invalid("binary_body: cannot stand beside `body`").into()),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("binary_body: cannot stand beside `body`").into());
+        }
         (Some(Value::String(text)), None) => Some(Content::Bytes(text.into(), None)),
         (Some(value), None) => Some(Content::Json(value.to_string().into())),
-        (None, Some(BinaryBody { url: Some(url), base64: None, content_type })) => {
-            Some(Content::From(url, content_type))
-        }
-        (None, Some(BinaryBody { url: None, base64: Some(text), content_type })) => {
-            let bytes = BASE64.decode(text).map_err(|_| Error::invalid("binary_body.base64: is not base64"))?;
+        (
+            None,
+            Some(BinaryBody {
+                url: Some(url),
+                base64: None,
+                content_type,
+            }),
+        ) => Some(Content::From(url, content_type)),
+        (
+            None,
+            Some(BinaryBody {
+                url: None,
+                base64: Some(text),
+                content_type,
+            }),
+        ) => {
+            let bytes = BASE64
+                .decode(text)
+                .map_err(|_| Error::invalid("binary_body.base64: is not base64"))?;
             let media_type = content_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             Some(Content::Bytes(bytes.into(), Some(media_type)))
         }
-        (None, Some(_)) => return Err(Error::invalid("binary_body: must have either `url` or `base64`").into()),
+        (None, Some(_)) => {
+            return Err(Error::invalid("binary_body: must have either `url` or `base64`").into());
+        }
     })
 }
 
 fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Option<Custom>> {
     if let Some(data) = data {
         let values = object("custom_connection_data.val", data.val)?;
-        return Ok(Some(Custom::Connection { scheme: data.auth_scheme, toolkit: data.toolkit_slug, values }));
+        return Ok(Some(Custom::Connection {
+            scheme: data.auth_scheme,
+            toolkit: data.toolkit_slug,
+            values,
+        }));
     }
-    let Some(params) = params else { return Ok(None) };
-    let (parameters, body) = (params.parameters.unwrap_or_default(), object("custom_auth_params.body", params.body)?);
+    let Some(params) = params else {
+        return Ok(None);
+    };
+    let (parameters, body) = (
+        params.parameters.unwrap_or_default(),
+        object("custom_auth_params.body", params.body)?,
+    );
     if parameters.len().max(body.len()) > PARAMETERS {
-        return Err(Error::invalid(format!("custom_auth_params: at most {PARAMETERS} of each kind")).into());
+        return Err(Error::invalid(format!(
+            "custom_auth_params: at most {PARAMETERS} of each kind"
+        ))
+        .into());
     }
-    let placed = parameters.into_iter().map(placed).collect::<Reply<Vec<_>>>()?;
+    let placed = parameters
+        .into_iter()
+        .map(placed)
+        .collect::<Reply<Vec<_>>>()?;
     if placed.is_empty() && body.is_empty() && params.base_url.is_none() {
         return Ok(None);
     }
-    Ok(Some(Custom::Parameters { placed, body, base_url: params.base_url }))
+    Ok(Some(Custom::Parameters {
+        placed,
+        body,
+        base_url: params.base_url,
+    }))
 }
 
 fn placed(parameter: Parameter) -> Reply<Placed> {
@@ -585,7 +686,10 @@ fn placed(parameter: Parameter) -> Reply<Placed> {
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
         _ => {
-            return Err(Error::invalid("custom_auth_params.parameters: `value` must be a text or a number").into());
+            return Err(Error::invalid(
+                "custom_auth_params.parameters: `value` must be a text or a number",
+            )
+            .into());
         }
     };
     no_nul("custom_auth_params.parameters", Some(&value))?;
@@ -597,7 +701,9 @@ fn placed(parameter: Parameter) -> Reply<Placed> {
 
 fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
     match text {
-        Some(text) if text.contains('\0') => Err(Error::invalid(format!("{name}: holds a NUL character")).into()),
+        Some(text) if text.contains('\0') => {
+            Err(Error::invalid(format!("{name}: holds a NUL character")).into())
+        }
         _ => Ok(()),
     }
 }
@@ -607,14 +713,20 @@ type Gateway = Vec<(String, String)>;
 
 /// Reads the header that contains headers for a language model: a JSON object.
 fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
-    let Some(given) = headers.get(GATEWAY) else { return Ok(Gateway::new()) };
+    let Some(given) = headers.get(GATEWAY) else {
+        return Ok(Gateway::new());
+    };
     let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
-    let headers = object.map_err(|_| Error::invalid(format!("{GATEWAY}: must be a JSON object")))?;
+    let headers =
+        object.map_err(|_| Error::invalid(format!("{GATEWAY}: must be a JSON object")))?;
     let text = |value| match value {
         Value::String(text) => text,
         other => other.to_string(),
     };
-    Ok(headers.into_iter().map(|(name, value)| (name, text(value))).collect())
+    Ok(headers
+        .into_iter()
+        .map(|(name, value)| (name, text(value)))
+        .collect())
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -660,8 +772,11 @@ pub(crate) async fn input(
         headers: gateway(&headers)?,
     };
     let arguments = tools::input(&server.app, &key.project, &slug, &version, &sentence).await?;
-    let arguments: &RawValue = serde_json::from_slice(&arguments)
-        .map_err(|cause| Error::Internal(format!("arguments are not JSON after they were checked: {cause}")))?;
+    let arguments: &RawValue = serde_json::from_slice(&arguments).map_err(|cause| {
+        Error::Internal(format!(
+            "arguments are not JSON after they were checked: {cause}"
+        ))
+    })?;
     ok(&json!({ "arguments": arguments }))
 }
 
@@ -671,43 +786,78 @@ mod tests {
     use crate::respond::Failure;
 
     fn read(body: &str) -> Result<Execute, Error> {
-        request("T".into(), Prefix::ThreeOne, &Bytes::from(body.to_owned()), Gateway::new()).map_err(|failure| {
-            match failure {
-                Failure::App(error) => error,
-                Failure::Wire(wire) => panic!("{wire:?}"),
-            }
+        request(
+            "T".into(),
+            Prefix::ThreeOne,
+            &Bytes::from(body.to_owned()),
+            Gateway::new(),
+        )
+        .map_err(|failure| match failure {
+            Failure::App(error) => error,
+            Failure::Wire(wire) => panic!("{wire:?}"),
         })
     }
 
     #[test]
     fn arguments_pass_as_they_came() {
         for (body, expected) in [
-            (r#"{"user_id":"u","arguments": {"b":1, "a":[ 2 ]} }"#, r#"{"b":1, "a":[ 2 ]}"#),
+            (
+                r#"{"user_id":"u","arguments": {"b":1, "a":[ 2 ]} }"#,
+                r#"{"b":1, "a":[ 2 ]}"#,
+            ),
             ("", "{}"),
             (r#"{"arguments":null}"#, "{}"),
         ] {
-            let Input::Arguments(arguments) = read(body).unwrap().input else { panic!("{body}") };
+            let Input::Arguments(arguments) = read(body).unwrap().input else {
+                panic!("{body}")
+            };
             assert_eq!(arguments, expected);
         }
     }
 
     #[test]
     fn entity_id_is_used_without_user_id() {
-        assert_eq!(read(r#"{"entity_id":"e"}"#).unwrap().user_id.as_deref(), Some("e"));
-        assert_eq!(read(r#"{"entity_id":"e","user_id":"u"}"#).unwrap().user_id.as_deref(), Some("u"));
+        assert_eq!(
+            read(r#"{"entity_id":"e"}"#).unwrap().user_id.as_deref(),
+            Some("e")
+        );
+        assert_eq!(
+            read(r#"{"entity_id":"e","user_id":"u"}"#)
+                .unwrap()
+                .user_id
+                .as_deref(),
+            Some("u")
+        );
     }
 
     #[test]
     fn text_excludes_arguments() {
-        assert!(matches!(read(r#"{"text":"do it","arguments":null}"#).unwrap().input, Input::Sentence(_)));
-        assert!(matches!(read(r#"{"text":"do it","arguments":{}}"#), Err(Error::Invalid(_))));
+        assert!(matches!(
+            read(r#"{"text":"do it","arguments":null}"#).unwrap().input,
+            Input::Sentence(_)
+        ));
+        assert!(matches!(
+            read(r#"{"text":"do it","arguments":{}}"#),
+            Err(Error::Invalid(_))
+        ));
     }
 
     #[test]
     fn prefix_sets_default_tool_version() {
-        let of = |prefix| request("T".into(), prefix, &Bytes::from_static(b"{}"), Gateway::new()).unwrap();
+        let of = |prefix| {
+            request(
+                "T".into(),
+                prefix,
+                &Bytes::from_static(b"{}"),
+                Gateway::new(),
+            )
+            .unwrap()
+        };
         assert_eq!(of(Prefix::Three).version, app::catalog::BASE);
         assert_eq!(of(Prefix::ThreeOne).version, app::catalog::LATEST);
-        assert_eq!(read(r#"{"version":"20261121_00"}"#).unwrap().version, "20261121_00");
+        assert_eq!(
+            read(r#"{"version":"20261121_00"}"#).unwrap().version,
+            "20261121_00"
+        );
     }
 }

@@ -136,22 +136,41 @@ pub(crate) async fn organisation_groups(
 }
 
 fn is_counted(entity: &str) -> Reply<()> {
-    if entity == ENTITY { Ok(()) } else { Err(Error::UsageNotFound(entity.chars().take(80).collect()).into()) }
+    if entity == ENTITY {
+        Ok(())
+    } else {
+        Err(Error::UsageNotFound(entity.chars().take(80).collect()).into())
+    }
 }
 
-async fn of_project(server: &Server, project: &Project, asked: &Asked) -> Reply<BTreeMap<String, u64>> {
+async fn of_project(
+    server: &Server,
+    project: &Project,
+    asked: &Asked,
+) -> Reply<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     count(server, project, asked, &mut counts).await?;
     Ok(counts)
 }
 
-async fn of_organisation(server: &Server, key: &OrgKey, asked: &Asked) -> Reply<BTreeMap<String, u64>> {
-    let only = asked.filters.as_ref().and_then(|filters| filters.project_id.as_ref());
+async fn of_organisation(
+    server: &Server,
+    key: &OrgKey,
+    asked: &Asked,
+) -> Reply<BTreeMap<String, u64>> {
+    let only = asked
+        .filters
+        .as_ref()
+        .and_then(|filters| filters.project_id.as_ref());
     let mut counts = BTreeMap::new();
     let mut window = Window::first(500);
     loop {
-        let Listed { items, next, .. } = projects::list(&server.app, &key.organisation, window.clone()).await?;
-        for project in items.iter().filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str()))) {
+        let Listed { items, next, .. } =
+            projects::list(&server.app, &key.organisation, window.clone()).await?;
+        for project in items
+            .iter()
+            .filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str())))
+        {
             count(server, project, asked, &mut counts).await?;
         }
         let Some(last) = next else { return Ok(counts) };
@@ -159,7 +178,12 @@ async fn of_organisation(server: &Server, key: &OrgKey, asked: &Asked) -> Reply<
     }
 }
 
-async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut BTreeMap<String, u64>) -> Reply<()> {
+async fn count(
+    server: &Server,
+    project: &Project,
+    asked: &Asked,
+    counts: &mut BTreeMap<String, u64>,
+) -> Reply<()> {
     let by = match asked.group_by.as_deref() {
         None | Some("tool" | "tool_slug") => usage::By::Tool,
         Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,
@@ -167,9 +191,10 @@ async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut B
         Some("status") => usage::By::Status,
         Some("project_id") => usage::By::Project,
         Some(_) => {
-            return Err(
-                Error::invalid("group_by: must be tool_slug, toolkit_slug, user_id, status or project_id").into()
-            );
+            return Err(Error::invalid(
+                "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",
+            )
+            .into());
         }
     };
     let filters = asked.filters.as_ref();
@@ -178,13 +203,22 @@ async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut B
         return Ok(());
     }
     let whole = |time: f64| time as i64;
-    let filter = Filter { from: asked.from.map(whole), to: asked.to.map(whole), ..Filter::default() };
-    let users = filters.and_then(|filters| filters.user_id.as_deref()).unwrap_or_default();
+    let filter = Filter {
+        from: asked.from.map(whole),
+        to: asked.to.map(whole),
+        ..Filter::default()
+    };
+    let users = filters
+        .and_then(|filters| filters.user_id.as_deref())
+        .unwrap_or_default();
     Ok(usage::count(&server.app, project, &filter, users, by, counts).await?)
 }
 
 fn summary(asked: &Asked, counts: &BTreeMap<String, u64>) -> Value {
-    let wanted = asked.entity_types.as_ref().is_none_or(|types| types.iter().any(|one| one == ENTITY));
+    let wanted = asked
+        .entity_types
+        .as_ref()
+        .is_none_or(|types| types.iter().any(|one| one == ENTITY));
     let total: u64 = counts.values().sum();
     let sums = json!({"unit": UNIT, "total_quantity": total.to_string(), "event_count": total});
     json!({"entities": if wanted { json!({ENTITY: sums}) } else { json!({}) }})
@@ -199,11 +233,17 @@ fn groups(asked: &Asked, counts: BTreeMap<String, u64>) -> Value {
     if !by_key {
         groups.sort_by_key(|(_, count)| *count);
     }
-    let direction = asked.order_direction.unwrap_or(if by_key { Direction::Asc } else { Direction::Desc });
+    let direction = asked.order_direction.unwrap_or(if by_key {
+        Direction::Asc
+    } else {
+        Direction::Desc
+    });
     if direction == Direction::Desc {
         groups.reverse();
     }
-    let most = asked.limit.map_or(GROUPS, |limit| (limit as usize).clamp(1, MOST));
+    let most = asked
+        .limit
+        .map_or(GROUPS, |limit| (limit as usize).clamp(1, MOST));
     let shown = groups.into_iter().take(most);
     let shown: Vec<_> = shown
         .map(|(key, count)| json!({"key": key, "total_quantity": count.to_string(), "event_count": count}))

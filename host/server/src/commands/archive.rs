@@ -71,7 +71,11 @@ Examples:
   toolhost import backup.age --data ./restored
   toolhost import backup.age --identity backup-key.txt";
 
-pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn export(
+    config: &Config,
+    args: &Export,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
     }
@@ -90,10 +94,14 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
     };
     let counts = match open::store(config).await {
         Ok(store) => {
-            let (ours, theirs) = std::os::unix::net::UnixStream::pair().context("make a pair of sockets")?;
-            ours.set_nonblocking(true).context("make a pair of sockets")?;
+            let (ours, theirs) =
+                std::os::unix::net::UnixStream::pair().context("make a pair of sockets")?;
+            ours.set_nonblocking(true)
+                .context("make a pair of sockets")?;
             let mut ours = UnixStream::from_std(ours).context("make a pair of sockets")?;
-            let writing = tokio::task::spawn_blocking(move || write(Box::new(|| Ok(Box::new(BufReader::new(theirs))))));
+            let writing = tokio::task::spawn_blocking(move || {
+                write(Box::new(|| Ok(Box::new(BufReader::new(theirs)))))
+            });
             let read = archive::read_out(&store, &mut ours).await;
             drop(ours);
             let written = writing.await.context("write the archive")?;
@@ -122,7 +130,11 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn import(
+    config: &Config,
+    args: &Import,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     let unlock = match &args.identity {
         Some(file) => Unlock::identities(file).map_err(|cause| anyhow!(cause))?,
         None => Unlock::passphrase(&args.passphrase.get("Passphrase of the file", false)?),
@@ -135,7 +147,10 @@ pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -
         bar.finish_and_clear();
         checked
     });
-    let checked = checked.await.context("read the archive")?.map_err(|cause| anyhow!(cause))?;
+    let checked = checked
+        .await
+        .context("read the archive")?
+        .map_err(|cause| anyhow!(cause))?;
     let (counts, made_by) = (checked.counts, checked.made_by.clone());
     let store = open::fresh_store(config).await?;
     let done = async {
@@ -151,9 +166,16 @@ pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -
     let done = done.await;
     store.close().await;
     done?;
-    terminal.good(&format!("{} holds {} again", config.data.display(), told(counts)));
+    terminal.good(&format!(
+        "{} holds {} again",
+        config.data.display(),
+        told(counts)
+    ));
     terminal.pair("made by", &format!("toolhost {made_by}"));
-    terminal.pair("master key", &format!("{}  (keep a copy elsewhere)", config.key_file().display()));
+    terminal.pair(
+        "master key",
+        &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
+    );
     terminal.line("  `toolhost serve` starts it; `toolhost keys show` prints its API keys");
     Ok(ExitCode::SUCCESS)
 }
@@ -163,7 +185,9 @@ impl Passphrase {
         if let Some(file) = &self.passphrase_file {
             let text = std::fs::read_to_string(file).map(Zeroizing::new);
             let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-            return Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()));
+            return Ok(Zeroizing::new(
+                text.lines().next().unwrap_or_default().to_owned(),
+            ));
         }
         if let Some(text) = &self.passphrase {
             return Ok(text.clone());
@@ -180,7 +204,9 @@ impl Passphrase {
         };
         let text = ask(prompt).context("ask for the passphrase")?;
         if twice && *ask("Once more").context("ask for the passphrase")? != *text {
-            bail!("the two passphrases differ; at least {PASSPHRASE} characters are needed, several words are good");
+            bail!(
+                "the two passphrases differ; at least {PASSPHRASE} characters are needed, several words are good"
+            );
         }
         Ok(text)
     }
@@ -188,10 +214,17 @@ impl Passphrase {
 
 fn bar(doing: &str, all: Option<u64>) -> ProgressBar {
     let (template, bar) = match all {
-        Some(all) => ("  {prefix} {pos}/{len} {wide_bar:.dim} {msg}", ProgressBar::new(all)),
-        None => ("  {prefix} {spinner} {pos} {msg}", ProgressBar::new_spinner()),
+        Some(all) => (
+            "  {prefix} {pos}/{len} {wide_bar:.dim} {msg}",
+            ProgressBar::new(all),
+        ),
+        None => (
+            "  {prefix} {spinner} {pos} {msg}",
+            ProgressBar::new_spinner(),
+        ),
     };
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.with_style(style).with_prefix(doing.to_owned())
 }
 
@@ -203,7 +236,12 @@ fn show(bar: &ProgressBar, counts: Counts) {
 }
 
 fn told(counts: Counts) -> String {
-    format!("{} records and {} files, {}", counts.records, counts.blobs, size(counts.bytes))
+    format!(
+        "{} records and {} files, {}",
+        counts.records,
+        counts.blobs,
+        size(counts.bytes)
+    )
 }
 
 fn size(bytes: u64) -> String {

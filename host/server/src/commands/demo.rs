@@ -25,26 +25,52 @@ const WIDTH: usize = 100;
 /// Runs the tool on a file and prints the beginning of its result. An error is printed and does not
 /// stop the server.
 pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal: Terminal) {
-    let ending = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let ending = file
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     let [.., any] = TOOLS;
-    let (_, tool, argument) = TOOLS.into_iter().find(|(own, ..)| *own == ending).unwrap_or(any);
+    let (_, tool, argument) = TOOLS
+        .into_iter()
+        .find(|(own, ..)| *own == ending)
+        .unwrap_or(any);
     terminal.line("");
     match call(address, keys, file, tool, argument).await {
         Ok((text, took)) => {
             let about = format!("{}, {:.1} ms", file.display(), took.as_secs_f64() * 1000.0);
-            terminal.line(&format!("  {}  {}", terminal.bold(tool), terminal.dim(&about)));
-            for line in text.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
+            terminal.line(&format!(
+                "  {}  {}",
+                terminal.bold(tool),
+                terminal.dim(&about)
+            ));
+            for line in text
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .take(LINES)
+            {
                 let short: String = line.chars().take(WIDTH).collect();
                 terminal.line(&format!("    {short}"));
             }
-            terminal.line(&format!("    {}", terminal.dim(&format!("… {} bytes in all", text.len()))));
+            terminal.line(&format!(
+                "    {}",
+                terminal.dim(&format!("… {} bytes in all", text.len()))
+            ));
         }
         Err(cause) => terminal.bad(&format!("{tool} on {}: {cause:#}", file.display())),
     }
 }
 
-async fn call(address: SocketAddr, keys: &Keys, file: &Path, tool: &str, argument: &str) -> Result<(String, Duration)> {
-    let text = tokio::fs::read_to_string(file).await.context("the file cannot be read as text")?;
+async fn call(
+    address: SocketAddr,
+    keys: &Keys,
+    file: &Path,
+    tool: &str,
+    argument: &str,
+) -> Result<(String, Duration)> {
+    let text = tokio::fs::read_to_string(file)
+        .await
+        .context("the file cannot be read as text")?;
     let body = serde_json::to_vec(&json!({"arguments": {argument: text}}))?;
     let request = Request::post(format!("/api/v3.1/tools/execute/{tool}"))
         .header("host", address.to_string())
@@ -52,7 +78,9 @@ async fn call(address: SocketAddr, keys: &Keys, file: &Path, tool: &str, argumen
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)))?;
     let begun = Instant::now();
-    let stream = TcpStream::connect(address).await.context("connect to the server")?;
+    let stream = TcpStream::connect(address)
+        .await
+        .context("connect to the server")?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let answer = async {
         let answer = sender.send_request(request).await?;
@@ -67,10 +95,18 @@ async fn call(address: SocketAddr, keys: &Keys, file: &Path, tool: &str, argumen
     let took = begun.elapsed();
     let answer: Value = serde_json::from_slice(&bytes).context("the answer is not JSON")?;
     if answer["successful"] != Value::Bool(true) {
-        let said = answer["error"]["message"].as_str().or(answer["error"].as_str()).unwrap_or("no reason given");
+        let said = answer["error"]["message"]
+            .as_str()
+            .or(answer["error"].as_str())
+            .unwrap_or("no reason given");
         anyhow::bail!("{status}: {said}");
     }
     let data = answer["data"].as_object();
-    let first_text = data.and_then(|data| data.values().find_map(Value::as_str)).map(str::to_owned);
-    Ok((first_text.map_or_else(|| serde_json::to_string_pretty(&answer["data"]), Ok)?, took))
+    let first_text = data
+        .and_then(|data| data.values().find_map(Value::as_str))
+        .map(str::to_owned);
+    Ok((
+        first_text.map_or_else(|| serde_json::to_string_pretty(&answer["data"]), Ok)?,
+        took,
+    ))
 }

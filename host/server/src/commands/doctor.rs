@@ -57,7 +57,11 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
             }
         }
     }
-    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if problems == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 async fn port(listen: &str) -> Finding {
@@ -69,11 +73,13 @@ async fn port(listen: &str) -> Finding {
             } else {
                 "nothing answers there"
             };
-            Bad(format!("{listen} is taken ({answers}); stop the other program or set `listen`"))
+            Bad(format!(
+                "{listen} is taken ({answers}); stop the other program or set `listen`"
+            ))
         }
-        Err(cause) => {
-            Bad(format!("{listen} cannot be listened on: {cause}; set `listen` to an address of this machine"))
-        }
+        Err(cause) => Bad(format!(
+            "{listen} cannot be listened on: {cause}; set `listen` to an address of this machine"
+        )),
     }
 }
 
@@ -94,12 +100,16 @@ async fn data(config: &Config) -> Finding {
     }
     let shown = config.data.display();
     if !config.data.exists() {
-        return Good(format!("the data directory {shown} will be made by the first start"));
+        return Good(format!(
+            "the data directory {shown} will be made by the first start"
+        ));
     }
     match open::store(config).await {
         Ok(store) => {
             store.close().await;
-            Good(format!("the data directory {shown} opens, and only its owner can look into it"))
+            Good(format!(
+                "the data directory {shown} opens, and only its owner can look into it"
+            ))
         }
         Err(stop) => Bad(stop.line),
     }
@@ -113,11 +123,15 @@ async fn blobs(config: &Config) -> Finding {
                          find them; set `blobs` to a bucket";
             return Note(alone.to_owned());
         }
-        Ok(None) => return Good("components and other large values lie in the data directory".to_owned()),
+        Ok(None) => {
+            return Good("components and other large values lie in the data directory".to_owned());
+        }
         Err(stop) => return Bad(stop.line),
     };
     match bucket.try_out().await {
-        Ok(()) => Good(format!("{bucket} can be listed, written, read and deleted in")),
+        Ok(()) => Good(format!(
+            "{bucket} can be listed, written, read and deleted in"
+        )),
         Err(cause) => Bad(cause.to_string()),
     }
 }
@@ -125,10 +139,14 @@ async fn blobs(config: &Config) -> Finding {
 fn key_file(config: &Config) -> Finding {
     let path = config.key_file();
     match KeyFile::read(&path) {
-        Ok(_) => Good(format!("the key file {} is there and only its owner can read it", path.display())),
-        Err(KeyFileError::Missing(_)) if !config.data.exists() => {
-            Good(format!("the key file {} will be made by the first start", path.display()))
-        }
+        Ok(_) => Good(format!(
+            "the key file {} is there and only its owner can read it",
+            path.display()
+        )),
+        Err(KeyFileError::Missing(_)) if !config.data.exists() => Good(format!(
+            "the key file {} will be made by the first start",
+            path.display()
+        )),
         Err(cause) => Bad(cause.to_string()),
     }
 }
@@ -139,11 +157,17 @@ fn clock(data: &Path) -> Finding {
     let folder = if data.exists() { data } else { Path::new(".") };
     let probe = tempfile_time(folder);
     let Some(theirs) = probe else {
-        return Note(format!("the clock was not compared: {} takes no file", folder.display()));
+        return Note(format!(
+            "the clock was not compared: {} takes no file",
+            folder.display()
+        ));
     };
     let skew = (Clock::system().now().0 - theirs).abs();
     if skew > SKEW_MS {
-        Bad(format!("the clock is {} s off the file system's; correct the machine's time", skew / 1000))
+        Bad(format!(
+            "the clock is {} s off the file system's; correct the machine's time",
+            skew / 1000
+        ))
     } else {
         Good("the clock agrees with the file system's; nothing else was asked".to_owned())
     }
@@ -185,19 +209,29 @@ struct Toolchains {
 impl Toolchains {
     fn found() -> Self {
         let active = |question: &[&str]| {
-            let asked = Command::new("rustc").arg("--print").args(question).env_remove("RUSTUP_TOOLCHAIN").output();
+            let asked = Command::new("rustc")
+                .arg("--print")
+                .args(question)
+                .env_remove("RUSTUP_TOOLCHAIN")
+                .output();
             let asked = asked.ok().filter(|output| output.status.success())?;
             Some(PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim()))
         };
-        let libraries = active(&["target-libdir", "--target", GUEST_TARGET]).and_then(|folder| folder.read_dir().ok());
+        let libraries = active(&["target-libdir", "--target", GUEST_TARGET])
+            .and_then(|folder| folder.read_dir().ok());
         let is_core = |name: &str| name.starts_with("libcore-") && name.ends_with(".rlib");
-        let linker = Command::new("wasm-ld").arg("--version").output().is_ok_and(|output| output.status.success());
+        let linker = Command::new("wasm-ld")
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success());
         Self {
             target: libraries.is_some_and(|mut all| {
                 all.any(|one| one.is_ok_and(|one| one.file_name().to_str().is_some_and(is_core)))
             }),
-            source: active(&["sysroot"])
-                .is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/Cargo.toml").is_file()),
+            source: active(&["sysroot"]).is_some_and(|root| {
+                root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
+                    .is_file()
+            }),
             debian: [
                 Path::new("/usr/bin/rustc").is_file(),
                 Path::new("/usr/bin/cargo").is_file(),
@@ -208,8 +242,12 @@ impl Toolchains {
     }
 
     fn judge(self) -> Finding {
-        let missing: Vec<_> =
-            DEBIAN.iter().zip(self.debian).filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+        let missing: Vec<_> = DEBIAN
+            .iter()
+            .zip(self.debian)
+            .filter(|(_, there)| !there)
+            .map(|(name, _)| *name)
+            .collect();
         match self {
             Self { target: true, .. } => Good(format!("toolkits can be built here: rustc has {GUEST_TARGET}")),
             Self { source: true, .. } => Good(
@@ -247,14 +285,57 @@ mod tests {
 
     #[test]
     fn toolchains_and_missing_packages_are_reported() {
-        let nothing = Toolchains { target: false, source: false, debian: [false; 4] };
+        let nothing = Toolchains {
+            target: false,
+            source: false,
+            debian: [false; 4],
+        };
         for (found, good, word) in [
-            (nothing, false, "nothing compiles for wasm32-unknown-unknown"),
-            (Toolchains { target: true, ..nothing }, true, "rustc has wasm32-unknown-unknown"),
-            (Toolchains { source: true, ..nothing }, true, "rust-src"),
-            (Toolchains { debian: [true; 4], ..nothing }, true, "Debian's rustc-web"),
-            (Toolchains { debian: [true, true, false, false], ..nothing }, false, "rust-web-src, lld is missing"),
-            (Toolchains { debian: [false, true, false, true], ..nothing }, false, "nothing compiles"),
+            (
+                nothing,
+                false,
+                "nothing compiles for wasm32-unknown-unknown",
+            ),
+            (
+                Toolchains {
+                    target: true,
+                    ..nothing
+                },
+                true,
+                "rustc has wasm32-unknown-unknown",
+            ),
+            (
+                Toolchains {
+                    source: true,
+                    ..nothing
+                },
+                true,
+                "rust-src",
+            ),
+            (
+                Toolchains {
+                    debian: [true; 4],
+                    ..nothing
+                },
+                true,
+                "Debian's rustc-web",
+            ),
+            (
+                Toolchains {
+                    debian: [true, true, false, false],
+                    ..nothing
+                },
+                false,
+                "rust-web-src, lld is missing",
+            ),
+            (
+                Toolchains {
+                    debian: [false, true, false, true],
+                    ..nothing
+                },
+                false,
+                "nothing compiles",
+            ),
         ] {
             let finding = found.judge();
             let said = match &finding {

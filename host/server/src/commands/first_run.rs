@@ -34,42 +34,78 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
         // created here.
         Err(app::Error::ProjectNameTaken(_)) => {
             let found = projects::organisation(app).await?;
-            let id = found.map(|record| OrganisationId::parse(&record.id)).transpose()?;
-            let id = id.ok_or_else(|| anyhow::anyhow!("the organization cannot be read after it was made"))?;
+            let id = found
+                .map(|record| OrganisationId::parse(&record.id))
+                .transpose()?;
+            let id = id.ok_or_else(|| {
+                anyhow::anyhow!("the organization cannot be read after it was made")
+            })?;
             let key = projects::organisation_key(app, &id).await?;
             (id, key)
         }
         made => made?,
     };
-    let request = NewProject { name: PROJECT.into(), config: Config::default(), key: Some(Rights::default()) };
+    let request = NewProject {
+        name: PROJECT.into(),
+        config: Config::default(),
+        key: Some(Rights::default()),
+    };
     let (project, key) = match projects::create(app, &organisation, request).await {
         Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,
         made => made?,
     };
     let project_key = key.map(|key| key.secret).unwrap_or_default();
-    Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
+    Ok(Keys {
+        project: project.id.to_string(),
+        project_key,
+        organisation_key,
+    })
 }
 
 /// Returns the keys of the oldest project. Completes a first start that was interrupted.
 pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
-    let organisation = projects::organisation(app).await?.filter(|organisation| organisation.body.has_had_projects());
-    let Some(organisation) = organisation else { return make(app).await };
+    let organisation = projects::organisation(app)
+        .await?
+        .filter(|organisation| organisation.body.has_had_projects());
+    let Some(organisation) = organisation else {
+        return make(app).await;
+    };
     let id = OrganisationId::parse(&organisation.id)?;
     let newest = projects::list(app, &id, Window::first(1)).await?;
     let oldest = match newest.total {
         0 | 1 => newest.items.into_iter().next(),
         more => {
-            let last = Window { offset: more - 1, ..Window::first(1) };
-            projects::list(app, &id, last).await?.items.into_iter().next()
+            let last = Window {
+                offset: more - 1,
+                ..Window::first(1)
+            };
+            projects::list(app, &id, last)
+                .await?
+                .items
+                .into_iter()
+                .next()
         }
     };
-    let first_key = |keys: Vec<projects::ShownKey>| keys.into_iter().next().map(|key| key.secret).unwrap_or_default();
+    let first_key = |keys: Vec<projects::ShownKey>| {
+        keys.into_iter()
+            .next()
+            .map(|key| key.secret)
+            .unwrap_or_default()
+    };
     let organisation_key = projects::organisation_key(app, &id).await?;
     let Some(project) = oldest else {
-        return Ok(Keys { project: String::new(), project_key: Zeroizing::default(), organisation_key });
+        return Ok(Keys {
+            project: String::new(),
+            project_key: Zeroizing::default(),
+            organisation_key,
+        });
     };
     let project_key = first_key(projects::show_keys(app, project.id.as_str()).await?);
-    Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
+    Ok(Keys {
+        project: project.id.to_string(),
+        project_key,
+        organisation_key,
+    })
 }
 
 /// Writes the file that a client's shell reads with `.`. This happens on the first start, and again
@@ -84,15 +120,26 @@ pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Resul
     if new {
         return write_private(path, &content);
     }
-    let Ok(present) = fs::read_to_string(path).map(Zeroizing::new) else { return Ok(()) };
-    if *present == *content { Ok(()) } else { write_private(path, &content) }
+    let Ok(present) = fs::read_to_string(path).map(Zeroizing::new) else {
+        return Ok(());
+    };
+    if *present == *content {
+        Ok(())
+    } else {
+        write_private(path, &content)
+    }
 }
 
 /// Writes a file that only its owner can read. The file is replaced as a whole or not at all.
 pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
     let temporary = path.with_extension("new");
     let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, path)
     };
@@ -106,7 +153,10 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     if new {
         terminal.line("");
         terminal.pair("data", &config.data.display().to_string());
-        terminal.pair("master key", &format!("{}  (keep a copy elsewhere)", config.key_file().display()));
+        terminal.pair(
+            "master key",
+            &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
+        );
     }
     terminal.pair("keys", &config.env_file().display().to_string());
     if new {
@@ -115,11 +165,18 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
             .toolkits()
             .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
             .collect();
-        let toolkits = if toolkits.is_empty() { "none yet: `toolkit publish`".to_owned() } else { toolkits.join(", ") };
+        let toolkits = if toolkits.is_empty() {
+            "none yet: `toolkit publish`".to_owned()
+        } else {
+            toolkits.join(", ")
+        };
         terminal.pair("toolkits", &toolkits);
     }
     for pair in config.net.rewrite.iter() {
-        terminal.note(&format!("net.rewrite sends {}", pair.replacen('=', " to ", 1)));
+        terminal.note(&format!(
+            "net.rewrite sends {}",
+            pair.replacen('=', " to ", 1)
+        ));
     }
 }
 

@@ -71,7 +71,8 @@ enum What {
     },
 }
 
-const EXAMPLES: &str = "Without a command: which master keys there are, and how many secrets each seals.
+const EXAMPLES: &str =
+    "Without a command: which master keys there are, and how many secrets each seals.
 
 Examples:
   toolhost keys
@@ -79,16 +80,36 @@ Examples:
   toolhost keys add demo dashboard --allow observability=read --from 10.0.0.0/8
   toolhost keys revoke demo key_f3Yq0vB1xw2K";
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     match &args.what {
-        Some(What::List { project, server }) => list(&server.reach(config)?, project, terminal).await?,
-        Some(What::Add { project, name, allow, from, server }) => {
-            let body = json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
+        Some(What::List { project, server }) => {
+            list(&server.reach(config)?, project, terminal).await?
+        }
+        Some(What::Add {
+            project,
+            name,
+            allow,
+            from,
+            server,
+        }) => {
+            let body =
+                json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
             add(&server.reach(config)?, project, &body, terminal).await?;
         }
-        Some(What::Revoke { project, key, server }) => {
+        Some(What::Revoke {
+            project,
+            key,
+            server,
+        }) => {
             let server = server.reach(config)?;
-            let path = format!("org/owner/project/{}/api_keys/{key}", server.project(project).await?);
+            let path = format!(
+                "org/owner/project/{}/api_keys/{key}",
+                server.project(project).await?
+            );
             server.ask_json(Method::DELETE, &path, &Value::Null).await?;
             terminal.good(&format!("{key} opens nothing any more"));
         }
@@ -98,7 +119,11 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
 }
 
 /// Runs the commands that need the data directory or the database.
-async fn of_this_machine(config: &Config, what: Option<&What>, terminal: Terminal) -> Result<(), Stop> {
+async fn of_this_machine(
+    config: &Config,
+    what: Option<&What>,
+    terminal: Terminal,
+) -> Result<(), Stop> {
     if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
     }
@@ -116,19 +141,41 @@ async fn of_this_machine(config: &Config, what: Option<&What>, terminal: Termina
 }
 
 async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(), Stop> {
-    let path = format!("org/owner/project/{}/api_keys", server.project(project).await?);
+    let path = format!(
+        "org/owner/project/{}/api_keys",
+        server.project(project).await?
+    );
     let keys = server.ask_json(Method::GET, &path, &Value::Null).await?;
     for key in keys["items"].as_array().into_iter().flatten() {
         let text = |name: &str| key[name].as_str().unwrap_or_default();
-        let used = key["last_used_at"].as_str().map_or("never used".to_owned(), |time| format!("used {time}"));
-        let limits = if key["permissions"].is_null() { "" } else { "  restricted" };
-        terminal.line(&format!("{}  {:<24}  {}", text("id"), text("name"), terminal.dim(&format!("{used}{limits}"))));
+        let used = key["last_used_at"]
+            .as_str()
+            .map_or("never used".to_owned(), |time| format!("used {time}"));
+        let limits = if key["permissions"].is_null() {
+            ""
+        } else {
+            "  restricted"
+        };
+        terminal.line(&format!(
+            "{}  {:<24}  {}",
+            text("id"),
+            text("name"),
+            terminal.dim(&format!("{used}{limits}"))
+        ));
     }
     Ok(())
 }
 
-async fn add(server: &Running, project: &str, body: &Value, terminal: Terminal) -> Result<(), Stop> {
-    let path = format!("org/owner/project/{}/api_keys", server.project(project).await?);
+async fn add(
+    server: &Running,
+    project: &str,
+    body: &Value,
+    terminal: Terminal,
+) -> Result<(), Stop> {
+    let path = format!(
+        "org/owner/project/{}/api_keys",
+        server.project(project).await?
+    );
     let made = server.ask_json(Method::POST, &path, body).await?;
     terminal.line(made["key"].as_str().unwrap_or_default());
     Ok(())
@@ -137,17 +184,30 @@ async fn add(server: &Running, project: &str, body: &Value, terminal: Terminal) 
 /// Formats permissions as requests have them; null, which means everything, if none are given.
 fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     let read = |text: &String| {
-        let (area, access) = text.split_once('=').with_context(|| format!("--allow {text}: must be AREA=ACCESS"))?;
+        let (area, access) = text
+            .split_once('=')
+            .with_context(|| format!("--allow {text}: must be AREA=ACCESS"))?;
         Ok(json!({"preset": area, "access": access}))
     };
     let pairs = allow.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(if pairs.is_empty() { Value::Null } else { pairs.into() })
+    Ok(if pairs.is_empty() {
+        Value::Null
+    } else {
+        pairs.into()
+    })
 }
 
 fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
     for Master { id, current, seals } in masters {
-        let state = if *current { "in use" } else { "being replaced: `toolhost keys rotate` goes on" };
-        terminal.line(&format!("  {id}  seals {seals} data keys  {}", terminal.dim(state)));
+        let state = if *current {
+            "in use"
+        } else {
+            "being replaced: `toolhost keys rotate` goes on"
+        };
+        terminal.line(&format!(
+            "  {id}  seals {seals} data keys  {}",
+            terminal.dim(state)
+        ));
     }
     terminal.pair("file", &config.key_file().display().to_string());
 }
@@ -161,7 +221,8 @@ async fn masters(config: &Config, ask: Ask) -> Result<Vec<Master>, Stop> {
         let asking = tokio::task::spawn_blocking(move || {
             let mut text = String::new();
             control::ask(&data, ask)?.read_to_string(&mut text)?;
-            serde_json::from_str::<Reply>(&text).context("the server stopped before it was done; run this again")
+            serde_json::from_str::<Reply>(&text)
+                .context("the server stopped before it was done; run this again")
         });
         let reply = asking.await.context("ask the server")??;
         return reply.map_err(|cause| anyhow!(cause).into());
@@ -178,7 +239,11 @@ async fn masters(config: &Config, ask: Ask) -> Result<Vec<Master>, Stop> {
 
 async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
     let Opened { app, store, .. } = open::open(config).await.map_err(|stop| Stop {
-        line: format!("{}; the keys of a running server are in {}", stop.line, config.env_file().display()),
+        line: format!(
+            "{}; the keys of a running server are in {}",
+            stop.line,
+            config.env_file().display()
+        ),
         ..stop
     })?;
     if let Some(organisation) = projects::organisation(&app).await? {
@@ -201,7 +266,11 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
 
 async fn show(app: &app::App, name: &str, owner: &str, terminal: Terminal) -> Result<(), Stop> {
     for key in projects::show_keys(app, owner).await? {
-        terminal.line(&format!("{name:<24}  {}  {}", key.secret.as_str(), terminal.dim(&key.name)));
+        terminal.line(&format!(
+            "{name:<24}  {}  {}",
+            key.secret.as_str(),
+            terminal.dim(&key.name)
+        ));
     }
     Ok(())
 }

@@ -22,23 +22,40 @@ pub(crate) const FORM: &str = "A line names a project, what is meant, its id in 
 Types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written; what was
 loaded before may be loaded again. The embedded store needs a stopped server, PostgreSQL does not.";
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     let text = read(args)?;
     let data = config.data.display();
     if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!("there is no installation at {data}: set `data` to the one that clients use").into());
+        return Err(anyhow!(
+            "there is no installation at {data}: set `data` to the one that clients use"
+        )
+        .into());
     }
     let store = open::store(config).await?;
     let done = legacy::load(&store, &text, Clock::system().now()).await;
     store.close().await;
-    let loaded = done.map_err(|cause| anyhow!("{} was not loaded:\n  {cause}", args.file.display()))?;
-    terminal.good(&format!("{} ids are new, {} were known", loaded.new, loaded.known));
+    let loaded =
+        done.map_err(|cause| anyhow!("{} was not loaded:\n  {cause}", args.file.display()))?;
+    terminal.good(&format!(
+        "{} ids are new, {} were known",
+        loaded.new, loaded.known
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 fn read(args: &Args) -> anyhow::Result<String> {
     let file = args.file.display();
-    let size = std::fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?.len();
-    ensure!(size <= legacy::FILE, "{file} is larger than {} MiB: load it in parts", legacy::FILE >> 20);
+    let size = std::fs::metadata(&args.file)
+        .with_context(|| format!("cannot read {file}"))?
+        .len();
+    ensure!(
+        size <= legacy::FILE,
+        "{file} is larger than {} MiB: load it in parts",
+        legacy::FILE >> 20
+    );
     std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))
 }

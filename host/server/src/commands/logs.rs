@@ -47,12 +47,29 @@ const EXAMPLES: &str = "Examples:
   toolhost logs export log_a1b2C3d4E5f6 -o failed.json
   toolkit replay my-toolkit failed.json";
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
-    let What::Export(Export { log_id, output, url, api_key }) = &args.what;
-    if !log_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
+    let What::Export(Export {
+        log_id,
+        output,
+        url,
+        api_key,
+    }) = &args.what;
+    if !log_id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    {
         return Err(anyhow::anyhow!("`{log_id}` is not the id of a log").into());
     }
-    let key = Key { header: auth::PROJECT, flag: "--api-key", name: "TOOLHOST_API_KEY", given: api_key.clone() };
+    let key = Key {
+        header: auth::PROJECT,
+        flag: "--api-key",
+        name: "TOOLHOST_API_KEY",
+        given: api_key.clone(),
+    };
     let server = Running::new(config, url.as_ref(), key)?;
     let path = format!("logs/tool_execution/{log_id}/cassette");
     let (_, cassette) = server.ask(Method::GET, &path, Body::Empty, None).await?;

@@ -48,17 +48,31 @@ const EXAMPLES: &str = "Examples:
   toolhost members add ada@example.com --role admin
   toolhost members remove ada@example.com";
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     let server = args.server.reach(config)?;
     match &args.what {
         What::List => {
             for member in server.all(PATH, "items").await? {
                 let text = |name: &str| member[name].as_str().unwrap_or_default();
                 let rest = format!("{}  {}", text("role"), text("name"));
-                terminal.line(&format!("{}  {:<32}  {}", text("id"), text("email"), terminal.dim(&rest)));
+                terminal.line(&format!(
+                    "{}  {:<32}  {}",
+                    text("id"),
+                    text("email"),
+                    terminal.dim(&rest)
+                ));
             }
         }
-        What::Add { email, role, name, project } => {
+        What::Add {
+            email,
+            role,
+            name,
+            project,
+        } => {
             let project = match project {
                 Some(given) => Some(server.project(given).await?),
                 None => None,
@@ -69,10 +83,14 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
         }
         What::Remove { member } => {
             let all = server.all(PATH, "items").await?;
-            let found = all.iter().find(|own| own["id"] == *member || own["email"] == member.to_lowercase());
+            let found = all
+                .iter()
+                .find(|own| own["id"] == *member || own["email"] == member.to_lowercase());
             let id = found.and_then(|own| own["id"].as_str());
             let id = id.ok_or_else(|| anyhow::anyhow!("there is no member `{member}`"))?;
-            server.ask_json(Method::DELETE, &format!("{PATH}/{id}"), &Value::Null).await?;
+            server
+                .ask_json(Method::DELETE, &format!("{PATH}/{id}"), &Value::Null)
+                .await?;
             terminal.good(&format!("{member} is removed"));
         }
     }

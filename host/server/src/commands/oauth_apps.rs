@@ -54,24 +54,48 @@ Examples:
   toolhost oauth-apps set github Iv1.8a61f9b3a7aba766 < secret.txt
   toolhost oauth-apps list";
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     let server = args.server.reach(config)?;
     match &args.what {
         What::List => {
             let all = server.ask_json(Method::GET, PATH, &Value::Null).await?;
             for client in all["items"].as_array().into_iter().flatten() {
                 let text = |name: &str| client[name].as_str().unwrap_or_default();
-                terminal.line(&format!("{:<24}  {}", text("toolkit"), terminal.dim(text("client_id"))));
+                terminal.line(&format!(
+                    "{:<24}  {}",
+                    text("toolkit"),
+                    terminal.dim(text("client_id"))
+                ));
             }
         }
-        What::Set { toolkit, client_id, scope, public } => {
-            let secret = if *public { Zeroizing::default() } else { secret()? };
-            let body = json!({"client_id": client_id, "client_secret": secret.as_str(), "scopes": scope});
-            server.ask_json(Method::PUT, &format!("{PATH}/{toolkit}"), &body).await?;
-            terminal.good(&format!("projects can connect accounts of {toolkit} with this client"));
+        What::Set {
+            toolkit,
+            client_id,
+            scope,
+            public,
+        } => {
+            let secret = if *public {
+                Zeroizing::default()
+            } else {
+                secret()?
+            };
+            let body =
+                json!({"client_id": client_id, "client_secret": secret.as_str(), "scopes": scope});
+            server
+                .ask_json(Method::PUT, &format!("{PATH}/{toolkit}"), &body)
+                .await?;
+            terminal.good(&format!(
+                "projects can connect accounts of {toolkit} with this client"
+            ));
         }
         What::Remove { toolkit } => {
-            server.ask_json(Method::DELETE, &format!("{PATH}/{toolkit}"), &Value::Null).await?;
+            server
+                .ask_json(Method::DELETE, &format!("{PATH}/{toolkit}"), &Value::Null)
+                .await?;
             terminal.good(&format!("the client of {toolkit} is forgotten"));
         }
     }
@@ -84,10 +108,16 @@ fn secret() -> anyhow::Result<Zeroizing<String>> {
     let asking = console::Term::stderr();
     let text = if asking.is_term() {
         asking.write_str("Client secret: ")?;
-        asking.read_secure_line().map(Zeroizing::new).context("ask for the secret")?
+        asking
+            .read_secure_line()
+            .map(Zeroizing::new)
+            .context("ask for the secret")?
     } else {
         let mut line = Zeroizing::new(String::new());
-        std::io::stdin().lock().read_line(&mut line).context("read the secret from standard input")?;
+        std::io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .context("read the secret from standard input")?;
         line
     };
     let text = Zeroizing::new(text.trim().to_owned());

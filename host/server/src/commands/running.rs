@@ -43,7 +43,13 @@ pub(super) struct Named {
     #[arg(long, global = true)]
     pub(super) url: Option<Url>,
     /// Key of the organization [default: the one in <data>.env]
-    #[arg(long, global = true, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true, value_name = "KEY")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLHOST_ORG_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
     org_key: Option<Zeroizing<String>>,
 }
 
@@ -51,7 +57,12 @@ impl Named {
     /// Returns a client for the server.
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
-        let key = Key { header: auth::ORGANISATION, flag: "--org-key", name: "TOOLHOST_ORG_API_KEY", given };
+        let key = Key {
+            header: auth::ORGANISATION,
+            flag: "--org-key",
+            name: "TOOLHOST_ORG_API_KEY",
+            given,
+        };
         Ok(Running::new(config, self.url.as_ref(), key)?)
     }
 }
@@ -60,28 +71,71 @@ impl Running {
     /// Creates a client for the server at this address, or for the one of the data directory.
     pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
         let file = config.env_file();
-        let kept = std::fs::read_to_string(&file).map(Zeroizing::new).unwrap_or_default();
+        let kept = std::fs::read_to_string(&file)
+            .map(Zeroizing::new)
+            .unwrap_or_default();
         let kept = |name: &str| {
-            let lines = kept.lines().map(|line| line.strip_prefix("export ").unwrap_or(line));
+            let lines = kept
+                .lines()
+                .map(|line| line.strip_prefix("export ").unwrap_or(line));
             let mut pairs = lines.filter_map(|line| line.split_once('='));
-            pairs.find(|(own, value)| *own == name && !value.is_empty()).map(|(_, value)| value.to_owned())
+            pairs
+                .find(|(own, value)| *own == name && !value.is_empty())
+                .map(|(_, value)| value.to_owned())
         };
-        let missing = |flag: &str| format!("{} does not say how to reach the server; give {flag}", file.display());
-        let url = url.map(ToString::to_string).or_else(|| kept("TOOLHOST_URL"));
-        let Key { header, flag, name, given } = key;
+        let missing = |flag: &str| {
+            format!(
+                "{} does not say how to reach the server; give {flag}",
+                file.display()
+            )
+        };
+        let url = url
+            .map(ToString::to_string)
+            .or_else(|| kept("TOOLHOST_URL"));
+        let Key {
+            header,
+            flag,
+            name,
+            given,
+        } = key;
         let key = given.or_else(|| kept(name).map(Zeroizing::new));
-        let url = url.with_context(|| missing("--url"))?.trim_end_matches('/').to_owned();
-        let key = key.filter(|key| !key.is_empty()).with_context(|| missing(flag))?;
+        let url = url
+            .with_context(|| missing("--url"))?
+            .trim_end_matches('/')
+            .to_owned();
+        let key = key
+            .filter(|key| !key.is_empty())
+            .with_context(|| missing(flag))?;
         // The operator names the server, which is usually on this machine or in a private network.
-        let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
-        let settings = net::Settings { allow: anywhere, ..config.net()? };
+        let anywhere = ["0.0.0.0/0", "::/0"]
+            .map(str::parse)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        let settings = net::Settings {
+            allow: anywhere,
+            ..config.net()?
+        };
         let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
-        Ok(Self { client, url, header, key })
+        Ok(Self {
+            client,
+            url,
+            header,
+            key,
+        })
     }
 
     /// Sends JSON, or no body if it is null, and returns the JSON response.
-    pub(super) async fn ask_json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Stop> {
-        let body = if body.is_null() { Body::Empty } else { Body::Bytes(body.to_string().into()) };
+    pub(super) async fn ask_json(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, Stop> {
+        let body = if body.is_null() {
+            Body::Empty
+        } else {
+            Body::Bytes(body.to_string().into())
+        };
         let (_, answer) = self.ask(method, path, body, None).await?;
         Ok(serde_json::from_slice(&answer)
             .with_context(|| format!("the server at {} does not answer JSON", self.url))?)
@@ -91,10 +145,21 @@ impl Running {
     pub(super) async fn all(&self, path: &str, items: &str) -> Result<Vec<Value>, Stop> {
         let (mut all, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = self.ask_json(Method::GET, &format!("{path}?limit=500{cursor}"), &Value::Null).await?;
+            let page = self
+                .ask_json(
+                    Method::GET,
+                    &format!("{path}?limit=500{cursor}"),
+                    &Value::Null,
+                )
+                .await?;
             all.extend(page[items].as_array().into_iter().flatten().cloned());
             match page["next_cursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={}", byte_serialize(next.as_bytes()).collect::<String>()),
+                Some(next) => {
+                    cursor = format!(
+                        "&cursor={}",
+                        byte_serialize(next.as_bytes()).collect::<String>()
+                    )
+                }
                 None => return Ok(all),
             }
         }
@@ -103,9 +168,13 @@ impl Running {
     /// Returns the id of a project that is given by id or name.
     pub(super) async fn project(&self, given: &str) -> Result<String, Stop> {
         let all = self.all("org/owner/project/list", "data").await?;
-        let found = all.iter().find(|project| project["id"] == given || project["name"] == given);
+        let found = all
+            .iter()
+            .find(|project| project["id"] == given || project["name"] == given);
         let id = found.and_then(|project| project["id"].as_str());
-        Ok(id.with_context(|| format!("there is no project `{given}`"))?.to_owned())
+        Ok(id
+            .with_context(|| format!("there is no project `{given}`"))?
+            .to_owned())
     }
 
     /// Sends a request below the API's prefix, with one more header. Returns status and body of a
@@ -119,15 +188,35 @@ impl Running {
     ) -> Result<(u16, Bytes), Stop> {
         let url = format!("{}/api/v3.1/{path}", self.url);
         let mut headers = HeaderMap::new();
-        let value = |text: &str| text.parse().with_context(|| format!("{url}: a key or signature cannot be sent"));
+        let value = |text: &str| {
+            text.parse()
+                .with_context(|| format!("{url}: a key or signature cannot be sent"))
+        };
         headers.insert(self.header, value(&self.key)?);
         if let Some((name, text)) = more {
             headers.insert(name, value(&text)?);
         }
-        let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
-        let url = url.parse().with_context(|| format!("{url} is not an address"))?;
-        let sent = self.client.send(Request { method, url, headers, body, limits }).await;
-        let answer = sent.map_err(|cause| anyhow!("cannot ask the server at {}: {}", self.url, cause.message))?;
+        let limits = Limits {
+            first_byte: PATIENCE,
+            total: PATIENCE,
+            response_bytes: ANSWER,
+            ..Limits::default()
+        };
+        let url = url
+            .parse()
+            .with_context(|| format!("{url} is not an address"))?;
+        let sent = self
+            .client
+            .send(Request {
+                method,
+                url,
+                headers,
+                body,
+                limits,
+            })
+            .await;
+        let answer = sent
+            .map_err(|cause| anyhow!("cannot ask the server at {}: {}", self.url, cause.message))?;
         let status = answer.status.as_u16();
         if answer.status.is_success() {
             return Ok((status, answer.body));
@@ -135,7 +224,11 @@ impl Running {
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let error = &body["error"];
         let text = |name: &str| error[name].as_str().unwrap_or_default();
-        let listed = error["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let listed = error["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let message = match text("message") {
             "" => format!("the server at {} answered {status}", self.url),
             message => message.to_owned(),
@@ -145,7 +238,13 @@ impl Running {
 }
 
 /// Formats an API error with all its details, one per line.
-pub(super) fn refusal<'a>(message: &'a str, problems: impl Iterator<Item = &'a str>, fix: &'a str) -> Stop {
-    let all = std::iter::once(message).chain(problems).chain((!fix.is_empty()).then_some(fix));
+pub(super) fn refusal<'a>(
+    message: &'a str,
+    problems: impl Iterator<Item = &'a str>,
+    fix: &'a str,
+) -> Stop {
+    let all = std::iter::once(message)
+        .chain(problems)
+        .chain((!fix.is_empty()).then_some(fix));
     anyhow!(all.collect::<Vec<_>>().join("\n  ")).into()
 }

@@ -68,14 +68,29 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Result<ExitCode, Stop> {
     let listener = bind(&config.listen).await?;
-    let address = listener.local_addr().context("read the address listened on").map_err(Stop::from)?;
+    let address = listener
+        .local_addr()
+        .context("read the address listened on")
+        .map_err(Stop::from)?;
     let fresh = !config.data.exists();
-    let Opened { app, writer, store, new } = open::open(&config).await?;
+    let Opened {
+        app,
+        writer,
+        store,
+        new,
+    } = open::open(&config).await?;
     memory::give_back_now();
     let server = Arc::new(Server::new(app, config)?);
-    let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
+    let keys = if new {
+        first_run::make(&server.app).await?
+    } else {
+        first_run::find(&server.app).await?
+    };
     for client in server.config.oauth_apps() {
-        let what = format!("keep the client that the settings have for {}", client.toolkit);
+        let what = format!(
+            "keep the client that the settings have for {}",
+            client.toolkit
+        );
         apps::named(&server.app, client).await.context(what)?;
     }
     let url = url(&server.config, address);
@@ -87,7 +102,13 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let (stop, stopping) = watch::channel(false);
     let mut serving = JoinSet::new();
     let drain = Duration::from_secs(server.config.limits.drain_s);
-    serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
+    serving.spawn(listen::serve(
+        listener,
+        server.clone(),
+        routes::router(server.clone()),
+        stopping,
+        drain,
+    ));
 
     // Tasks that run beside the server and may end at any point.
     let mut beside = JoinSet::new();
@@ -98,16 +119,27 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         }
         // The path may be too long for a socket, or the file system may not support sockets.
         // Everything else works without one.
-        Err(cause) => tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}"),
+        Err(cause) => {
+            tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}")
+        }
     }
 
     let working = server.clone();
     beside.spawn(async move {
-        tokio::join!(working.app.follow(), working.app.work(), memory::give_back());
+        tokio::join!(
+            working.app.follow(),
+            working.app.work(),
+            memory::give_back()
+        );
     });
 
     let mut signals = Signals::new(args.until_stdin_ends)?;
-    let start = Start { url, keys, new, address };
+    let start = Start {
+        url,
+        keys,
+        new,
+        address,
+    };
     let mut code = ExitCode::SUCCESS;
     let announced = async {
         announce(&server, &args, &start, terminal).await?;
@@ -136,7 +168,10 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     beside.shutdown().await;
     // The log ends once no task can add records.
     drop(server);
-    if tokio::time::timeout(LAST_WRITES, writing.join_next()).await.is_err() {
+    if tokio::time::timeout(LAST_WRITES, writing.join_next())
+        .await
+        .is_err()
+    {
         tracing::error!("the execution log could not be written in time");
     }
     store.close().await;
@@ -162,7 +197,12 @@ struct Start {
 }
 
 /// Publishes the toolkits, prints the greeting, and lets clients in.
-async fn announce(server: &Arc<Server>, args: &Args, start: &Start, terminal: Terminal) -> Result<(), Stop> {
+async fn announce(
+    server: &Arc<Server>,
+    args: &Args,
+    start: &Start,
+    terminal: Terminal,
+) -> Result<(), Stop> {
     let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
     let published = match folder {
         Some(folder) => publish(server, folder).await?,
@@ -207,7 +247,10 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .with_context(|| format!("read the folder of toolkits {}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "wasm")
+        })
         .collect();
     files.sort();
     let bar = ProgressBar::new(files.len() as u64).with_style(
@@ -219,7 +262,11 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
         .map(|path| {
             let (server, bar) = (server.clone(), bar.clone());
             async move {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
                 bar.set_message(name.clone());
                 let done = publish_one(&server, &path).await;
                 bar.inc(1);
@@ -238,7 +285,10 @@ async fn publish_one(server: &Server, path: &Path) -> Result<()> {
     let bytes = tokio::fs::read(path).await.context("cannot be read")?;
     let (slug, version) = app::catalog::identity(&bytes)?;
     let signature = toolkits::signature_beside(path)?;
-    let terms = app::catalog::Terms { signature: signature.as_deref(), breaking: false };
+    let terms = app::catalog::Terms {
+        signature: signature.as_deref(),
+        breaking: false,
+    };
     app::catalog::publish(&server.app, &slug, &version, bytes.into(), terms).await?;
     Ok(())
 }
@@ -271,7 +321,11 @@ struct Signals {
 
 impl Signals {
     fn new(until_stdin_ends: bool) -> Result<Self, Stop> {
-        let on = |kind| signal(kind).context("listen for signals").map_err(Stop::from);
+        let on = |kind| {
+            signal(kind)
+                .context("listen for signals")
+                .map_err(Stop::from)
+        };
         let input = until_stdin_ends.then(|| {
             let (ended, input) = oneshot::channel();
             // The thread is never joined: reading standard input cannot be interrupted.
@@ -281,7 +335,11 @@ impl Signals {
             });
             input
         });
-        Ok(Self { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())?, input })
+        Ok(Self {
+            terminate: on(SignalKind::terminate())?,
+            interrupt: on(SignalKind::interrupt())?,
+            input,
+        })
     }
 
     async fn wait(&mut self) {

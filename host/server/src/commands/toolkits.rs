@@ -74,14 +74,26 @@ struct Fetched {
     signature: Option<String>,
 }
 
-pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
     match &args.what {
-        What::Add { from, access, breaking, json } => {
+        What::Add {
+            from,
+            access,
+            breaking,
+            json,
+        } => {
             // This happens before the store is opened: a slow registry must not keep a server from
             // starting.
             let fetched = fetch(from, access).await?;
             let target = Target::find(config, &args.server).await?;
-            let terms = Terms { signature: fetched.signature.as_deref(), breaking: *breaking };
+            let terms = Terms {
+                signature: fetched.signature.as_deref(),
+                breaking: *breaking,
+            };
             let done = target.publish(fetched.component, terms).await;
             target.close().await;
             let (new, view) = done?;
@@ -94,7 +106,9 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
             let found = found?;
             match json {
                 true => terminal.line(&format!("{:#}", Value::Array(found))),
-                false => found.iter().for_each(|view| terminal.line(&row(view, terminal))),
+                false => found
+                    .iter()
+                    .for_each(|view| terminal.line(&row(view, terminal))),
             }
         }
         What::Remove { slug, version } => {
@@ -102,7 +116,9 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
             let done = target.deprecate(slug, version).await;
             target.close().await;
             done?;
-            terminal.good(&format!("{slug} {version} is deprecated: it answers only those who name it"));
+            terminal.good(&format!(
+                "{slug} {version} is deprecated: it answers only those who name it"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -112,13 +128,22 @@ async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     if from.starts_with(SCHEME) {
         let pulled = Place::new(from, access)?.pull().await?;
         let (component, signature) = (pulled.component, pulled.signature);
-        return Ok(Fetched { origin: format!("{SCHEME}{}", pulled.reference), component, signature });
+        return Ok(Fetched {
+            origin: format!("{SCHEME}{}", pulled.reference),
+            component,
+            signature,
+        });
     }
     let path = Path::new(from);
     let read = tokio::fs::read(path).await;
-    let component = read.with_context(|| format!("cannot read {from}; a registry is named by {SCHEME}…"))?;
+    let component =
+        read.with_context(|| format!("cannot read {from}; a registry is named by {SCHEME}…"))?;
     let signature = signature_beside(path)?;
-    Ok(Fetched { origin: from.to_owned(), component: component.into(), signature })
+    Ok(Fetched {
+        origin: from.to_owned(),
+        component: component.into(),
+        signature,
+    })
 }
 
 /// Reads the signature file that `toolkit sign` wrote beside a component, if there is one.
@@ -140,7 +165,11 @@ fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
         return terminal.line(&format!("{view:#}"));
     }
     let text = |name: &str| view[name].as_str().unwrap_or_default();
-    let done = if new { "published" } else { "published before, with the same bytes" };
+    let done = if new {
+        "published"
+    } else {
+        "published before, with the same bytes"
+    };
     terminal.good(&format!("{} {} {done}", text("slug"), text("version")));
     terminal.pair("from", origin);
     terminal.pair("component", text("digest"));
@@ -151,8 +180,19 @@ fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
 
 fn row(view: &Value, terminal: Terminal) -> String {
     let text = |name: &str| view[name].as_str().unwrap_or_default();
-    let signed = view["signed_by"].as_str().map_or_else(String::new, |key| format!("  signed by {key}"));
-    let gone = if view["is_deprecated"] == true { "  deprecated" } else { "" };
+    let signed = view["signed_by"]
+        .as_str()
+        .map_or_else(String::new, |key| format!("  signed by {key}"));
+    let gone = if view["is_deprecated"] == true {
+        "  deprecated"
+    } else {
+        ""
+    };
     let rest = format!("{}{signed}{gone}", text("digest"));
-    format!("{:<24}  {}  {}", text("slug"), text("version"), terminal.dim(&rest))
+    format!(
+        "{:<24}  {}  {}",
+        text("slug"),
+        text("version"),
+        terminal.dim(&rest)
+    )
 }

@@ -10,7 +10,9 @@ use crate::{
 
 pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
     if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow::anyhow!("there is no data directory at {}", config.data.display()).into());
+        return Err(
+            anyhow::anyhow!("there is no data directory at {}", config.data.display()).into(),
+        );
     }
     let store = open::store(config).await?;
     let report = store.verify().await;

@@ -63,13 +63,19 @@ pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
 
 /// Answers with the page.
 pub(crate) async fn page() -> Response {
-    shown("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))
+    shown(
+        "text/html; charset=utf-8",
+        Bytes::from_static(PAGE.as_bytes()),
+    )
 }
 
 /// Answers with a file that the page loads.
 pub(crate) async fn asset(Path(name): Path<String>) -> Reply<Response> {
     match name.as_str() {
-        "start.js" => Ok(shown("text/javascript", Bytes::from_static(START.as_bytes()))),
+        "start.js" => Ok(shown(
+            "text/javascript",
+            Bytes::from_static(START.as_bytes()),
+        )),
         "swagger-ui.css" => Ok(shown("text/css", unpacked(&STYLE)?)),
         "swagger-ui-bundle.js" => Ok(shown("text/javascript", unpacked(&SCRIPT)?)),
         _ => Err(Wire::UnknownRoute.into()),
@@ -80,19 +86,30 @@ static STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-u
 static SCRIPT: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
 
 fn unpacked(asset: &Option<Bytes>) -> Reply<Bytes> {
-    asset.clone().ok_or_else(|| Failure::App(Error::Internal("the page's archive cannot be read".into())))
+    asset
+        .clone()
+        .ok_or_else(|| Failure::App(Error::Internal("the page's archive cannot be read".into())))
 }
 
 /// Returns the first file of the archive whose name has the given ending.
 fn unpack(end: &str) -> Option<Bytes> {
     let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED)).ok()?;
-    let name = archive.file_names().find_map(|name| name.ok().filter(|name| name.ends_with(end)))?.into_owned();
+    let name = archive
+        .file_names()
+        .find_map(|name| name.ok().filter(|name| name.ends_with(end)))?
+        .into_owned();
     let mut bytes = Vec::new();
     archive.by_name(&name).ok()?.read_to_end(&mut bytes).ok()?;
     Some(bytes.into())
 }
 
 fn shown(kind: &'static str, bytes: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static(kind)), (header::CONTENT_SECURITY_POLICY, POLICY)], bytes)
+    (
+        [
+            (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+        ],
+        bytes,
+    )
         .into_response()
 }

@@ -43,7 +43,12 @@ pub(crate) async fn put(
 ) -> Reply<Response> {
     let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
     let _place = place(&server, &ticket).await?;
-    let bytes = extract::read_file(&server, request, usize::try_from(size).unwrap_or(usize::MAX)).await?;
+    let bytes = extract::read_file(
+        &server,
+        request,
+        usize::try_from(size).unwrap_or(usize::MAX),
+    )
+    .await?;
     files::put(&server.app, &ticket, bytes).await?;
     respond::ok(&json!({}))
 }
@@ -58,14 +63,22 @@ pub(crate) async fn get(
     let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
-    let bytes = Bytes::from_owner(Outgoing { bytes, _place: place });
+    let bytes = Bytes::from_owner(Outgoing {
+        bytes,
+        _place: place,
+    });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
-    let value =
-        |text: &str| HeaderValue::from_str(text).map_err(|_| Error::Internal("a file's type is no header".into()));
+    let value = |text: &str| {
+        HeaderValue::from_str(text)
+            .map_err(|_| Error::Internal("a file's type is no header".into()))
+    };
     headers.insert(header::CONTENT_TYPE, value(&file.media_type)?);
     headers.insert(header::CONTENT_DISPOSITION, value(&file.disposition())?);
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox; default-src 'none'"),
+    );
     Ok(response)
 }
 
@@ -81,8 +94,18 @@ async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
     Ok(place)
 }
 
-fn ticket(server: &Server, way: Signed, project: &str, id: &str, query: &Query) -> Reply<(Ticket, u64)> {
-    let text = |name: &str| query.text(name).map(|text| text.unwrap_or_default().to_owned());
+fn ticket(
+    server: &Server,
+    way: Signed,
+    project: &str,
+    id: &str,
+    query: &Query,
+) -> Reply<(Ticket, u64)> {
+    let text = |name: &str| {
+        query
+            .text(name)
+            .map(|text| text.unwrap_or_default().to_owned())
+    };
     let given = Parameters {
         expires: text("expires")?,
         md5: text("md5")?,
@@ -90,5 +113,9 @@ fn ticket(server: &Server, way: Signed, project: &str, id: &str, query: &Query) 
         size: text("size")?,
         signature: text("signature")?,
     };
-    Ok(server.app.files.links.read(way, project, id, &given, server.app.clock.now())?)
+    Ok(server
+        .app
+        .files
+        .links
+        .read(way, project, id, &given, server.app.clock.now())?)
 }

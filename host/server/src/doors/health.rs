@@ -14,10 +14,16 @@ pub(crate) async fn live() -> Response {
 
 /// Reports readiness: the server has started, is not stopping, and the store accepts writes.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
-    let trouble =
-        if server.is_serving() { server.app.trouble() } else { Some("the server is starting or stopping".into()) };
+    let trouble = if server.is_serving() {
+        server.app.trouble()
+    } else {
+        Some("the server is starting or stopping".into())
+    };
     match trouble {
         None => respond::json(StatusCode::OK, &json!({"status": "ready"})),
-        Some(why) => respond::json(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not ready", "reason": why})),
+        Some(why) => respond::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({"status": "not ready", "reason": why}),
+        ),
     }
 }

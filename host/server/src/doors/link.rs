@@ -39,15 +39,24 @@ const KEPT: u32 = 3_600;
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 
 /// Shows the form of a link.
-pub(crate) async fn show(State(server): State<Arc<Server>>, Path(token): Path<String>, headers: HeaderMap) -> Response {
+pub(crate) async fn show(
+    State(server): State<Arc<Server>>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let (page, browser) = match (opened(&server, &token).await, browser(&server, &headers)) {
         (Ok(page), Some(browser)) => (page, browser),
         (Ok(page), None) => (page, ids::random_text(43)),
         (Err(failure), _) => return failed(failure),
     };
-    let mut response = rendered(&server, &page, StatusCode::OK, |form| form_page(&server, form, &token, &browser));
+    let mut response = rendered(&server, &page, StatusCode::OK, |form| {
+        form_page(&server, form, &token, &browser)
+    });
     let secure = if is_secure(&server) { "; Secure" } else { "" };
-    let cookie = format!("{}={browser}; Path=/; Max-Age={KEPT}; HttpOnly; SameSite=Lax{secure}", cookie_name(&server));
+    let cookie = format!(
+        "{}={browser}; Path=/; Max-Age={KEPT}; HttpOnly; SameSite=Lax{secure}",
+        cookie_name(&server)
+    );
     if let (LinkPage::Form(_), Ok(cookie)) = (&page, HeaderValue::from_str(&cookie)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -55,7 +64,11 @@ pub(crate) async fn show(State(server): State<Arc<Server>>, Path(token): Path<St
 }
 
 /// Accepts the submitted form.
-pub(crate) async fn submit(State(server): State<Arc<Server>>, Path(token): Path<String>, request: Request) -> Response {
+pub(crate) async fn submit(
+    State(server): State<Arc<Server>>,
+    Path(token): Path<String>,
+    request: Request,
+) -> Response {
     match taken(&server, &token, request).await {
         Ok(response) => response,
         Err(failure) => failed(failure),
@@ -83,9 +96,12 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     let browser = browser.ok_or(Error::FlowUnknown)?;
     match connections::submit(&server.app, token, given, &browser).await? {
         Submitted::Away(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
-        Submitted::Again(page) => Ok(rendered(server, &page, StatusCode::UNPROCESSABLE_ENTITY, |form| {
-            form_page(server, form, token, &browser)
-        })),
+        Submitted::Again(page) => Ok(rendered(
+            server,
+            &page,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            |form| form_page(server, form, token, &browser),
+        )),
     }
 }
 
@@ -106,11 +122,21 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     responses((status = 302, description = "The browser goes on, to the project's own address if it gave one")),
     security(()),
 )]
-pub(crate) async fn callback(State(server): State<Arc<Server>>, headers: HeaderMap, query: Query) -> Response {
-    let (browser, pairs, own) = (browser(&server, &headers), query.pairs().to_vec(), server.clone());
+pub(crate) async fn callback(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    query: Query,
+) -> Response {
+    let (browser, pairs, own) = (
+        browser(&server, &headers),
+        query.pairs().to_vec(),
+        server.clone(),
+    );
     let taken = async move { connections::callback(&own.app, &pairs, browser.as_deref()).await };
     let done = auth::judged(&server, SecretKind::Callback, to_the_end(taken));
-    let reads = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let reads = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
     match done.await {
         Ok(landed) => away(StatusCode::FOUND, &landed.0),
         Err(failure) if reads.is_some_and(|accept| accept.contains("text/html")) => failed(failure),
@@ -132,16 +158,22 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 }
 
 /// Answers with the metadata of the client whose id is this address.
-pub(crate) async fn client(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+pub(crate) async fn client(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
     ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
 /// Shows the result to users of projects that have no callback URL of their own.
 pub(crate) async fn done(query: Query) -> Response {
     match query.text("status") {
-        Ok(Some("success")) => {
-            told(StatusCode::OK, "Connected", "The account is connected. You can close this window.", None)
-        }
+        Ok(Some("success")) => told(
+            StatusCode::OK,
+            "Connected",
+            "The account is connected. You can close this window.",
+            None,
+        ),
         _ => told(
             StatusCode::OK,
             "Not connected",
@@ -152,32 +184,56 @@ pub(crate) async fn done(query: Query) -> Response {
 }
 
 async fn opened(server: &Server, token: &str) -> Reply<LinkPage> {
-    auth::judged(server, SecretKind::Link, connections::open_link(&server.app, token)).await
+    auth::judged(
+        server,
+        SecretKind::Link,
+        connections::open_link(&server.app, token),
+    )
+    .await
 }
 
 fn is_secure(server: &Server) -> bool {
-    server.config.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    server
+        .config
+        .public_url
+        .as_ref()
+        .is_some_and(|url| url.scheme() == "https")
 }
 
 /// With the `__Host-` prefix, browsers accept the cookie only from this exact host. The prefix
 /// requires https.
 fn cookie_name(server: &Server) -> &'static str {
-    if is_secure(server) { "__Host-toolhost" } else { "toolhost" }
+    if is_secure(server) {
+        "__Host-toolhost"
+    } else {
+        "toolhost"
+    }
 }
 
 /// Returns the random id that the browser's cookie contains.
 fn browser(server: &Server, headers: &HeaderMap) -> Option<String> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let found = pairs.find(|(name, _)| *name == cookie_name(server)).map(|(_, value)| value.to_owned());
-    found.filter(|value| value.len() == 43 && value.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    let all = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|cookies| cookies.to_str().ok());
+    let mut pairs = all
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let found = pairs
+        .find(|(name, _)| *name == cookie_name(server))
+        .map(|(_, value)| value.to_owned());
+    found
+        .filter(|value| value.len() == 43 && value.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 fn away(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         return Failure::App(Error::Internal("an address is no header".into())).into_response();
     };
-    let headers = [(header::LOCATION, location), (REFERRER_POLICY, HeaderValue::from_static("no-referrer"))];
+    let headers = [
+        (header::LOCATION, location),
+        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
     (status, headers).into_response()
 }
 
@@ -186,23 +242,52 @@ fn failed(failure: Failure) -> Response {
     let refused = failure.into_response();
     let status = refused.status();
     let (title, text) = match status.as_u16() {
-        400 | 404 => ("This link does not work", "It was used, has ended, or was opened in another browser before."),
-        429 => ("Too many attempts", "Wait a minute, then open the link again."),
-        _ => ("Something went wrong", "Nothing was changed. Open the link again in a moment."),
+        400 | 404 => (
+            "This link does not work",
+            "It was used, has ended, or was opened in another browser before.",
+        ),
+        429 => (
+            "Too many attempts",
+            "Wait a minute, then open the link again.",
+        ),
+        _ => (
+            "Something went wrong",
+            "Nothing was changed. Open the link again in a moment.",
+        ),
     };
     let mut page = told(status, title, text, None);
-    page.headers_mut()
-        .extend(refused.headers().get(header::RETRY_AFTER).map(|after| (header::RETRY_AFTER, after.clone())));
+    page.headers_mut().extend(
+        refused
+            .headers()
+            .get(header::RETRY_AFTER)
+            .map(|after| (header::RETRY_AFTER, after.clone())),
+    );
     page
 }
 
-fn rendered(server: &Server, page: &LinkPage, status: StatusCode, form: impl FnOnce(&Form) -> String) -> Response {
+fn rendered(
+    server: &Server,
+    page: &LinkPage,
+    status: StatusCode,
+    form: impl FnOnce(&Form) -> String,
+) -> Response {
     match page {
         LinkPage::Form(shown) => {
             let goes_to = shown.brand.back.as_deref().and_then(origin);
-            page_of(status, &shown.brand, &form(shown), goes_to.as_deref(), server.config.public_url.is_none())
+            page_of(
+                status,
+                &shown.brand,
+                &form(shown),
+                goes_to.as_deref(),
+                server.config.public_url.is_none(),
+            )
         }
-        LinkPage::Expired(brand) => told(StatusCode::GONE, "This link has expired", "Ask for a new one.", Some(brand)),
+        LinkPage::Expired(brand) => told(
+            StatusCode::GONE,
+            "This link has expired",
+            "Ask for a new one.",
+            Some(brand),
+        ),
         LinkPage::Used(brand) => told(
             StatusCode::GONE,
             "This link was used",
@@ -216,30 +301,57 @@ fn rendered(server: &Server, page: &LinkPage, status: StatusCode, form: impl FnO
 fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> Response {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escaped(title), escaped(text));
     if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.back.as_ref()?))) {
-        body += &format!("<p><a href=\"{}\">Back to {}</a></p>", escaped(back), escaped(&brand.project));
+        body += &format!(
+            "<p><a href=\"{}\">Back to {}</a></p>",
+            escaped(back),
+            escaped(&brand.project)
+        );
     }
-    let nobody = Brand { project: title.to_owned(), toolkit: String::new(), back: None };
+    let nobody = Brand {
+        project: title.to_owned(),
+        toolkit: String::new(),
+        back: None,
+    };
     page_of(status, brand.unwrap_or(&nobody), &body, None, false)
 }
 
 fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String {
-    let Brand { project, toolkit, back, .. } = &form.brand;
+    let Brand {
+        project,
+        toolkit,
+        back,
+        ..
+    } = &form.brand;
     let (project, toolkit) = (escaped(project), escaped(toolkit));
-    let mut body = format!("<h1>Connect {toolkit}</h1><p>{project} asks for access to your {toolkit} account.</p>");
+    let mut body = format!(
+        "<h1>Connect {toolkit}</h1><p>{project} asks for access to your {toolkit} account.</p>"
+    );
     let wrong = form.fields.iter().any(|field| field.problem.is_some());
     let problem = match &form.problem {
-        Some(problem) => Some(format!("{toolkit} was not connected: {}.", escaped(problem))),
+        Some(problem) => Some(format!(
+            "{toolkit} was not connected: {}.",
+            escaped(problem)
+        )),
         None => wrong.then(|| "Correct what is marked below.".to_owned()),
     };
     if let Some(problem) = problem {
-        body += &format!("<p class=\"problem\" role=\"alert\">{problem} Secrets have to be entered again.</p>");
+        body += &format!(
+            "<p class=\"problem\" role=\"alert\">{problem} Secrets have to be entered again.</p>"
+        );
     }
     body += "<form method=\"post\" autocomplete=\"off\">";
-    body += &format!("<input type=\"hidden\" name=\"{TOKEN}\" value=\"{}\">", server.app.form_token(token, browser));
+    body += &format!(
+        "<input type=\"hidden\" name=\"{TOKEN}\" value=\"{}\">",
+        server.app.form_token(token, browser)
+    );
     for (number, field) in form.fields.iter().enumerate() {
         body += &input(number, field);
     }
-    let next = if form.leaves { format!("Continue to {toolkit}") } else { "Connect".to_owned() };
+    let next = if form.leaves {
+        format!("Continue to {toolkit}")
+    } else {
+        "Connect".to_owned()
+    };
     body += &format!("<button type=\"submit\">{next}</button></form>");
     if let Some(back) = back {
         body += &format!("<p><a href=\"{}\">Back to {project}</a></p>", escaped(back));
@@ -248,20 +360,39 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
 }
 
 fn input(number: usize, shown: &FormField) -> String {
-    let FormField { field, value, problem } = shown;
+    let FormField {
+        field,
+        value,
+        problem,
+    } = shown;
     let kind = if field.secret { "password" } else { "text" };
-    let (required, optional) =
-        if field.optional { ("", " <span class=\"hint\">(optional)</span>") } else { (" required", "") };
-    let invalid = if problem.is_some() { " aria-invalid=\"true\"" } else { "" };
+    let (required, optional) = if field.optional {
+        ("", " <span class=\"hint\">(optional)</span>")
+    } else {
+        (" required", "")
+    };
+    let invalid = if problem.is_some() {
+        " aria-invalid=\"true\""
+    } else {
+        ""
+    };
     let focus = if number == 0 { " autofocus" } else { "" };
-    let mut html = format!("<p><label for=\"f{number}\">{}{optional}</label>", escaped(&field.title));
+    let mut html = format!(
+        "<p><label for=\"f{number}\">{}{optional}</label>",
+        escaped(&field.title)
+    );
     let common = format!(
         "id=\"f{number}\" name=\"{}\" aria-describedby=\"h{number} p{number}\"{required}{invalid}{focus}",
         escaped(&field.name)
     );
     if field.one_of.is_empty() {
-        let around =
-            |text: &str| if text.is_empty() { String::new() } else { format!("<span>{}</span>", escaped(text)) };
+        let around = |text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                format!("<span>{}</span>", escaped(text))
+            }
+        };
         html += &format!(
             "<span class=\"line\">{}<input {common} type=\"{kind}\" value=\"{}\" maxlength=\"8192\" spellcheck=\"false\" \
              autocapitalize=\"none\" autocomplete=\"off\">{}</span>",
@@ -277,9 +408,15 @@ fn input(number: usize, shown: &FormField) -> String {
         }
         html += "</select>";
     }
-    html += &format!("<span class=\"hint\" id=\"h{number}\">{}</span>", escaped(&field.description));
+    html += &format!(
+        "<span class=\"hint\" id=\"h{number}\">{}</span>",
+        escaped(&field.description)
+    );
     let problem = problem.as_deref().unwrap_or_default();
-    html + &format!("<span class=\"problem\" id=\"p{number}\">{}</span></p>", escaped(problem))
+    html + &format!(
+        "<span class=\"problem\" id=\"p{number}\">{}</span></p>",
+        escaped(problem)
+    )
 }
 
 const STYLE: &str = "\
@@ -301,7 +438,13 @@ label .hint{display:inline}\
 
 /// Renders a whole page. `goes_to` is one more origin that its form may redirect to; `plain` is
 /// true if providers may be reached by http, too.
-fn page_of(status: StatusCode, brand: &Brand, body: &str, goes_to: Option<&str>, plain: bool) -> Response {
+fn page_of(
+    status: StatusCode,
+    brand: &Brand,
+    body: &str,
+    goes_to: Option<&str>,
+    plain: bool,
+) -> Response {
     let nonce = ids::random_text(22);
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -311,16 +454,26 @@ fn page_of(status: StatusCode, brand: &Brand, body: &str, goes_to: Option<&str>,
     );
     // Browsers apply `form-action` to every redirect that follows a form, and the hosts through
     // which a provider signs its users in are not known.
-    let actions =
-        [Some("'self' https:"), plain.then_some("http:"), goes_to].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let actions = [Some("'self' https:"), plain.then_some("http:"), goes_to]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; img-src data:; form-action {actions}; base-uri 'none'; \
          frame-ancestors 'none'"
     );
     let mut response = (status, html).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.extend(HeaderValue::from_str(&policy).ok().map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.extend(
+        HeaderValue::from_str(&policy)
+            .ok()
+            .map(|policy| (header::CONTENT_SECURITY_POLICY, policy)),
+    );
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     response
@@ -361,10 +514,21 @@ mod tests {
             description: hostile.into(),
             ..app::catalog::Field::default()
         };
-        let shown = FormField { field, value: hostile.into(), problem: Some(hostile.into()) };
+        let shown = FormField {
+            field,
+            value: hostile.into(),
+            problem: Some(hostile.into()),
+        };
         let html = input(0, &shown);
-        assert!(!html.contains("<script") && !html.contains("\"><s"), "{html}");
-        assert_eq!(html.matches("&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;").count(), 5);
+        assert!(
+            !html.contains("<script") && !html.contains("\"><s"),
+            "{html}"
+        );
+        assert_eq!(
+            html.matches("&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;")
+                .count(),
+            5
+        );
     }
 
     #[test]
@@ -375,7 +539,16 @@ mod tests {
             secret,
             ..app::catalog::Field::default()
         };
-        let html = |secret| input(1, &FormField { field: field(secret), value: String::new(), problem: None });
+        let html = |secret| {
+            input(
+                1,
+                &FormField {
+                    field: field(secret),
+                    value: String::new(),
+                    problem: None,
+                },
+            )
+        };
         assert!(html(true).contains("type=\"password\"") && html(false).contains("type=\"text\""));
         assert!(html(true).contains("for=\"f1\"") && html(true).contains("id=\"f1\""));
     }

@@ -3,7 +3,10 @@
 //! Views write JSON member by member; these types declare the members. No code builds values of
 //! them. The contract tests compare every response with its type and accept neither additional nor
 //! missing members.
-#![expect(dead_code, reason = "their fields are read by the description, not by code")]
+#![expect(
+    dead_code,
+    reason = "their fields are read by the description, not by code"
+)]
 
 mod accounts;
 mod catalogue;

@@ -14,7 +14,9 @@ use md5::{Digest, Md5};
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
 use object_store::path::Path;
 use object_store::signer::{HeaderName, HeaderValue, Method, SignedUrlOptions, Signer};
-use object_store::{Attribute, Attributes, ClientOptions, ObjectStore, ObjectStoreExt, PutOptions, RetryConfig};
+use object_store::{
+    Attribute, Attributes, ClientOptions, ObjectStore, ObjectStoreExt, PutOptions, RetryConfig,
+};
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 use thiserror::Error as ThisError;
@@ -117,11 +119,22 @@ impl Bucket {
             session_token,
             presigned,
         } = settings;
-        let place = endpoint.as_deref().map_or_else(|| region.clone(), str::to_owned);
+        let place = endpoint
+            .as_deref()
+            .map_or_else(|| region.clone(), str::to_owned);
         let at = format!("the bucket s3://{bucket}/{prefix} at {place}");
-        let plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let client = ClientOptions::new().with_connect_timeout(CONNECT).with_timeout(REQUEST).with_allow_http(plain);
-        let retry = RetryConfig { max_retries: TRIES_MORE, retry_timeout: TRYING, ..RetryConfig::default() };
+        let plain = endpoint
+            .as_ref()
+            .is_some_and(|endpoint| endpoint.starts_with("http://"));
+        let client = ClientOptions::new()
+            .with_connect_timeout(CONNECT)
+            .with_timeout(REQUEST)
+            .with_allow_http(plain);
+        let retry = RetryConfig {
+            max_retries: TRIES_MORE,
+            retry_timeout: TRYING,
+            ..RetryConfig::default()
+        };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
             .with_region(region)
@@ -136,10 +149,18 @@ impl Bucket {
         if let Some(token) = session_token {
             builder = builder.with_token(token);
         }
-        let bad = |reason: &dyn Display| BucketError::Settings { at: at.clone(), reason: reason.to_string() };
+        let bad = |reason: &dyn Display| BucketError::Settings {
+            at: at.clone(),
+            reason: reason.to_string(),
+        };
         let prefix = Path::parse(&prefix).map_err(|cause| bad(&cause))?;
         let store = builder.build().map_err(|cause| bad(&cause))?;
-        Ok(Bucket { store, prefix, at, presigned })
+        Ok(Bucket {
+            store,
+            prefix,
+            at,
+            presigned,
+        })
     }
 
     /// Checks that the bucket exists and accepts the credentials.
@@ -147,14 +168,21 @@ impl Bucket {
     /// # Errors
     /// When the bucket does not exist, refuses the credentials or does not answer.
     pub async fn probe(&self) -> Result<(), BucketError> {
-        let Some(Err(error)) = self.store.list(Some(&self.prefix)).next().await else { return Ok(()) };
+        let Some(Err(error)) = self.store.list(Some(&self.prefix)).next().await else {
+            return Ok(());
+        };
         // The error of a list request does not tell the reason. The error of a read does.
         let at = self.at.clone();
-        Err(match self.store.get(&self.prefix.clone().join("probe")).await {
-            Err(cause) if refuses(&cause) => BucketError::Refused { at },
-            Err(object_store::Error::NotFound { .. }) => BucketError::Missing { at },
-            _ => BucketError::Away { at, reason: error.to_string() },
-        })
+        Err(
+            match self.store.get(&self.prefix.clone().join("probe")).await {
+                Err(cause) if refuses(&cause) => BucketError::Refused { at },
+                Err(object_store::Error::NotFound { .. }) => BucketError::Missing { at },
+                _ => BucketError::Away {
+                    at,
+                    reason: error.to_string(),
+                },
+            },
+        )
     }
 
     /// Tests every operation that the server uses, with an object that is removed again.
@@ -164,7 +192,10 @@ impl Bucket {
     pub async fn try_out(&self) -> Result<(), BucketError> {
         self.probe().await?;
         let key = "doctor";
-        let away = |reason: String| BucketError::Away { at: self.at.clone(), reason };
+        let away = |reason: String| BucketError::Away {
+            at: self.at.clone(),
+            reason,
+        };
         let tried = async {
             self.put(key, Bytes::from_static(b"is this kept?")).await?;
             let read = self.get(key).await?;
@@ -201,7 +232,10 @@ impl Display for Bucket {
 }
 
 fn refuses(error: &object_store::Error) -> bool {
-    matches!(error, object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. })
+    matches!(
+        error,
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
+    )
 }
 
 #[async_trait]
@@ -209,7 +243,10 @@ impl Blobs for Bucket {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         let path = self.path(key)?;
         let attributes = Attributes::from_iter([(CHECKSUM, checksum(&bytes))]);
-        let options = PutOptions { attributes, ..PutOptions::default() };
+        let options = PutOptions {
+            attributes,
+            ..PutOptions::default()
+        };
         let put = self.store.put_opts(&path, bytes.into(), options).await;
         put.map(drop).map_err(|error| self.trouble(key, &error))
     }
@@ -220,14 +257,27 @@ impl Blobs for Bucket {
             found => found.map_err(|error| self.trouble(key, &error))?,
         };
         let of_client = found.attributes.get(&DIGEST).map(|value| value.to_string());
-        let expected = found.attributes.get(&CHECKSUM).map(|value| value.to_string());
-        let bytes = found.bytes().await.map_err(|error| self.trouble(key, &error))?;
-        let damaged = |reason: &str| Error::Damaged { what: format!("blob {key}"), reason: reason.into() };
+        let expected = found
+            .attributes
+            .get(&CHECKSUM)
+            .map(|value| value.to_string());
+        let bytes = found
+            .bytes()
+            .await
+            .map_err(|error| self.trouble(key, &error))?;
+        let damaged = |reason: &str| Error::Damaged {
+            what: format!("blob {key}"),
+            reason: reason.into(),
+        };
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
             Some(_) => Err(damaged("its checksum does not fit")),
-            None if of_client.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => Ok(Some(bytes)),
-            None => Err(damaged("its object has no checksum in its metadata, or another one")),
+            None if of_client.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => {
+                Ok(Some(bytes))
+            }
+            None => Err(damaged(
+                "its object has no checksum in its metadata, or another one",
+            )),
         }
     }
 
@@ -238,27 +288,45 @@ impl Blobs for Bucket {
         }
     }
 
-    async fn signed(&self, key: &str, way: Signed, terms: Terms<'_>) -> Result<Option<SignedUrl>, Error> {
+    async fn signed(
+        &self,
+        key: &str,
+        way: Signed,
+        terms: Terms<'_>,
+    ) -> Result<Option<SignedUrl>, Error> {
         if !self.presigned {
             return Ok(None);
         }
-        let Terms { md5, media_type, disposition, lasts } = terms;
+        let Terms {
+            md5,
+            media_type,
+            disposition,
+            lasts,
+        } = terms;
         let path = self.path(key)?;
         let (method, shown, headers) = match way {
             // A bucket knows neither name nor type of its objects, and a browser must not open one
             // as a page.
             Signed::Get => {
-                let shown = [("response-content-type", media_type), ("response-content-disposition", disposition)];
+                let shown = [
+                    ("response-content-type", media_type),
+                    ("response-content-disposition", disposition),
+                ];
                 (Method::GET, shown.to_vec(), Vec::new())
             }
             Signed::Put => {
-                let encoded = BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
+                let encoded =
+                    BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
                 let bound = [
                     ("content-md5", encoded),
                     ("content-type", media_type.to_owned()),
                     (DIGEST_HEADER, md5.to_owned()),
                 ];
-                (Method::PUT, Vec::new(), bound.map(|(name, value)| (name.to_owned(), value)).into())
+                (
+                    Method::PUT,
+                    Vec::new(),
+                    bound.map(|(name, value)| (name.to_owned(), value)).into(),
+                )
             }
         };
         let options = SignedUrlOptions::new().with_query(shown);
@@ -267,7 +335,10 @@ impl Blobs for Bucket {
             Some(options.with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value))
         });
         let options = options.ok_or_else(|| Error::Key(media_type.to_owned()))?;
-        let url = self.store.signed_url_opts(method, &path, lasts, &options).await;
+        let url = self
+            .store
+            .signed_url_opts(method, &path, lasts, &options)
+            .await;
         let url = url.map_err(|error| self.trouble(key, &error))?.into();
         Ok(Some(SignedUrl { url, headers }))
     }
@@ -278,7 +349,10 @@ impl Blobs for Bucket {
             let key = parts.next()?.as_ref().to_owned();
             parts.next().is_none().then_some(key)
         });
-        let listed: Vec<_> = listed.try_collect().await.map_err(|error| self.trouble("", &error))?;
+        let listed: Vec<_> = listed
+            .try_collect()
+            .await
+            .map_err(|error| self.trouble("", &error))?;
         let mut keys: Vec<_> = listed.into_iter().flatten().collect();
         keys.sort_unstable();
         Ok(keys)

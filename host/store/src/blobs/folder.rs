@@ -41,7 +41,10 @@ impl Folder {
                 fs::remove_file(entry.path())?;
             }
         }
-        Ok(Folder { root: root.to_owned(), space: Space::of(root) })
+        Ok(Folder {
+            root: root.to_owned(),
+            space: Space::of(root),
+        })
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, Error> {
@@ -62,7 +65,10 @@ impl Blobs for Folder {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
         let path = self.path(key)?;
-        blocking(path.clone(), move || read(&path)).await?.map(Contents::whole).transpose()
+        blocking(path.clone(), move || read(&path))
+            .await?
+            .map(Contents::whole)
+            .transpose()
     }
 
     async fn remove(&self, key: &str) -> Result<(), Error> {
@@ -85,14 +91,20 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Error> {
     let result = tokio::task::spawn_blocking(work).await;
-    result.map_err(|error| std::io::Error::other(error.to_string())).flatten().map_err(|error| match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
-        _ => Error::Unavailable(format!("cannot reach blob {}: {error}", path.display())),
-    })
+    result
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .flatten()
+        .map_err(|error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
+            _ => Error::Unavailable(format!("cannot reach blob {}: {error}", path.display())),
+        })
 }
 
 fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let temporary = root.join(format!(".put-{}", TEMPORARY.fetch_add(1, Ordering::Relaxed)));
+    let temporary = root.join(format!(
+        ".put-{}",
+        TEMPORARY.fetch_add(1, Ordering::Relaxed)
+    ));
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.write_all(&trailer(bytes))?;

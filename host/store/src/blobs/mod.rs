@@ -75,7 +75,12 @@ pub trait Blobs: Send + Sync {
     async fn remove(&self, key: &str) -> Result<(), Error>;
     /// Returns a link that lets a client send one kind of request directly to the bucket, or none
     /// where links are not available.
-    async fn signed(&self, _key: &str, _way: Signed, _terms: Terms<'_>) -> Result<Option<SignedUrl>, Error> {
+    async fn signed(
+        &self,
+        _key: &str,
+        _way: Signed,
+        _terms: Terms<'_>,
+    ) -> Result<Option<SignedUrl>, Error> {
         Ok(None)
     }
     /// Returns all keys, in order.
@@ -97,6 +102,11 @@ pub trait Blobs: Send + Sync {
 
 fn check(key: &str) -> Result<(), Error> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    let good = !key.is_empty() && key.len() <= 200 && !key.starts_with('.') && key.bytes().all(legal);
-    if good { Ok(()) } else { Err(Error::Key(key.to_owned())) }
+    let good =
+        !key.is_empty() && key.len() <= 200 && !key.starts_with('.') && key.bytes().all(legal);
+    if good {
+        Ok(())
+    } else {
+        Err(Error::Key(key.to_owned()))
+    }
 }

@@ -19,7 +19,11 @@ pub(super) fn is_passing(error: &sqlx::Error) -> bool {
             let code = cause.code().unwrap_or_default();
             // Connection exceptions, shutdown and start of the server, serialization failure and
             // deadlock, too many connections, a transaction that was idle for too long.
-            code.starts_with("08") || ["57P01", "57P02", "57P03", "40001", "40P01", "53300", "25P03"].contains(&&*code)
+            code.starts_with("08")
+                || [
+                    "57P01", "57P02", "57P03", "40001", "40P01", "53300", "25P03",
+                ]
+                .contains(&&*code)
         }
         _ => false,
     }
@@ -42,7 +46,11 @@ pub(super) fn reason(error: &sqlx::Error) -> String {
         sqlx::Error::Tls(error) => format!("no encrypted connection to the database: {error}"),
         sqlx::Error::Io(error) => format!("the connection to the database is lost: {error}"),
         sqlx::Error::Database(cause) => {
-            format!("the database says: {} ({})", cause.message(), cause.code().unwrap_or_default())
+            format!(
+                "the database says: {} ({})",
+                cause.message(),
+                cause.code().unwrap_or_default()
+            )
         }
         error => format!("the database cannot be asked: {error}"),
     }
@@ -50,14 +58,21 @@ pub(super) fn reason(error: &sqlx::Error) -> String {
 
 /// Returns the error code of the server, or an empty string where the error has none.
 pub(super) fn code(error: &sqlx::Error) -> String {
-    error.as_database_error().and_then(|cause| cause.code()).unwrap_or_default().into_owned()
+    error
+        .as_database_error()
+        .and_then(|cause| cause.code())
+        .unwrap_or_default()
+        .into_owned()
 }
 
 /// Converts the error of a read.
 pub(super) fn of_read(error: &sqlx::Error) -> Error {
     match &*code(error) {
         // Data corrupted, index corrupted.
-        "XX001" | "XX002" => Error::Damaged { what: "the database".to_owned(), reason: reason(error) },
+        "XX001" | "XX002" => Error::Damaged {
+            what: "the database".to_owned(),
+            reason: reason(error),
+        },
         _ => Error::Unavailable(reason(error)),
     }
 }

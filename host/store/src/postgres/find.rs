@@ -7,10 +7,17 @@ use sqlx::{QueryBuilder, Row as _};
 
 /// Reads the result of [`statement`].
 pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
-    let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
+    let total = rows
+        .first()
+        .map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
     // An empty page has one row, in which only the total is set.
-    let found = rows.iter().filter(|row| !matches!(row.try_get::<Option<&str>, _>("id"), Ok(None)));
-    Ok(Page { rows: found.map(record).collect::<Result<_, _>>()?, total: total.unsigned_abs() })
+    let found = rows
+        .iter()
+        .filter(|row| !matches!(row.try_get::<Option<&str>, _>("id"), Ok(None)));
+    Ok(Page {
+        rows: found.map(record).collect::<Result<_, _>>()?,
+        total: total.unsigned_abs(),
+    })
 }
 
 /// Builds the statement for a query. The query must name declared fields only.
@@ -19,26 +26,42 @@ pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
 /// many.
 pub(super) fn statement(at: &Collection, query: &Query) -> QueryBuilder<Postgres> {
     let table = quoted(at.name);
-    let mut sql = QueryBuilder::new(format!("select * from (select count(*) as total from {table}"));
+    let mut sql = QueryBuilder::new(format!(
+        "select * from (select count(*) as total from {table}"
+    ));
     conditions(&mut sql, at, query);
-    sql.push(format!(") as counted left join (select {COLUMNS} from {table}"));
+    sql.push(format!(
+        ") as counted left join (select {COLUMNS} from {table}"
+    ));
     conditions(&mut sql, at, query);
     after(&mut sql, query);
     sql.push(order(query));
     if query.limit != u64::MAX {
-        sql.push(format!(" limit {}", query.limit.min(i64::MAX.unsigned_abs())));
+        sql.push(format!(
+            " limit {}",
+            query.limit.min(i64::MAX.unsigned_abs())
+        ));
     }
     if query.offset > 0 {
-        sql.push(format!(" offset {}", query.offset.min(i64::MAX.unsigned_abs())));
+        sql.push(format!(
+            " offset {}",
+            query.offset.min(i64::MAX.unsigned_abs())
+        ));
     }
     sql.push(") as page on true");
     sql
 }
 
 fn order(query: &Query) -> String {
-    let (turn, absent) = if query.order.descending { ("desc", "last") } else { ("asc", "first") };
+    let (turn, absent) = if query.order.descending {
+        ("desc", "last")
+    } else {
+        ("asc", "first")
+    };
     let field = query.order.field.as_deref().map(quoted);
-    let field = field.map(|field| format!("{field} {turn} nulls {absent}, ")).unwrap_or_default();
+    let field = field
+        .map(|field| format!("{field} {turn} nulls {absent}, "))
+        .unwrap_or_default();
     format!(" order by {field}created_at {turn}, id {turn}")
 }
 
@@ -46,9 +69,15 @@ fn order(query: &Query) -> String {
 /// ascending order and last in descending order.
 fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     let Some(mark) = &query.after else { return };
-    let (operator, other) = if query.order.descending { ("<", "is null") } else { (">", "is not null") };
+    let (operator, other) = if query.order.descending {
+        ("<", "is null")
+    } else {
+        (">", "is not null")
+    };
     let age = |sql: &mut QueryBuilder<Postgres>| {
-        sql.push(format!("(created_at, id) {operator} (")).push_bind(mark.created_at.0).push(", ");
+        sql.push(format!("(created_at, id) {operator} ("))
+            .push_bind(mark.created_at.0)
+            .push(", ");
         sql.push_bind(text::store(&mark.id).into_owned()).push(")");
     };
     let value = |sql: &mut QueryBuilder<Postgres>, value: &Scalar| {
@@ -90,7 +119,8 @@ fn conditions(sql: &mut QueryBuilder<Postgres>, at: &Collection, query: &Query) 
         sql.push(" and deleted_at is null");
     }
     if let Some(project) = &query.project {
-        sql.push(" and project = ").push_bind(text::store(project).into_owned());
+        sql.push(" and project = ")
+            .push_bind(text::store(project).into_owned());
     }
     for cond in &query.conditions {
         let kind = match at.field(&cond.field) {
@@ -135,16 +165,21 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
     };
     match (kind, values) {
         (Kind::Text, [Scalar::Text(text)]) => {
-            sql.push(format!("{column} = ")).push_bind(text::store(text).into_owned());
+            sql.push(format!("{column} = "))
+                .push_bind(text::store(text).into_owned());
         }
         (Kind::Int | Kind::Time, [Scalar::Int(number)]) => {
             sql.push(format!("{column} = ")).push_bind(*number);
         }
         (Kind::Text, _) => {
-            sql.push(format!("{column} = any(")).push_bind(texts().collect::<Vec<_>>()).push(")");
+            sql.push(format!("{column} = any("))
+                .push_bind(texts().collect::<Vec<_>>())
+                .push(")");
         }
         (Kind::Int | Kind::Time, _) => {
-            sql.push(format!("{column} = any(")).push_bind(numbers().collect::<Vec<_>>()).push(")");
+            sql.push(format!("{column} = any("))
+                .push_bind(numbers().collect::<Vec<_>>())
+                .push(")");
         }
         (Kind::List, _) => {
             let texts = texts().map(serde_json::Value::from);
@@ -152,7 +187,9 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
             sql.push("(false");
             for element in elements {
                 let holder = serde_json::Value::from(vec![element]);
-                sql.push(format!(" or {column} @> ")).push_bind(holder.to_string()).push("::jsonb");
+                sql.push(format!(" or {column} @> "))
+                    .push_bind(holder.to_string())
+                    .push("::jsonb");
             }
             sql.push(")");
         }
@@ -163,16 +200,24 @@ fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &s
     let found = |sql: &mut QueryBuilder<Postgres>, column: &str| {
         let spelt = text::store(part).into_owned();
         if !spelt.starts_with(text::SECOND) {
-            sql.push(format!("strpos({column}, ")).push_bind(spelt).push(") > 0");
+            sql.push(format!("strpos({column}, "))
+                .push_bind(spelt)
+                .push(") > 0");
             return;
         }
         // The second character of an escape can equal the first character of `part`. The `replace`
         // calls change the escapes so that `strpos` does not match there.
-        let apart =
-            |of: &str| format!("replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')");
-        let (before, after) =
-            apart("\n").split_once('\n').map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
-        sql.push(format!("strpos({}, {before}", apart(column))).push_bind(spelt).push(format!("{after}) > 0"));
+        let apart = |of: &str| {
+            format!(
+                "replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')"
+            )
+        };
+        let (before, after) = apart("\n")
+            .split_once('\n')
+            .map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
+        sql.push(format!("strpos({}, {before}", apart(column)))
+            .push_bind(spelt)
+            .push(format!("{after}) > 0"));
     };
     match kind {
         Kind::Text => found(sql, column),
@@ -180,7 +225,9 @@ fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &s
             sql.push("false");
         }
         Kind::List => {
-            sql.push(format!("exists (select from jsonb_array_elements({column}) as element where "));
+            sql.push(format!(
+                "exists (select from jsonb_array_elements({column}) as element where "
+            ));
             sql.push("jsonb_typeof(element) = 'string' and ");
             found(sql, "(element #>> '{}')");
             sql.push(")");
@@ -197,8 +244,12 @@ fn compare(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, operator:
             sql.push("false");
         }
         Kind::List => {
-            sql.push(format!("exists (select from jsonb_array_elements({column}) as element where "));
-            sql.push(format!("jsonb_typeof(element) = 'number' and element {operator} to_jsonb("));
+            sql.push(format!(
+                "exists (select from jsonb_array_elements({column}) as element where "
+            ));
+            sql.push(format!(
+                "jsonb_typeof(element) = 'number' and element {operator} to_jsonb("
+            ));
             sql.push_bind(bound).push("))");
         }
     }

@@ -21,7 +21,8 @@ mod schema;
 mod text;
 
 use crate::{
-    Backend, Batch, Change, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row, Time,
+    Backend, Batch, Change, Collection, CommitError, Error, Health, OpenError, Page, Query, Report,
+    Row, Time,
 };
 use async_trait::async_trait;
 use commit::Statements;
@@ -58,14 +59,29 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Connects, and brings the schema up to date.
-    pub(crate) async fn open(url: &str, collections: &[&'static Collection]) -> Result<Postgres, OpenError> {
+    pub(crate) async fn open(
+        url: &str,
+        collections: &[&'static Collection],
+    ) -> Result<Postgres, OpenError> {
         let pool = open::open(url, collections).await?;
-        let statements = collections.iter().map(|at| (at.name, Statements::of(at))).collect();
-        Ok(Postgres { pool, statements, listener: listen::Listener::default(), trouble: Mutex::default() })
+        let statements = collections
+            .iter()
+            .map(|at| (at.name, Statements::of(at)))
+            .collect();
+        Ok(Postgres {
+            pool,
+            statements,
+            listener: listen::Listener::default(),
+            trouble: Mutex::default(),
+        })
     }
 
     /// Runs a statement and retries it while connections are lost.
-    async fn rows(&self, ask: Ask, statement: impl Fn() -> QueryBuilder<Database> + Send) -> Result<Vec<PgRow>, Error> {
+    async fn rows(
+        &self,
+        ask: Ask,
+        statement: impl Fn() -> QueryBuilder<Database> + Send,
+    ) -> Result<Vec<PgRow>, Error> {
         let until = Instant::now() + PATIENCE;
         let tries = async {
             loop {
@@ -78,7 +94,9 @@ impl Postgres {
                 tokio::time::sleep(PAUSE).await;
             }
         };
-        let result = timeout(LONGEST, tries).await.unwrap_or_else(|_| Err(failure::silent()));
+        let result = timeout(LONGEST, tries)
+            .await
+            .unwrap_or_else(|_| Err(failure::silent()));
         self.note(result.as_ref().err().and_then(|error| match error {
             Error::Unavailable(why) => Some(why),
             _ => None,
@@ -86,16 +104,31 @@ impl Postgres {
         result
     }
 
-    async fn records(&self, statement: impl Fn() -> QueryBuilder<Database> + Send) -> Result<Vec<Row>, Error> {
+    async fn records(
+        &self,
+        statement: impl Fn() -> QueryBuilder<Database> + Send,
+    ) -> Result<Vec<Row>, Error> {
         let rows = self.rows(Ask::Often, statement).await?;
-        rows.iter().map(record).collect::<Result<_, _>>().map_err(|error| failure::of_read(&error))
+        rows.iter()
+            .map(record)
+            .collect::<Result<_, _>>()
+            .map_err(|error| failure::of_read(&error))
     }
 
-    async fn after(&self, statements: &Statements, id: &str, limit: u64) -> Result<Vec<Row>, Error> {
+    async fn after(
+        &self,
+        statements: &Statements,
+        id: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error> {
         self.records(|| {
             let mut statement = QueryBuilder::new(&statements.select);
-            statement.push(" where id > ").push_bind(text::store(id).into_owned());
-            statement.push(" order by id limit ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+            statement
+                .push(" where id > ")
+                .push_bind(text::store(id).into_owned());
+            statement
+                .push(" order by id limit ")
+                .push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
             statement
         })
         .await
@@ -105,7 +138,10 @@ impl Postgres {
     fn note(&self, trouble: Option<&String>) {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() != trouble.is_some() {
-            tracing::warn!(trouble, "the database has changed between answering and not answering");
+            tracing::warn!(
+                trouble,
+                "the database has changed between answering and not answering"
+            );
         }
         *known = trouble.cloned();
     }
@@ -129,7 +165,9 @@ impl Backend for Postgres {
         let statements = self.declared(at)?;
         let found = self.records(|| {
             let mut statement = QueryBuilder::new(&statements.select);
-            statement.push(" where id = ").push_bind(text::store(id).into_owned());
+            statement
+                .push(" where id = ")
+                .push_bind(text::store(id).into_owned());
             statement
         });
         Ok(found.await?.pop())
@@ -143,18 +181,30 @@ impl Backend for Postgres {
         find::page(&rows).map_err(|error| failure::of_read(&error))
     }
 
-    async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+    async fn scan(
+        &self,
+        at: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error> {
         self.after(self.declared(at)?, after, limit).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         let (now, announced) = (batch.now, batch.announced);
         let writes = batch.checked()?;
-        if let Some((write, _)) = writes.iter().find(|(write, _)| !self.statements.contains_key(write.at.name)) {
-            return Err(CommitError::Invalid(format!("the collection {} was not declared", write.at.name)));
+        if let Some((write, _)) = writes
+            .iter()
+            .find(|(write, _)| !self.statements.contains_key(write.at.name))
+        {
+            return Err(CommitError::Invalid(format!(
+                "the collection {} was not declared",
+                write.at.name
+            )));
         }
         let committed = timeout(LONGEST, self.commit_again(now, announced, &writes)).await;
-        let result = committed.unwrap_or_else(|_| Err(CommitError::Unavailable(failure::SILENT.to_owned())));
+        let result =
+            committed.unwrap_or_else(|_| Err(CommitError::Unavailable(failure::SILENT.to_owned())));
         self.note(match &result {
             Err(CommitError::Unavailable(why)) => Some(why),
             _ => None,
@@ -169,7 +219,11 @@ impl Backend for Postgres {
     async fn now(&self) -> Result<Option<Time>, Error> {
         let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
         let rows = self.rows(Ask::Often, || QueryBuilder::new(clock)).await?;
-        let now = rows.first().map(|row| row.try_get(0)).transpose().map_err(|error| failure::of_read(&error))?;
+        let now = rows
+            .first()
+            .map(|row| row.try_get(0))
+            .transpose()
+            .map_err(|error| failure::of_read(&error))?;
         Ok(now.map(Time))
     }
 
@@ -192,10 +246,15 @@ impl Backend for Postgres {
                 after.clone_from(&last.id);
                 report.records += rows.len() as u64;
                 for row in rows {
-                    let Err(error) = serde_json::from_slice::<serde_json::Map<_, _>>(&row.body) else { continue };
+                    let Err(error) = serde_json::from_slice::<serde_json::Map<_, _>>(&row.body)
+                    else {
+                        continue;
+                    };
                     broken += 1;
                     if broken <= NAMED {
-                        report.damage.push(Error::unreadable(statements.at, &row.id, &error).to_string());
+                        report
+                            .damage
+                            .push(Error::unreadable(statements.at, &row.id, &error).to_string());
                     }
                 }
             }

@@ -29,26 +29,47 @@ const SETTINGS: [(&str, &str); 4] = [
 ];
 
 /// Connects, checks the server, and brings the schema up to date.
-pub(super) async fn open(url: &str, collections: &[&'static Collection]) -> Result<PgPool, OpenError> {
+pub(super) async fn open(
+    url: &str,
+    collections: &[&'static Collection],
+) -> Result<PgPool, OpenError> {
     let options = options(url)?;
     let at = place(&options);
-    let refused = |reason: String, fix: &str| OpenError::Database { at: at.clone(), reason, fix: fix.to_owned() };
-    document::check(collections).map_err(|reason| refused(reason, "this is a mistake in the program"))?;
+    let refused = |reason: String, fix: &str| OpenError::Database {
+        at: at.clone(),
+        reason,
+        fix: fix.to_owned(),
+    };
+    document::check(collections)
+        .map_err(|reason| refused(reason, "this is a mistake in the program"))?;
     let connecting = timeout(CONNECT, options.connect());
     let mut connection = match connecting.await {
         Ok(connected) => connected.map_err(|error| explain(&at, &error))?,
-        Err(_) => return Err(refused("it does not answer".to_owned(), "check address, port and firewall")),
+        Err(_) => {
+            return Err(refused(
+                "it does not answer".to_owned(),
+                "check address, port and firewall",
+            ));
+        }
     };
     check(&mut connection)
         .await
         .map_err(|error| explain(&at, &error))?
         .map_err(|(reason, fix)| refused(reason, fix))?;
     let patient = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
-    sqlx::query(patient).execute(&mut connection).await.map_err(|error| explain(&at, &error))?;
-    schema::settle(&mut connection, collections).await.map_err(|trouble| match trouble {
-        Trouble::Database(error) => explain(&at, &error),
-        Trouble::Declaration(reason) => refused(reason, "start the version of this program that fits the database"),
-    })?;
+    sqlx::query(patient)
+        .execute(&mut connection)
+        .await
+        .map_err(|error| explain(&at, &error))?;
+    schema::settle(&mut connection, collections)
+        .await
+        .map_err(|trouble| match trouble {
+            Trouble::Database(error) => explain(&at, &error),
+            Trouble::Declaration(reason) => refused(
+                reason,
+                "start the version of this program that fits the database",
+            ),
+        })?;
     drop(connection);
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
@@ -66,37 +87,65 @@ pub(super) async fn open(url: &str, collections: &[&'static Collection]) -> Resu
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
-    let malformed = |error: sqlx::Error| OpenError::Database {
+    let malformed = |error: sqlx::Error| {
+        OpenError::Database {
         at: "the database".to_owned(),
         reason: format!("`store` is not a URL that can be used: {}", failure::reason(&error)),
         fix: "write postgres://user:password@host:5432/database, with special characters percent-encoded".to_owned(),
+    }
     };
     let options = PgConnectOptions::from_str(url).map_err(malformed)?;
-    Ok(options.options(SETTINGS).application_name("toolhost").disable_statement_logging())
+    Ok(options
+        .options(SETTINGS)
+        .application_name("toolhost")
+        .disable_statement_logging())
 }
 
 /// Describes the database without its password.
 fn place(options: &PgConnectOptions) -> String {
-    let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |path| path.display().to_string());
-    let (user, database) = (options.get_username(), options.get_database().unwrap_or(options.get_username()));
-    format!("database `{database}` at {host}:{} as `{user}`", options.get_port())
+    let host = options.get_socket().map_or_else(
+        || options.get_host().to_owned(),
+        |path| path.display().to_string(),
+    );
+    let (user, database) = (
+        options.get_username(),
+        options.get_database().unwrap_or(options.get_username()),
+    );
+    format!(
+        "database `{database}` at {host}:{} as `{user}`",
+        options.get_port()
+    )
 }
 
 /// Checks that acknowledged means durable on this server. The inner error is the reason and its
 /// fix.
-async fn check(connection: &mut PgConnection) -> Result<Result<(), (String, &'static str)>, sqlx::Error> {
+async fn check(
+    connection: &mut PgConnection,
+) -> Result<Result<(), (String, &'static str)>, sqlx::Error> {
     let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
                  current_setting('server_encoding'), pg_is_in_recovery()";
     let (version, fsync, encoding, standby): (i32, String, String, bool) =
         sqlx::query_as(facts).fetch_one(connection).await?;
     Ok(if version < OLDEST {
-        Err((format!("the server is PostgreSQL {version}"), "use PostgreSQL 14 or newer"))
+        Err((
+            format!("the server is PostgreSQL {version}"),
+            "use PostgreSQL 14 or newer",
+        ))
     } else if fsync == "off" {
-        Err(("the server runs with `fsync = off` and may lose what was acknowledged".to_owned(), "turn `fsync` on"))
+        Err((
+            "the server runs with `fsync = off` and may lose what was acknowledged".to_owned(),
+            "turn `fsync` on",
+        ))
     } else if encoding != "UTF8" {
-        Err((format!("the database has the encoding {encoding}"), "make one with `encoding 'UTF8'`"))
+        Err((
+            format!("the database has the encoding {encoding}"),
+            "make one with `encoding 'UTF8'`",
+        ))
     } else if standby {
-        Err(("the server is a standby and takes no writes".to_owned(), "name the primary"))
+        Err((
+            "the server is a standby and takes no writes".to_owned(),
+            "name the primary",
+        ))
     } else {
         Ok(())
     })
@@ -105,10 +154,22 @@ async fn check(connection: &mut PgConnection) -> Result<Result<(), (String, &'st
 /// Converts a failure to connect to an error with a fix for the operator.
 fn explain(at: &str, error: &sqlx::Error) -> OpenError {
     let (reason, fix) = match &*failure::code(error) {
-        "28P01" => ("the password is wrong".to_owned(), "correct the password in `store`"),
-        "28000" => (failure::reason(error), "check the user in `store` and the server's pg_hba.conf"),
-        "3D000" => ("there is no such database".to_owned(), "make it with `createdb`, or correct the name in `store`"),
-        "42501" => (failure::reason(error), "let the user own the database, or grant it `create` on the schema"),
+        "28P01" => (
+            "the password is wrong".to_owned(),
+            "correct the password in `store`",
+        ),
+        "28000" => (
+            failure::reason(error),
+            "check the user in `store` and the server's pg_hba.conf",
+        ),
+        "3D000" => (
+            "there is no such database".to_owned(),
+            "make it with `createdb`, or correct the name in `store`",
+        ),
+        "42501" => (
+            failure::reason(error),
+            "let the user own the database, or grant it `create` on the schema",
+        ),
         "" if failure::is_of_tls(error) => (
             failure::reason(error),
             "name the authority that has signed the server's certificate with `sslrootcert=FILE` in `store`, and the host as \
@@ -120,5 +181,9 @@ fn explain(at: &str, error: &sqlx::Error) -> OpenError {
         ),
         _ => (failure::reason(error), "the server's log may say more"),
     };
-    OpenError::Database { at: at.to_owned(), reason, fix: fix.to_owned() }
+    OpenError::Database {
+        at: at.to_owned(),
+        reason,
+        fix: fix.to_owned(),
+    }
 }

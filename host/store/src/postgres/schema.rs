@@ -30,14 +30,26 @@ impl From<sqlx::Error> for Trouble {
 }
 
 /// Adds the tables, columns and indexes that are missing.
-pub(super) async fn settle(connection: &mut PgConnection, collections: &[&'static Collection]) -> Result<(), Trouble> {
-    sqlx::query("select pg_advisory_lock($1)").bind(LOCK).execute(&mut *connection).await?;
+pub(super) async fn settle(
+    connection: &mut PgConnection,
+    collections: &[&'static Collection],
+) -> Result<(), Trouble> {
+    sqlx::query("select pg_advisory_lock($1)")
+        .bind(LOCK)
+        .execute(&mut *connection)
+        .await?;
     let settled = add(&mut *connection, collections).await;
-    sqlx::query("select pg_advisory_unlock($1)").bind(LOCK).execute(&mut *connection).await?;
+    sqlx::query("select pg_advisory_unlock($1)")
+        .bind(LOCK)
+        .execute(&mut *connection)
+        .await?;
     settled
 }
 
-async fn add(connection: &mut PgConnection, collections: &[&'static Collection]) -> Result<(), Trouble> {
+async fn add(
+    connection: &mut PgConnection,
+    collections: &[&'static Collection],
+) -> Result<(), Trouble> {
     let (columns, indexes) = present(connection).await?;
     for at in collections {
         match columns.get(at.name) {
@@ -61,7 +73,10 @@ async fn add(connection: &mut PgConnection, collections: &[&'static Collection])
                 }
             }
         }
-        for (name, statement) in indexes_of(at).into_iter().filter(|(name, _)| !indexes.contains(name)) {
+        for (name, statement) in indexes_of(at)
+            .into_iter()
+            .filter(|(name, _)| !indexes.contains(name))
+        {
             run(connection, &statement).await.map_err(|error| match &error {
                 sqlx::Error::Database(cause) if cause.is_unique_violation() => Trouble::Declaration(format!(
                     "{name} of {} cannot be made: a field is declared unique, but records share a value",
@@ -81,16 +96,24 @@ async fn present(connection: &mut PgConnection) -> Result<(Columns, HashSet<Stri
                    where table_schema = current_schema()";
     let mut found = Columns::new();
     for row in sqlx::query(columns).fetch_all(&mut *connection).await? {
-        found.entry(row.try_get(0)?).or_default().insert(row.try_get(1)?, row.try_get(2)?);
+        found
+            .entry(row.try_get(0)?)
+            .or_default()
+            .insert(row.try_get(1)?, row.try_get(2)?);
     }
     let indexes = "select indexname::text from pg_indexes where schemaname = current_schema()";
-    let names = sqlx::query_scalar(indexes).fetch_all(&mut *connection).await?;
+    let names = sqlx::query_scalar(indexes)
+        .fetch_all(&mut *connection)
+        .await?;
     Ok((found, names.into_iter().collect()))
 }
 
 /// Runs statements as one transaction.
 async fn run(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)
+    sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 /// Renders the whole schema as a script.
@@ -119,20 +142,35 @@ fn table(at: &Collection) -> String {
         "body json not null".to_owned(),
     ];
     columns.extend(at.fields.iter().map(column));
-    let table = format!("create table {} (\n    {}\n)", quoted(at.name), columns.join(",\n    "));
-    if at.fields.is_empty() { table } else { format!("{table};\n{}", filled(at)) }
+    let table = format!(
+        "create table {} (\n    {}\n)",
+        quoted(at.name),
+        columns.join(",\n    ")
+    );
+    if at.fields.is_empty() {
+        table
+    } else {
+        format!("{table};\n{}", filled(at))
+    }
 }
 
 /// Returns statements that add columns and fill them in one transaction. Other writers wait for it.
 fn added(at: &Collection, fields: &[&Field]) -> String {
     let table = quoted(at.name);
-    let columns: Vec<_> = fields.iter().map(|field| format!("add column {}", column(field))).collect();
+    let columns: Vec<_> = fields
+        .iter()
+        .map(|field| format!("add column {}", column(field)))
+        .collect();
     let (columns, filled) = (columns.join(", "), filled(at));
     format!("alter table {table} {columns};\n{filled};\nupdate {table} set body = body")
 }
 
 fn column(field: &Field) -> String {
-    let collation = if field.kind == Kind::Text { " collate \"C\"" } else { "" };
+    let collation = if field.kind == Kind::Text {
+        " collate \"C\""
+    } else {
+        ""
+    };
     format!("{} {}{collation}", quoted(field.name), sql_type(field.kind))
 }
 
@@ -144,7 +182,10 @@ fn column(field: &Field) -> String {
 fn filled(at: &Collection) -> String {
     let (table, name) = (quoted(at.name), quoted(&format!("{}_fields", at.name)));
     let each = |write: &dyn Fn(&Field) -> String| at.fields.iter().map(write).collect::<Vec<_>>();
-    let (values, columns) = (each(&value).join(",\n        "), each(&|field| format!("new.{}", quoted(field.name))));
+    let (values, columns) = (
+        each(&value).join(",\n        "),
+        each(&|field| format!("new.{}", quoted(field.name))),
+    );
     let members = each(&|field| format!("{} json", quoted(field.name))).join(", ");
     let columns = columns.join(", ");
     format!(
@@ -160,7 +201,9 @@ fn value(field: &Field) -> String {
     let member = format!("f.{}", quoted(field.name));
     let text = format!("{member} #>> '{{}}'");
     match field.kind {
-        Kind::Text => format!("case when json_typeof({member}) in ('string', 'boolean') then {text} end"),
+        Kind::Text => {
+            format!("case when json_typeof({member}) in ('string', 'boolean') then {text} end")
+        }
         // The pattern stands before the cast because casting a fraction or a number that is too
         // large would fail the write.
         Kind::Int | Kind::Time => format!(
@@ -184,18 +227,36 @@ fn sql_type(kind: Kind) -> &'static str {
 /// on value and age.
 fn indexes_of(at: &Collection) -> Vec<(String, String)> {
     let index = |what: &str, name: String, on: String| {
-        let statement = format!("create {what} {} on {} {on} where deleted_at is null", quoted(&name), quoted(at.name));
+        let statement = format!(
+            "create {what} {} on {} {on} where deleted_at is null",
+            quoted(&name),
+            quoted(at.name)
+        );
         (name, statement)
     };
-    let age = index("index", format!("{}_by_created_at", at.name), "(project, created_at, id)".into());
+    let age = index(
+        "index",
+        format!("{}_by_created_at", at.name),
+        "(project, created_at, id)".into(),
+    );
     let fields = at.fields.iter().map(|field| {
         let column = quoted(field.name);
         match field.kind {
-            _ if field.unique => {
-                index("unique index", unique_name(at, field), format!("(project, {column} nulls first)"))
-            }
-            Kind::List => index("index", index_name(at, field), format!("using gin ({column} jsonb_path_ops)")),
-            _ => index("index", index_name(at, field), format!("(project, {column} nulls first, created_at, id)")),
+            _ if field.unique => index(
+                "unique index",
+                unique_name(at, field),
+                format!("(project, {column} nulls first)"),
+            ),
+            Kind::List => index(
+                "index",
+                index_name(at, field),
+                format!("using gin ({column} jsonb_path_ops)"),
+            ),
+            _ => index(
+                "index",
+                index_name(at, field),
+                format!("(project, {column} nulls first, created_at, id)"),
+            ),
         }
     });
     std::iter::once(age).chain(fields).collect()
@@ -212,5 +273,8 @@ fn unique_name(at: &Collection, field: &Field) -> String {
 /// Returns the field that a violated constraint is about, or `id` where it is none of the declared
 /// ones.
 pub(super) fn field_of(at: &'static Collection, constraint: &str) -> &'static str {
-    at.fields.iter().find(|field| unique_name(at, field) == constraint).map_or("id", |field| field.name)
+    at.fields
+        .iter()
+        .find(|field| unique_name(at, field) == constraint)
+        .map_or("id", |field| field.name)
 }

@@ -26,7 +26,9 @@ pub(super) fn store(text: &str) -> Cow<'_, str> {
     if !text.contains([ZERO, ONE]) {
         return text.into();
     }
-    text.replace(ONE, ONE_SPELT).replace(ZERO, ZERO_SPELT).into()
+    text.replace(ONE, ONE_SPELT)
+        .replace(ZERO, ZERO_SPELT)
+        .into()
 }
 
 /// Reverses [`store`].
@@ -39,12 +41,24 @@ pub(super) fn read(text: String) -> String {
 
 /// Escapes JSON.
 pub(super) fn store_json(json: &str) -> Cow<'_, str> {
-    respell(json, &[(ZERO_ESCAPE, ZERO_ESCAPE_SPELT), (ONE_ESCAPE, ONE_ESCAPE_SPELT)])
+    respell(
+        json,
+        &[
+            (ZERO_ESCAPE, ZERO_ESCAPE_SPELT),
+            (ONE_ESCAPE, ONE_ESCAPE_SPELT),
+        ],
+    )
 }
 
 /// Reverses [`store_json`].
 pub(super) fn read_json(json: String) -> String {
-    match respell(&json, &[(ZERO_ESCAPE_SPELT, ZERO_ESCAPE), (ONE_ESCAPE_SPELT, ONE_ESCAPE)]) {
+    match respell(
+        &json,
+        &[
+            (ZERO_ESCAPE_SPELT, ZERO_ESCAPE),
+            (ONE_ESCAPE_SPELT, ONE_ESCAPE),
+        ],
+    ) {
         Cow::Borrowed(_) => json,
         Cow::Owned(meant) => meant,
     }

@@ -25,7 +25,10 @@ impl Catalogue {
 
     /// Returns the declared collection with the given number, if one has it.
     pub(super) fn numbered(&self, number: u16) -> Option<Shelf> {
-        self.0.values().copied().find(|shelf| shelf.number == number)
+        self.0
+            .values()
+            .copied()
+            .find(|shelf| shelf.number == number)
     }
 }
 
@@ -50,7 +53,11 @@ pub(super) fn settle(
     collections: &[&'static Collection],
 ) -> Result<Result<Catalogue, String>, Error> {
     let mut known = read(db)?;
-    let mut next = known.values().map(|entry| entry.number + 1).max().unwrap_or(0);
+    let mut next = known
+        .values()
+        .map(|entry| entry.number + 1)
+        .max()
+        .unwrap_or(0);
     let mut shelves = HashMap::new();
     for at in collections {
         let fields: Vec<_> = at.fields.iter().map(|field| format!("{field:?}")).collect();
@@ -59,17 +66,41 @@ pub(super) fn settle(
         next = next.max(number + 1);
         let shelf = Shelf { number, at };
         shelves.insert(at.name, shelf);
-        if old.as_ref().is_some_and(|old| old.fields.as_ref() == Some(&fields)) {
+        if old
+            .as_ref()
+            .is_some_and(|old| old.fields.as_ref() == Some(&fields))
+        {
             continue;
         }
         if let Some(old) = &old {
-            note(db, position, at.name, Some(old), &Entry { number, fields: None })?;
+            note(
+                db,
+                position,
+                at.name,
+                Some(old),
+                &Entry {
+                    number,
+                    fields: None,
+                },
+            )?;
             if let Err(reason) = rebuild(db, position, shelf)? {
                 return Ok(Err(reason));
             }
         }
-        let old = old.map(|old| Entry { fields: None, ..old });
-        note(db, position, at.name, old.as_ref(), &Entry { number, fields: Some(fields) })?;
+        let old = old.map(|old| Entry {
+            fields: None,
+            ..old
+        });
+        note(
+            db,
+            position,
+            at.name,
+            old.as_ref(),
+            &Entry {
+                number,
+                fields: Some(fields),
+            },
+        )?;
     }
     Ok(Ok(Catalogue(shelves)))
 }
@@ -80,16 +111,26 @@ fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
         .map(|entry| {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
             let name = String::from_utf8_lossy(&key[1..]).into_owned();
-            let broken =
-                |error: serde_json::Error| Error::Damaged { what: "the catalogue".into(), reason: error.to_string() };
+            let broken = |error: serde_json::Error| Error::Damaged {
+                what: "the catalogue".into(),
+                reason: error.to_string(),
+            };
             Ok((name, serde_json::from_slice(&value).map_err(broken)?))
         })
         .collect()
 }
 
-fn note(db: &Db, position: &mut Position, name: &str, old: Option<&Entry>, new: &Entry) -> Result<(), Error> {
+fn note(
+    db: &Db,
+    position: &mut Position,
+    name: &str,
+    old: Option<&Entry>,
+    new: &Entry,
+) -> Result<(), Error> {
     let encode = |entry: &Entry| {
-        let failed = |error: serde_json::Error| Error::Unavailable(format!("cannot write the catalogue: {error}"));
+        let failed = |error: serde_json::Error| {
+            Error::Unavailable(format!("cannot write the catalogue: {error}"))
+        };
         serde_json::to_vec(entry).map_err(failed)
     };
     let mut changes = Changes::after(position);
@@ -99,7 +140,9 @@ fn note(db: &Db, position: &mut Position, name: &str, old: Option<&Entry>, new: 
 }
 
 fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error> {
-    *position = changes.apply(db).map_err(|error| records::unreachable_tree(&error))?;
+    *position = changes
+        .apply(db)
+        .map_err(|error| records::unreachable_tree(&error))?;
     Ok(())
 }
 

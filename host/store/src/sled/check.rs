@@ -28,7 +28,10 @@ pub(super) struct Walk {
 
 /// Reads every key.
 pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
-    let mut found = Position { sequence: position.sequence, ..Position::start(position.store) };
+    let mut found = Position {
+        sequence: position.sequence,
+        ..Position::start(position.store)
+    };
     let (mut damage, mut marks) = (Vec::new(), Vec::new());
     for entry in db.iter() {
         let (key, value) = entry?;
@@ -46,8 +49,11 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
             (Some(Prefix::Document), Some(collection)) => {
                 found.count(collection, 1);
                 let id = String::from_utf8_lossy(&key[DOCUMENT_ID..]);
-                if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value) {
-                    damage.push(format!("record {id} of collection {collection} is damaged: {reason}"));
+                if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value)
+                {
+                    damage.push(format!(
+                        "record {id} of collection {collection} is damaged: {reason}"
+                    ));
                 }
             }
             (None, _) => damage.push("there is a key of an unknown kind".to_owned()),
@@ -55,22 +61,41 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
         }
     }
     // A collection without records counts the same whether it is listed or not.
-    found.records.resize(position.records.len().max(found.records.len()), 0);
-    Ok(Walk { position: found, damage, marks })
+    found
+        .records
+        .resize(position.records.len().max(found.records.len()), 0);
+    Ok(Walk {
+        position: found,
+        damage,
+        marks,
+    })
 }
 
 /// Reads every record and compares indexes, pieces and counters with the records. Nothing may write
 /// during the check.
-pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -> Result<Report, Error> {
+pub(super) fn cross_check(
+    db: &Db,
+    catalogue: &Catalogue,
+    position: &Position,
+) -> Result<Report, Error> {
     let walk = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
-    let Walk { position: found, mut damage, .. } = walk;
+    let Walk {
+        position: found,
+        mut damage,
+        ..
+    } = walk;
     if found != *position {
         damage.push(format!(
             "{} keys were found where {} ought to be, or some have other values",
             found.keys, position.keys
         ));
     }
-    let mut checker = Checker { db, damage, keys: HashMap::new(), counts: HashMap::new() };
+    let mut checker = Checker {
+        db,
+        damage,
+        keys: HashMap::new(),
+        counts: HashMap::new(),
+    };
     for entry in db.scan_prefix(Key::all(Prefix::Document).bytes()) {
         let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
         if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
@@ -85,7 +110,11 @@ pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -
         damage.truncate(NAMED);
         damage.push(format!("and {more} more"));
     }
-    Ok(Report { records: found.records.iter().sum(), blobs: 0, damage })
+    Ok(Report {
+        records: found.records.iter().sum(),
+        blobs: 0,
+        damage,
+    })
 }
 
 struct Checker<'a> {
@@ -107,9 +136,19 @@ impl Checker<'_> {
                 return Ok(());
             }
         };
-        let count = self.counts.entry((shelf.number, stored.row.project.clone())).or_default();
-        *(if stored.row.is_live() { &mut count.live } else { &mut count.removed }) += 1;
-        *self.keys.entry((Prefix::Piece as u8, shelf.number)).or_default() += stored.pieces.len() as u64;
+        let count = self
+            .counts
+            .entry((shelf.number, stored.row.project.clone()))
+            .or_default();
+        *(if stored.row.is_live() {
+            &mut count.live
+        } else {
+            &mut count.removed
+        }) += 1;
+        *self
+            .keys
+            .entry((Prefix::Piece as u8, shelf.number))
+            .or_default() += stored.pieces.len() as u64;
         for key in records::entries(shelf, &stored.row, &values) {
             self.expect(shelf, id, &key, b"")?;
         }
@@ -121,9 +160,15 @@ impl Checker<'_> {
 
     fn expect(&mut self, shelf: Shelf, id: &str, key: &Key, value: &[u8]) -> Result<(), Error> {
         *self.keys.entry((key.bytes()[0], shelf.number)).or_default() += 1;
-        let found = self.db.get(key.bytes()).map_err(|error| records::unreachable_tree(&error))?;
+        let found = self
+            .db
+            .get(key.bytes())
+            .map_err(|error| records::unreachable_tree(&error))?;
         if found.as_deref() != Some(value) {
-            self.damage.push(format!("record {id} of {} is missing from an index", shelf.at.name));
+            self.damage.push(format!(
+                "record {id} of {} is missing from an index",
+                shelf.at.name
+            ));
         }
         Ok(())
     }
@@ -135,17 +180,27 @@ impl Checker<'_> {
         for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique, Prefix::Piece] {
             for key in self.db.scan_prefix(Key::all(prefix).bytes()).keys() {
                 let key = key.map_err(|error| records::unreachable_tree(&error))?;
-                if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
+                if let Some(shelf) =
+                    collection_of(&key).and_then(|number| catalogue.numbered(number))
+                {
                     *present.entry((prefix as u8, shelf.number)).or_default() += 1;
                 }
             }
         }
         for ((prefix, number), count) in present {
-            let owned = self.keys.get(&(prefix, number)).copied().unwrap_or_default();
+            let owned = self
+                .keys
+                .get(&(prefix, number))
+                .copied()
+                .unwrap_or_default();
             if count > owned {
-                let name = catalogue.numbered(number).map_or("?", |shelf| shelf.at.name);
+                let name = catalogue
+                    .numbered(number)
+                    .map_or("?", |shelf| shelf.at.name);
                 let more = count - owned;
-                self.damage.push(format!("{more} index entries of {name} belong to no record"));
+                self.damage.push(format!(
+                    "{more} index entries of {name} belong to no record"
+                ));
             }
         }
         Ok(())
@@ -154,16 +209,26 @@ impl Checker<'_> {
     fn counters(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
         for entry in self.db.scan_prefix(Key::all(Prefix::Counter).bytes()) {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
-            let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) else { continue };
+            let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number))
+            else {
+                continue;
+            };
             let project = String::from_utf8_lossy(&key[DOCUMENT_ID..]).into_owned();
             let said = counters::decode(&project, Some(&value))?;
             if self.counts.remove(&(shelf.number, project.clone())) != Some(said) {
-                self.damage.push(format!("the counter of {} in project {project} is wrong", shelf.at.name));
+                self.damage.push(format!(
+                    "the counter of {} in project {project} is wrong",
+                    shelf.at.name
+                ));
             }
         }
         for (number, project) in self.counts.keys() {
-            let name = catalogue.numbered(*number).map_or("?", |shelf| shelf.at.name);
-            self.damage.push(format!("the counter of {name} in project {project} is missing"));
+            let name = catalogue
+                .numbered(*number)
+                .map_or("?", |shelf| shelf.at.name);
+            self.damage.push(format!(
+                "the counter of {name} in project {project} is missing"
+            ));
         }
         Ok(())
     }

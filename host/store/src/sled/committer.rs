@@ -46,11 +46,17 @@ impl<B: Send + 'static> Committer<B> {
     pub(super) fn start(work: impl Work<Batch = B>) -> std::io::Result<Committer<B>> {
         let (queue, asked) = mpsc::channel();
         let failure = Arc::new(OnceLock::new());
-        let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn({
-            let failure = failure.clone();
-            move || run(work, &asked, &failure)
-        })?;
-        Ok(Committer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), failure })
+        let thread = std::thread::Builder::new()
+            .name("store-commit".to_owned())
+            .spawn({
+                let failure = failure.clone();
+                move || run(work, &asked, &failure)
+            })?;
+        Ok(Committer {
+            queue: Mutex::new(Some(queue)),
+            thread: Mutex::new(Some(thread)),
+            failure,
+        })
     }
 
     /// Applies a batch and waits until it is durable, or until its outcome can no longer be known.
@@ -61,7 +67,11 @@ impl<B: Send + 'static> Committer<B> {
             None => false,
         };
         let closed = || CommitError::Unavailable("the store was closed".to_owned());
-        if asked { answered.await.unwrap_or_else(|_| Err(closed())) } else { Err(closed()) }
+        if asked {
+            answered.await.unwrap_or_else(|_| Err(closed()))
+        } else {
+            Err(closed())
+        }
     }
 
     /// Returns the reason why nothing is acknowledged any more, if the thread has failed.
@@ -73,8 +83,18 @@ impl<B: Send + 'static> Committer<B> {
 impl<B> Committer<B> {
     /// Ends the thread after it has answered every batch in the queue.
     pub(super) fn stop(&self) {
-        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        drop(
+            self.queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        if let Some(thread) = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             // The thread's panics are caught. A caller that still waits is answered when the queue
             // is dropped.
             let _ = thread.join();
@@ -107,7 +127,11 @@ fn run<W: Work>(mut work: W, asked: &Receiver<Asked<W::Batch>>, failure: &OnceLo
 
 type Answers = Vec<oneshot::Sender<Result<(), CommitError>>>;
 
-fn round<W: Work>(work: &mut W, batches: Vec<W::Batch>, answers: Answers) -> Result<(), (Answers, String)> {
+fn round<W: Work>(
+    work: &mut W,
+    batches: Vec<W::Batch>,
+    answers: Answers,
+) -> Result<(), (Answers, String)> {
     let applied = catch_unwind(AssertUnwindSafe(|| work.apply(batches)));
     let results = match applied.unwrap_or_else(|_| Err("committing has panicked".to_owned())) {
         Ok(results) => results,
@@ -127,9 +151,13 @@ fn round<W: Work>(work: &mut W, batches: Vec<W::Batch>, answers: Answers) -> Res
             return Err((waiting, reason));
         }
     }
-    waiting.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
+    waiting
+        .into_iter()
+        .for_each(|answer| drop(answer.send(Ok(()))));
     let tidied = catch_unwind(AssertUnwindSafe(|| work.tidy()));
-    tidied.unwrap_or_else(|_| Err("tidying has panicked".to_owned())).map_err(|reason| (Vec::new(), reason))
+    tidied
+        .unwrap_or_else(|_| Err("tidying has panicked".to_owned()))
+        .map_err(|reason| (Vec::new(), reason))
 }
 
 fn refuse(answers: Answers, reason: &str) {
@@ -155,7 +183,10 @@ mod tests {
     impl Work for Fake {
         type Batch = Result<(), CommitError>;
 
-        fn apply(&mut self, batches: Vec<Self::Batch>) -> Result<Vec<Result<(), CommitError>>, String> {
+        fn apply(
+            &mut self,
+            batches: Vec<Self::Batch>,
+        ) -> Result<Vec<Result<(), CommitError>>, String> {
             self.applied.fetch_add(batches.len(), Ordering::SeqCst);
             Ok(batches)
         }
@@ -178,20 +209,37 @@ mod tests {
     #[tokio::test]
     async fn a_failed_or_panicking_sync_ends_all_acknowledging() {
         for panics in [false, true] {
-            let fake = Fake { fails_at: Some(2), panics, ..Fake::default() };
+            let fake = Fake {
+                fails_at: Some(2),
+                panics,
+                ..Fake::default()
+            };
             let committer = Committer::start(fake.clone()).unwrap();
             committer.commit(Ok(())).await.unwrap();
-            assert!(matches!(committer.commit(Ok(())).await, Err(CommitError::Unavailable(_))));
-            assert!(matches!(committer.commit(Ok(())).await, Err(CommitError::Unavailable(_))));
+            assert!(matches!(
+                committer.commit(Ok(())).await,
+                Err(CommitError::Unavailable(_))
+            ));
+            assert!(matches!(
+                committer.commit(Ok(())).await,
+                Err(CommitError::Unavailable(_))
+            ));
             assert!(committer.failure().is_some());
-            assert_eq!(fake.applied.load(Ordering::SeqCst), 2, "nothing is applied after a failure");
+            assert_eq!(
+                fake.applied.load(Ordering::SeqCst),
+                2,
+                "nothing is applied after a failure"
+            );
         }
     }
 
     #[tokio::test]
     async fn refused_batch_does_not_stop_others() {
         let committer = Committer::start(Fake::default()).unwrap();
-        assert_eq!(committer.commit(Err(CommitError::Stale)).await, Err(CommitError::Stale));
+        assert_eq!(
+            committer.commit(Err(CommitError::Stale)).await,
+            Err(CommitError::Stale)
+        );
         committer.commit(Ok(())).await.unwrap();
         assert_eq!(committer.failure(), None);
     }

@@ -21,17 +21,26 @@ impl Count {
 
 /// Decodes a counter's value. A missing value counts as zero.
 pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error> {
-    let Some(value) = value else { return Ok(Count::default()) };
-    let broken =
-        || Error::Damaged { what: format!("a counter of project {project}"), reason: "it is cut short".into() };
+    let Some(value) = value else {
+        return Ok(Count::default());
+    };
+    let broken = || Error::Damaged {
+        what: format!("a counter of project {project}"),
+        reason: "it is cut short".into(),
+    };
     let (live, rest) = value.split_first_chunk::<8>().ok_or_else(broken)?;
     let removed: &[u8; 8] = rest.try_into().map_err(|_| broken())?;
-    Ok(Count { live: i64::from_le_bytes(*live), removed: i64::from_le_bytes(*removed) })
+    Ok(Count {
+        live: i64::from_le_bytes(*live),
+        removed: i64::from_le_bytes(*removed),
+    })
 }
 
 /// Reads the counter of one project.
 pub(super) fn of(db: &Db, number: u16, project: &str) -> Result<Count, Error> {
-    let value = db.get(Key::counter(number, project).bytes()).map_err(|error| unreachable_tree(&error))?;
+    let value = db
+        .get(Key::counter(number, project).bytes())
+        .map_err(|error| unreachable_tree(&error))?;
     decode(project, value.as_deref())
 }
 
@@ -41,7 +50,10 @@ pub(super) fn projects(db: &Db, number: u16) -> Result<Vec<String>, Error> {
     let keys = db.scan_prefix(start.bytes()).keys();
     keys.map(|key| {
         let key = key.map_err(|error| unreachable_tree(&error))?;
-        let broken = |_| Error::Damaged { what: "a counter".into(), reason: "its project is not text".into() };
+        let broken = |_| Error::Damaged {
+            what: "a counter".into(),
+            reason: "its project is not text".into(),
+        };
         String::from_utf8(key[start.len()..].to_vec()).map_err(broken)
     })
     .collect()

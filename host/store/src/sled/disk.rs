@@ -24,13 +24,24 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Makes everything that sled holds durable, and starts `HEAD` with the current position.
-    pub(super) fn open(db: Db, folder: &Path, head: &Path, position: &Position) -> io::Result<Disk> {
+    pub(super) fn open(
+        db: Db,
+        folder: &Path,
+        head: &Path,
+        position: &Position,
+    ) -> io::Result<Disk> {
         let (file, spilled) = (File::open(folder.join("db"))?, folder.join("blobs"));
         db.flush().map_err(io::Error::from)?;
         file.sync_all()?;
         File::open(folder)?.sync_all()?;
         let head = Head::begin(head, position)?;
-        Ok(Disk { db, file, spilled, synced: HashSet::new(), head })
+        Ok(Disk {
+            db,
+            file,
+            spilled,
+            synced: HashSet::new(),
+            head,
+        })
     }
 
     /// Makes everything up to a position durable.

@@ -29,13 +29,18 @@ pub(super) enum Body {
     /// Body in the envelope itself.
     Whole(Bytes),
     /// Body in pieces under keys of their own.
-    Pieces { count: u32, length: u32, checksum: u32 },
+    Pieces {
+        count: u32,
+        length: u32,
+        checksum: u32,
+    },
 }
 
 /// Encodes a record: the value of the envelope, and the pieces of a large body.
 pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunks<'a, u8>) {
     let whole = row.body.len() <= PIECE;
-    let mut value = Vec::with_capacity(FIXED + row.project.len() + if whole { row.body.len() } else { 12 });
+    let mut value =
+        Vec::with_capacity(FIXED + row.project.len() + if whole { row.body.len() } else { 12 });
     value.extend_from_slice(&[VERSION, if whole { WHOLE } else { PIECES }, 0, 0, 0, 0]);
     let deleted = row.deleted_at.map_or(NEVER, |at| at.0);
     for number in [row.revision, row.created_at.0, row.updated_at.0, deleted] {
@@ -48,7 +53,11 @@ pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunk
         [].chunks(PIECE)
     } else {
         let pieces = row.body.chunks(PIECE);
-        for number in [pieces.len() as u32, row.body.len() as u32, crc32fast::hash(&row.body)] {
+        for number in [
+            pieces.len() as u32,
+            row.body.len() as u32,
+            crc32fast::hash(&row.body),
+        ] {
             value.extend_from_slice(&number.to_le_bytes());
         }
         pieces
@@ -69,7 +78,9 @@ pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, 
     }
     let number = |place: usize| i64::from_le_bytes(array(&fixed[START + 8 * place..]));
     let length = usize::from(u16::from_le_bytes(array(&fixed[FIXED - 2..])));
-    let (project, body) = value[FIXED..].split_at_checked(length).ok_or("it is cut short")?;
+    let (project, body) = value[FIXED..]
+        .split_at_checked(length)
+        .ok_or("it is cut short")?;
     Ok(Record {
         id: id.to_owned(),
         project: String::from_utf8(project.to_vec()).map_err(|_| "its project is not text")?,
@@ -86,7 +97,11 @@ fn decode_body(form: u8, rest: &[u8]) -> Result<Body, &'static str> {
         WHOLE => Ok(Body::Whole(Bytes::copy_from_slice(rest))),
         PIECES if rest.len() == 12 => {
             let number = |place: usize| u32::from_le_bytes(array(&rest[4 * place..]));
-            Ok(Body::Pieces { count: number(0), length: number(1), checksum: number(2) })
+            Ok(Body::Pieces {
+                count: number(0),
+                length: number(1),
+                checksum: number(2),
+            })
         }
         _ => Err("its form is unknown"),
     }

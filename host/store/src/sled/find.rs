@@ -43,7 +43,11 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
         return query.run(shelf.at, rows(db, shelf, &tails)?);
     }
     let mut read = rest;
-    for (_, source) in sources.iter().enumerate().filter(|(place, _)| *place != smallest.place) {
+    for (_, source) in sources
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| *place != smallest.place)
+    {
         match source.within(tails.len() * KEYS_PER_RECORD, db, shelf, &scope)? {
             Some(others) => tails.retain(|tail| others.contains(tail)),
             None => read = true,
@@ -54,7 +58,10 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
     }
     let total = tails.len() as u64;
     let tails = ordered(db, shelf, &scope, query, tails)?;
-    Ok(Page { rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?, total })
+    Ok(Page {
+        rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?,
+        total,
+    })
 }
 
 /// Reads documents in order of id, starting after one. Nothing may write during the call.
@@ -67,7 +74,10 @@ pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Resul
             break;
         }
         let (key, value) = entry.map_err(|error| unreachable_tree(&error))?;
-        let (key, id) = (Key::whole(&key), String::from_utf8_lossy(&key[DOCUMENT_ID..]));
+        let (key, id) = (
+            Key::whole(&key),
+            String::from_utf8_lossy(&key[DOCUMENT_ID..]),
+        );
         rows.push(records::assemble(db, shelf, &key, &id, value)?.row);
     }
     Ok(rows)
@@ -77,14 +87,22 @@ pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Resul
 /// part of one range.
 fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
     let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
-    let field = query.order.field.as_deref().and_then(|name| shelf.at.field(name));
+    let field = query
+        .order
+        .field
+        .as_deref()
+        .and_then(|name| shelf.at.field(name));
     let key = match field {
         Some((place, _)) => Key::index(shelf.number, State::Live, project, place),
         None => Key::age(shelf.number, State::Live, project),
     };
     let mut range = Range::all(key.clone());
     if let Some(mark) = &query.after {
-        let key = if field.is_some() { key.value(mark.value.as_ref()) } else { key };
+        let key = if field.is_some() {
+            key.value(mark.value.as_ref())
+        } else {
+            key
+        };
         let key = key.tail(mark.created_at, &mark.id);
         if query.order.descending {
             range.end = key.into_bytes();
@@ -93,19 +111,33 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
             range.start = key.raw(&[0]).into_bytes();
         }
     }
-    let tail =
-        |rest: &[u8]| -> Option<Tail> { Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() }) };
+    let tail = |rest: &[u8]| -> Option<Tail> {
+        Some(if field.is_some() {
+            split_value(rest)?.1.into()
+        } else {
+            rest.into()
+        })
+    };
     // A page in the second half of a list is reached faster from the end.
     let length = query.limit.min(total.saturating_sub(query.offset));
     let from_end = query.after.is_none() && query.offset > total / 2;
-    let skip = if from_end { total - query.offset.min(total) - length } else { query.offset };
+    let skip = if from_end {
+        total - query.offset.min(total) - length
+    } else {
+        query.offset
+    };
     let backwards = query.order.descending != from_end;
     let mut tails = Vec::new();
-    each(db, &range, backwards, skip, length, |rest| tails.extend(tail(rest)))?;
+    each(db, &range, backwards, skip, length, |rest| {
+        tails.extend(tail(rest))
+    })?;
     if from_end {
         tails.reverse();
     }
-    Ok(Page { rows: rows(db, shelf, &tails)?, total })
+    Ok(Page {
+        rows: rows(db, shelf, &tails)?,
+        total,
+    })
 }
 
 /// Returns a page of all records that one range of keys names, already in order of age. All keys
@@ -116,14 +148,20 @@ fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, 
     let behind = Behind::of(query);
     each(db, range, query.order.descending, 0, u64::MAX, |tail| {
         total += 1;
-        if behind.as_ref().is_none_or(|behind| behind.is_met(None, tail)) {
+        if behind
+            .as_ref()
+            .is_none_or(|behind| behind.is_met(None, tail))
+        {
             if (query.offset..end).contains(&place) {
                 tails.push(tail.into());
             }
             place += 1;
         }
     })?;
-    Ok(Page { rows: rows(db, shelf, &tails)?, total })
+    Ok(Page {
+        rows: rows(db, shelf, &tails)?,
+        total,
+    })
 }
 
 /// Walks a part of a range, and passes the part of each key after the range's prefix to `visit`.
@@ -136,7 +174,13 @@ fn each(
     mut visit: impl FnMut(&[u8]),
 ) -> Result<(), Error> {
     let mut keys = db.range(&*range.start..&*range.end).keys();
-    let mut next = || if backwards { keys.next_back() } else { keys.next() };
+    let mut next = || {
+        if backwards {
+            keys.next_back()
+        } else {
+            keys.next()
+        }
+    };
     let mut place = 0_u64;
     while place < skip.saturating_add(length)
         && let Some(key) = next()
@@ -157,8 +201,16 @@ struct Smallest {
 
 /// Walks all sources in step until one has ended, and returns its candidates. Returns none without
 /// sources.
-fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Option<Smallest>, Error> {
-    let mut walks = sources.iter().map(|source| (source.walk(db, shelf, scope), Vec::new())).collect::<Vec<_>>();
+fn race(
+    db: &Db,
+    shelf: Shelf,
+    scope: &Scope,
+    sources: &[Source],
+) -> Result<Option<Smallest>, Error> {
+    let mut walks = sources
+        .iter()
+        .map(|source| (source.walk(db, shelf, scope), Vec::new()))
+        .collect::<Vec<_>>();
     if walks.is_empty() {
         return Ok(None);
     }
@@ -166,7 +218,12 @@ fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Opti
         for (place, (walk, tails)) in walks.iter_mut().enumerate() {
             match walk.next().transpose()? {
                 Some(found) => tails.extend(found),
-                None => return Ok(Some(Smallest { place, tails: distinct(std::mem::take(tails)) })),
+                None => {
+                    return Ok(Some(Smallest {
+                        place,
+                        tails: distinct(std::mem::take(tails)),
+                    }));
+                }
             }
         }
     }
@@ -196,23 +253,49 @@ impl Behind<'_> {
     fn of(query: &Query) -> Option<Behind<'_>> {
         let mark = query.after.as_ref()?;
         let tail = Key::tail_of(mark.created_at, &mark.id);
-        Some(Behind { value: mark.value.as_ref(), tail, descending: query.order.descending })
+        Some(Behind {
+            value: mark.value.as_ref(),
+            tail,
+            descending: query.order.descending,
+        })
     }
 
     /// Returns true if a candidate comes after the position.
     fn is_met(&self, value: Option<&Scalar>, tail: &[u8]) -> bool {
         let ascending = (value, tail).cmp(&(self.value, &*self.tail));
-        if self.descending { ascending.is_lt() } else { ascending.is_gt() }
+        if self.descending {
+            ascending.is_lt()
+        } else {
+            ascending.is_gt()
+        }
     }
 }
 
 /// Sorts candidates, given in order of age, into the query's order, and drops those before the
 /// beginning of the page.
-fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>) -> Result<Vec<Tail>, Error> {
+fn ordered(
+    db: &Db,
+    shelf: Shelf,
+    scope: &Scope,
+    query: &Query,
+    tails: Vec<Tail>,
+) -> Result<Vec<Tail>, Error> {
     let behind = Behind::of(query);
-    let is_met = |value: Option<&Scalar>, tail: &[u8]| behind.as_ref().is_none_or(|behind| behind.is_met(value, tail));
-    let mut tails = match query.order.field.as_deref().and_then(|name| shelf.at.field(name)) {
-        None => tails.into_iter().filter(|tail| is_met(None, tail)).collect::<Vec<_>>(),
+    let is_met = |value: Option<&Scalar>, tail: &[u8]| {
+        behind
+            .as_ref()
+            .is_none_or(|behind| behind.is_met(value, tail))
+    };
+    let mut tails = match query
+        .order
+        .field
+        .as_deref()
+        .and_then(|name| shelf.at.field(name))
+    {
+        None => tails
+            .into_iter()
+            .filter(|tail| is_met(None, tail))
+            .collect::<Vec<_>>(),
         Some((place, _)) => {
             let wanted = tails.into_iter().collect::<HashSet<_>>();
             let mut found = Vec::with_capacity(wanted.len());
@@ -247,9 +330,14 @@ fn rows(db: &Db, shelf: Shelf, tails: &[Tail]) -> Result<Vec<Row>, Error> {
 }
 
 fn row(db: &Db, shelf: Shelf, tail: &[u8]) -> Result<Row, Error> {
-    let id = tail_id(tail).ok_or_else(|| Error::unreadable(shelf.at, "?", &"an index key names no record"))?;
+    let id = tail_id(tail)
+        .ok_or_else(|| Error::unreadable(shelf.at, "?", &"an index key names no record"))?;
     match records::read(db, shelf, id)? {
         Some(stored) => Ok(stored.row),
-        None => Err(Error::unreadable(shelf.at, id, &"an index names it, but it is not there")),
+        None => Err(Error::unreadable(
+            shelf.at,
+            id,
+            &"an index names it, but it is not there",
+        )),
     }
 }

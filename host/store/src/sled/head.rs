@@ -56,9 +56,17 @@ impl Head {
     /// Writes `position` to both slots of a new file, which replaces any earlier one, and keeps the
     /// file open.
     pub(super) fn begin(path: &Path, position: &Position) -> Result<Head> {
-        let generation = fs::read(path).ok().and_then(|bytes| newest(&bytes)).map_or(0, |(generation, _)| generation);
+        let generation = fs::read(path)
+            .ok()
+            .and_then(|bytes| newest(&bytes))
+            .map_or(0, |(generation, _)| generation);
         let temporary = path.with_extension("new");
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&temporary)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)?;
         file.set_len(2 * SLOT as u64)?;
         let mut head = Head { file, generation };
         head.settle(position)?;
@@ -72,7 +80,8 @@ impl Head {
     pub(super) fn write(&mut self, position: &Position) -> Result<()> {
         self.generation += 1;
         let slot = encode(self.generation, position)?;
-        self.file.write_all_at(&slot, (self.generation % 2) * SLOT as u64)?;
+        self.file
+            .write_all_at(&slot, (self.generation % 2) * SLOT as u64)?;
         self.file.sync_data()
     }
 
@@ -91,7 +100,10 @@ fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
     slot.extend_from_slice(&generation.to_le_bytes());
     slot.extend_from_slice(&position);
     if slot.len() > SLOT {
-        return Err(Error::new(ErrorKind::InvalidInput, "there are too many collections for the HEAD file"));
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "there are too many collections for the HEAD file",
+        ));
     }
     let checksum = crc32fast::hash(&slot[12..]);
     slot[8..12].copy_from_slice(&checksum.to_le_bytes());
@@ -99,20 +111,30 @@ fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
 }
 
 fn newest(bytes: &[u8]) -> Option<(u64, Position)> {
-    bytes.chunks(SLOT).take(2).filter_map(decode).max_by_key(|(generation, _)| *generation)
+    bytes
+        .chunks(SLOT)
+        .take(2)
+        .filter_map(decode)
+        .max_by_key(|(generation, _)| *generation)
 }
 
 fn is_newer(slot: &[u8]) -> bool {
-    slot.starts_with(MARKED) && slot.get(MARKED.len()).is_some_and(|number| (b'2'..=b'9').contains(number))
+    slot.starts_with(MARKED)
+        && slot
+            .get(MARKED.len())
+            .is_some_and(|number| (b'2'..=b'9').contains(number))
 }
 
 fn decode(slot: &[u8]) -> Option<(u64, Position)> {
     let (start, rest) = slot.split_at_checked(START)?;
     let length = u32::from_le_bytes(start[12..16].try_into().ok()?) as usize;
     let position = rest.get(..length)?;
-    let whole = start[..8] == MARK && start[8..12] == crc32fast::hash(&slot[12..START + length]).to_le_bytes();
+    let whole = start[..8] == MARK
+        && start[8..12] == crc32fast::hash(&slot[12..START + length]).to_le_bytes();
     let generation = u64::from_le_bytes(start[16..].try_into().ok()?);
-    whole.then(|| Position::decode(position).map(|position| (generation, position))).flatten()
+    whole
+        .then(|| Position::decode(position).map(|position| (generation, position)))
+        .flatten()
 }
 
 #[cfg(test)]
@@ -120,7 +142,11 @@ mod tests {
     use super::*;
 
     fn at(sequence: u64) -> Position {
-        Position { sequence, records: vec![sequence], ..Position::start([1; 16]) }
+        Position {
+            sequence,
+            records: vec![sequence],
+            ..Position::start([1; 16])
+        }
     }
 
     #[test]
@@ -135,7 +161,9 @@ mod tests {
         let newest = (head.generation % 2) * SLOT as u64;
         head.file.write_all_at(b"torn", newest + 30).unwrap();
         assert_eq!(Head::read(&path).unwrap(), Said::Position(at(1)));
-        head.file.write_all_at(b"torn", SLOT as u64 - newest + 30).unwrap();
+        head.file
+            .write_all_at(b"torn", SLOT as u64 - newest + 30)
+            .unwrap();
         assert_eq!(Head::read(&path).unwrap(), Said::Noise);
     }
 

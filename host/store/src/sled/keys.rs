@@ -39,7 +39,11 @@ impl Prefix {
     pub(super) fn of(key: &[u8]) -> Option<Prefix> {
         use Prefix::*;
         let first = *key.first()?;
-        [Age, Counter, Document, Index, Catalogue, Meta, Piece, Unique].into_iter().find(|p| *p as u8 == first)
+        [
+            Age, Counter, Document, Index, Catalogue, Meta, Piece, Unique,
+        ]
+        .into_iter()
+        .find(|p| *p as u8 == first)
     }
 }
 
@@ -53,7 +57,11 @@ pub(super) enum State {
 
 impl State {
     pub(super) fn of(deleted_at: Option<Time>) -> State {
-        if deleted_at.is_some() { State::Removed } else { State::Live }
+        if deleted_at.is_some() {
+            State::Removed
+        } else {
+            State::Live
+        }
     }
 }
 
@@ -106,7 +114,10 @@ impl Key {
     }
 
     pub(super) fn piece(collection: u16, id: &str, revision: i64, place: u32) -> Key {
-        Key::new(Prefix::Piece, collection).text(id).int(revision).raw(&place.to_be_bytes())
+        Key::new(Prefix::Piece, collection)
+            .text(id)
+            .int(revision)
+            .raw(&place.to_be_bytes())
     }
 
     pub(super) fn counter(collection: u16, project: &str) -> Key {
@@ -115,17 +126,25 @@ impl Key {
 
     /// Returns the prefix of a project's age keys. A tail completes a key.
     pub(super) fn age(collection: u16, state: State, project: &str) -> Key {
-        Key::new(Prefix::Age, collection).raw(&[state as u8]).text(project)
+        Key::new(Prefix::Age, collection)
+            .raw(&[state as u8])
+            .text(project)
     }
 
     /// Returns the prefix of the index keys of one field of a project. A value and a tail complete
     /// a key.
     pub(super) fn index(collection: u16, state: State, project: &str, field: usize) -> Key {
-        Key::new(Prefix::Index, collection).raw(&[state as u8]).text(project).place(field)
+        Key::new(Prefix::Index, collection)
+            .raw(&[state as u8])
+            .text(project)
+            .place(field)
     }
 
     pub(super) fn unique(collection: u16, project: &str, field: usize, value: &Scalar) -> Key {
-        Key::new(Prefix::Unique, collection).text(project).place(field).value(Some(value))
+        Key::new(Prefix::Unique, collection)
+            .text(project)
+            .place(field)
+            .value(Some(value))
     }
 
     pub(super) fn value(self, value: Option<&Scalar>) -> Key {
@@ -244,7 +263,9 @@ fn split_text(rest: &[u8]) -> Option<(String, &[u8])> {
     let (mut text, mut at) = (Vec::new(), 0);
     loop {
         match *rest.get(at)? {
-            0 if *rest.get(at + 1)? == 1 => return Some((String::from_utf8(text).ok()?, &rest[at + 2..])),
+            0 if *rest.get(at + 1)? == 1 => {
+                return Some((String::from_utf8(text).ok()?, &rest[at + 2..]));
+            }
             0 => {
                 text.push(0);
                 at += 2;
@@ -263,7 +284,10 @@ pub(super) fn tail_id(tail: &[u8]) -> Option<&str> {
 }
 
 fn read_int(bytes: [u8; INT_LENGTH]) -> i64 {
-    (bytes.iter().fold(0_u64, |bits, byte| bits << 7 | u64::from(*byte)) ^ SIGN) as i64
+    (bytes
+        .iter()
+        .fold(0_u64, |bits, byte| bits << 7 | u64::from(*byte))
+        ^ SIGN) as i64
 }
 
 #[cfg(test)]
@@ -272,10 +296,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn scalar() -> impl Strategy<Value = Option<Scalar>> {
-        let text =
-            prop_oneof![any::<String>(), "[\\x00-\\x02a]{0,6}", "[\u{0}\u{7f}\u{80}\u{7ff}\u{ffff}\u{10ffff}]{0,3}"];
+        let text = prop_oneof![
+            any::<String>(),
+            "[\\x00-\\x02a]{0,6}",
+            "[\u{0}\u{7f}\u{80}\u{7ff}\u{ffff}\u{10ffff}]{0,3}"
+        ];
         let number = prop_oneof![any::<i64>(), -3_i64..3, Just(i64::MIN), Just(i64::MAX)];
-        prop_oneof![Just(None), text.prop_map(|t| Some(Scalar::Text(t))), number.prop_map(|n| Some(Scalar::Int(n)))]
+        prop_oneof![
+            Just(None),
+            text.prop_map(|t| Some(Scalar::Text(t))),
+            number.prop_map(|n| Some(Scalar::Int(n)))
+        ]
     }
 
     proptest! {

@@ -31,7 +31,10 @@ mod vacancy;
 mod write;
 
 use crate::space::Space;
-use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row, document};
+use crate::{
+    Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row,
+    document,
+};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use catalogue::Catalogue;
@@ -84,16 +87,33 @@ const CLOSE_WAIT: Duration = Duration::from_millis(1);
 impl Sled {
     /// Opens the store in a folder, creating it if it is missing.
     pub(crate) fn open(at: &Path, collections: &[&'static Collection]) -> Result<Sled, OpenError> {
-        let declaration = |reason: String| OpenError::Declaration { at: at.to_owned(), reason };
+        let declaration = |reason: String| OpenError::Declaration {
+            at: at.to_owned(),
+            reason,
+        };
         document::check(collections).map_err(declaration)?;
         let paths = Paths::of(at);
-        let Opened { db, mut position, lock } = open::open(&paths)?;
+        let Opened {
+            db,
+            mut position,
+            lock,
+        } = open::open(&paths)?;
         let settled = catalogue::settle(&db, &mut position, collections);
-        let catalogue = settled.map_err(|error| open::damaged(&paths.db, &error.to_string()))?.map_err(declaration)?;
+        let catalogue = settled
+            .map_err(|error| open::damaged(&paths.db, &error.to_string()))?
+            .map_err(declaration)?;
         let io_error = |error| open::io_error(&paths.root, error);
         let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
-        let state = Arc::new(State { position: Mutex::new(position), moment: RwLock::new(()) });
-        let writer = Writer { db: db.clone(), state: state.clone(), disk, vacated: Vec::new() };
+        let state = Arc::new(State {
+            position: Mutex::new(position),
+            moment: RwLock::new(()),
+        });
+        let writer = Writer {
+            db: db.clone(),
+            state: state.clone(),
+            disk,
+            vacated: Vec::new(),
+        };
         Ok(Sled(Arc::new(Core {
             committer: Committer::start(writer).map_err(io_error)?,
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
@@ -112,7 +132,11 @@ impl Sled {
         let done = tokio::task::spawn_blocking(move || work(&core)).await;
         // The message of sled's panic is a dump of its tree, keys included. It is therefore
         // dropped.
-        done.unwrap_or_else(|_| Err(Error::Unavailable("reading the database has panicked".to_owned())))
+        done.unwrap_or_else(|_| {
+            Err(Error::Unavailable(
+                "reading the database has panicked".to_owned(),
+            ))
+        })
     }
 }
 
@@ -129,9 +153,15 @@ impl Backend for Sled {
         self.blocking(move |core| core.find(at, &query)).await
     }
 
-    async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+    async fn scan(
+        &self,
+        at: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error> {
         let after = after.to_owned();
-        self.blocking(move |core| core.scan(at, &after, limit)).await
+        self.blocking(move |core| core.scan(at, &after, limit))
+            .await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
@@ -167,7 +197,9 @@ impl Backend for Sled {
 
 impl Core {
     fn files(&self) -> Result<Arc<Files>, Error> {
-        self.files.load_full().ok_or_else(|| Error::Unavailable("the store was closed".to_owned()))
+        self.files
+            .load_full()
+            .ok_or_else(|| Error::Unavailable("the store was closed".to_owned()))
     }
 
     fn shelf(&self, at: &'static Collection) -> Result<Shelf, Error> {
@@ -181,7 +213,11 @@ impl Core {
         let read = match first {
             // The pieces of a large body may have been replaced while they were read.
             Err(_) => {
-                let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
+                let _moment = self
+                    .state
+                    .moment
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner);
                 records::read(&files.db, shelf, id)
             }
             read => read,
@@ -193,20 +229,32 @@ impl Core {
         let (files, shelf) = (self.files()?, self.shelf(at)?);
         // Readers leave no partial changes behind, so the panic of one reader is no reason to
         // refuse others.
-        let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
+        let _moment = self
+            .state
+            .moment
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         find::find(&files.db, shelf, query)
     }
 
     fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
         let (files, shelf) = (self.files()?, self.shelf(at)?);
-        let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
+        let _moment = self
+            .state
+            .moment
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         find::scan_from(&files.db, shelf, after, limit)
     }
 
     fn verify(&self) -> Result<Report, Error> {
         let files = self.files()?;
         // Nothing commits while this lock is held, so tree and position match.
-        let position = self.state.position.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = self
+            .state
+            .position
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         check::cross_check(&files.db, &self.catalogue, &position)
     }
 
@@ -238,14 +286,29 @@ impl Work for Writer {
     type Batch = Prepared;
 
     fn apply(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, String> {
-        let mut position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?;
+        let mut position = self
+            .state
+            .position
+            .lock()
+            .map_err(|_| "a commit has panicked".to_owned())?;
         let mut round = Round::new(&self.db, &position);
         let results = batches.into_iter().map(|batch| round.add(batch)).collect();
-        if let Some(Planned { batch, vacated, position: reached }) = round.finish() {
-            let _moment = self.state.moment.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Planned {
+            batch,
+            vacated,
+            position: reached,
+        }) = round.finish()
+        {
+            let _moment = self
+                .state
+                .moment
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
             // After a failure, a part of the round may be in memory. It is not sealed, so the next
             // start does not see it.
-            self.db.apply_batch(batch).map_err(|error| format!("cannot write the database: {error}"))?;
+            self.db
+                .apply_batch(batch)
+                .map_err(|error| format!("cannot write the database: {error}"))?;
             *position = reached;
             self.vacated = vacated;
         }
@@ -253,8 +316,15 @@ impl Work for Writer {
     }
 
     fn sync(&mut self) -> Result<(), String> {
-        let position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?.clone();
-        self.disk.sync(&position).map_err(|error| format!("cannot sync the database: {error}"))
+        let position = self
+            .state
+            .position
+            .lock()
+            .map_err(|_| "a commit has panicked".to_owned())?
+            .clone();
+        self.disk
+            .sync(&position)
+            .map_err(|error| format!("cannot sync the database: {error}"))
     }
 
     fn tidy(&mut self) -> Result<(), String> {
@@ -262,7 +332,12 @@ impl Work for Writer {
         if vacated.is_empty() {
             return Ok(());
         }
-        let _unverified = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?;
-        vacancy::release(&self.db, &vacated).map_err(|error| format!("cannot write the database: {error}"))
+        let _unverified = self
+            .state
+            .position
+            .lock()
+            .map_err(|_| "a commit has panicked".to_owned())?;
+        vacancy::release(&self.db, &vacated)
+            .map_err(|error| format!("cannot write the database: {error}"))
     }
 }

@@ -46,7 +46,13 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn of(root: &Path) -> Paths {
         let sled = root.join("sled");
-        Paths { root: root.to_owned(), lock: root.join("LOCK"), head: root.join("HEAD"), db: sled.join("db"), sled }
+        Paths {
+            root: root.to_owned(),
+            lock: root.join("LOCK"),
+            head: root.join("HEAD"),
+            db: sled.join("db"),
+            sled,
+        }
     }
 }
 
@@ -72,20 +78,33 @@ pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
         Said::Noise => return Err(damaged(&paths.head, "it is damaged")),
         Said::Newer => return Err(newer(&paths.head)),
         // This check comes before sled is opened, because sled would create an empty database here.
-        Said::Position(_) if length == 0 => return Err(damaged(&paths.db, "it is missing or empty")),
+        Said::Position(_) if length == 0 => {
+            return Err(damaged(&paths.db, "it is missing or empty"));
+        }
         Said::Nothing | Said::Position(_) => {}
     }
     fs::create_dir_all(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
     clear_unfinished(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
-    let (db, position) = guarded(paths, &said, length).or_else(|trouble| again(paths, &said, length, trouble))?;
+    let (db, position) =
+        guarded(paths, &said, length).or_else(|trouble| again(paths, &said, length, trouble))?;
     Ok(Opened { db, position, lock })
 }
 
 /// Opens the store once more from sled's log alone, because the damage may be in files that sled
 /// derives from the log.
-fn again(paths: &Paths, said: &Said, length: u64, first: Trouble) -> Result<(Db, Position), OpenError> {
-    let Trouble::Damaged { .. } = first else { return Err(first.into()) };
-    tracing::warn!(?first, "the store does not open as it stands; reading its log alone");
+fn again(
+    paths: &Paths,
+    said: &Said,
+    length: u64,
+    first: Trouble,
+) -> Result<(Db, Position), OpenError> {
+    let Trouble::Damaged { .. } = first else {
+        return Err(first.into());
+    };
+    tracing::warn!(
+        ?first,
+        "the store does not open as it stands; reading its log alone"
+    );
     set_aside(paths).map_err(|error| io_error(&paths.sled, error))?;
     guarded(paths, said, length).map_err(|second| match second {
         // The first attempt has never returned and still holds the files.
@@ -95,11 +114,17 @@ fn again(paths: &Paths, said: &Said, length: u64, first: Trouble) -> Result<(Db,
 }
 
 fn lock(paths: &Paths) -> Result<File, OpenError> {
-    let file = File::options().create(true).truncate(false).write(true).open(&paths.lock);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&paths.lock);
     let file = file.map_err(|error| io_error(&paths.lock, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { at: paths.root.clone() }),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
+            at: paths.root.clone(),
+        }),
         Err(TryLockError::Error(error)) => Err(io_error(&paths.lock, error)),
     }
 }
@@ -108,7 +133,11 @@ fn lock(paths: &Paths) -> Result<File, OpenError> {
 fn clear_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().ends_with(b".generating") {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .ends_with(b".generating")
+        {
             fs::remove_file(entry.path())?;
         }
     }
@@ -154,47 +183,79 @@ fn guarded(paths: &Paths, said: &Said, length: u64) -> Result<(Db, Position), Tr
     let (owned, known) = (paths.clone(), said.clone());
     let attempt = move || {
         let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known)));
-        let panicked = |_| Trouble::Damaged { file: owned.db.clone(), reason: "reading it has panicked".to_owned() };
+        let panicked = |_| Trouble::Damaged {
+            file: owned.db.clone(),
+            reason: "reading it has panicked".to_owned(),
+        };
         // The caller may have timed out.
         let _ = sender.send(result.map_err(panicked).flatten());
     };
-    let started = std::thread::Builder::new().name(OPENING_THREAD.to_owned()).spawn(attempt);
-    started.map_err(|error| Trouble::Io { at: paths.root.clone(), error })?;
+    let started = std::thread::Builder::new()
+        .name(OPENING_THREAD.to_owned())
+        .spawn(attempt);
+    started.map_err(|error| Trouble::Io {
+        at: paths.root.clone(),
+        error,
+    })?;
     let patience = PATIENCE + Duration::from_secs(length / BYTES_PER_SECOND);
     receiver.recv_timeout(patience).unwrap_or_else(|_| {
-        Err(Trouble::Damaged { file: paths.db.clone(), reason: format!("it did not open in {} s", patience.as_secs()) })
+        Err(Trouble::Damaged {
+            file: paths.db.clone(),
+            reason: format!("it did not open in {} s", patience.as_secs()),
+        })
     })
 }
 
 fn attempt(paths: &Paths, said: &Said) -> Result<(Db, Position), Trouble> {
-    let trouble = |file: &Path, reason: String| Trouble::Damaged { file: file.to_owned(), reason };
+    let trouble = |file: &Path, reason: String| Trouble::Damaged {
+        file: file.to_owned(),
+        reason,
+    };
     let db = open_sled(paths)?;
-    let position = match db.get(Key::meta().bytes()).map_err(|error| sled_trouble(paths, error))? {
-        Some(value) => Position::decode(&value).ok_or_else(|| trouble(&paths.db, "its position is damaged".into()))?,
+    let position = match db
+        .get(Key::meta().bytes())
+        .map_err(|error| sled_trouble(paths, error))?
+    {
+        Some(value) => Position::decode(&value)
+            .ok_or_else(|| trouble(&paths.db, "its position is damaged".into()))?,
         None if db.is_empty() && *said == Said::Nothing => create(paths, &db)?,
-        None => return Err(trouble(&paths.db, "it does not say which store it is".into())),
+        None => {
+            return Err(trouble(
+                &paths.db,
+                "it does not say which store it is".into(),
+            ));
+        }
     };
     match said {
         Said::Nothing | Said::Noise | Said::Newer if position.sequence > 0 || position.keys > 0 => {
             return Err(trouble(&paths.head, "it is missing".into()));
         }
-        Said::Position(head) => compare(&position, head).map_err(|reason| trouble(&paths.db, reason))?,
+        Said::Position(head) => {
+            compare(&position, head).map_err(|reason| trouble(&paths.db, reason))?
+        }
         Said::Nothing | Said::Noise | Said::Newer => {}
     }
-    let Walk { position: found, damage, marks } =
-        check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
+    let Walk {
+        position: found,
+        damage,
+        marks,
+    } = check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
     if let Some(first) = damage.first() {
         return Err(trouble(&paths.db, first.clone()));
     }
     if found != position {
-        let (records, expected) = (found.records.iter().sum::<u64>(), position.records.iter().sum::<u64>());
+        let (records, expected) = (
+            found.records.iter().sum::<u64>(),
+            position.records.iter().sum::<u64>(),
+        );
         return Err(trouble(
             &paths.db,
             format!("of {expected} records {records} were found, or some have older values"),
         ));
     }
     for mark in marks {
-        db.remove(mark).map_err(|error| sled_trouble(paths, error))?;
+        db.remove(mark)
+            .map_err(|error| sled_trouble(paths, error))?;
     }
     Ok((db, position))
 }
@@ -205,7 +266,9 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
     }
     if position.sequence < head.sequence {
         let (holds, acknowledged) = (position.sequence, head.sequence);
-        return Err(format!("it ends with change {holds}, but change {acknowledged} was acknowledged"));
+        return Err(format!(
+            "it ends with change {holds}, but change {acknowledged} was acknowledged"
+        ));
     }
     if position.sequence == head.sequence && position != head {
         return Err("it differs from what was acknowledged".to_owned());
@@ -214,57 +277,88 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
 }
 
 fn open_sled(paths: &Paths) -> Result<Db, Trouble> {
-    let config = ::sled::Config::new().path(&paths.sled).cache_capacity(CACHE).flush_every_ms(Some(TIDY_EVERY_MS));
+    let config = ::sled::Config::new()
+        .path(&paths.sled)
+        .cache_capacity(CACHE)
+        .flush_every_ms(Some(TIDY_EVERY_MS));
     for _ in 0..LOCK_WAITS {
         match config.open() {
             // The store holds the folder's own lock. Therefore sled's lock can only belong to a
             // store that this process has closed before.
-            Err(::sled::Error::Io(error)) if error.to_string().starts_with("could not acquire lock") => {
+            Err(::sled::Error::Io(error))
+                if error.to_string().starts_with("could not acquire lock") =>
+            {
                 std::thread::sleep(LOCK_WAIT);
             }
             result => return result.map_err(|error| sled_trouble(paths, error)),
         }
     }
-    Err(Trouble::Locked { root: paths.root.clone() })
+    Err(Trouble::Locked {
+        root: paths.root.clone(),
+    })
 }
 
 /// Creates a new store. `HEAD` is written later, so a start that is interrupted between the two
 /// leaves an empty store.
 fn create(paths: &Paths, db: &Db) -> Result<Position, Trouble> {
     let mut id = [0; 16];
-    let failed = |error: io::Error| Trouble::Io { at: paths.root.clone(), error };
+    let failed = |error: io::Error| Trouble::Io {
+        at: paths.root.clone(),
+        error,
+    };
     getrandom::fill(&mut id).map_err(|error| failed(io::Error::other(error.to_string())))?;
     let position = Position::start(id);
-    db.insert(Key::meta().bytes(), position.encode()).map_err(|error| sled_trouble(paths, error))?;
+    db.insert(Key::meta().bytes(), position.encode())
+        .map_err(|error| sled_trouble(paths, error))?;
     Ok(position)
 }
 
 fn sled_trouble(paths: &Paths, error: ::sled::Error) -> Trouble {
     match error {
-        ::sled::Error::Io(error) if environment(&error) => Trouble::Io { at: paths.sled.clone(), error },
-        error => Trouble::Damaged { file: paths.db.clone(), reason: error.to_string() },
+        ::sled::Error::Io(error) if environment(&error) => Trouble::Io {
+            at: paths.sled.clone(),
+            error,
+        },
+        error => Trouble::Damaged {
+            file: paths.db.clone(),
+            reason: error.to_string(),
+        },
     }
 }
 
 /// Returns true if an error concerns rights, space or the device, and not the content of the files.
 fn environment(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+    matches!(
+        error.kind(),
+        PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
+    )
 }
 
 pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
     let repair = "nothing was started: move the data folder away and bring back a backup with `toolhost import FILE`, or \
                   begin with an empty one";
-    OpenError::Damaged { file: file.to_owned(), reason: reason.to_owned(), repair: repair.to_owned() }
+    OpenError::Damaged {
+        file: file.to_owned(),
+        reason: reason.to_owned(),
+        repair: repair.to_owned(),
+    }
 }
 
 fn newer(head: &Path) -> OpenError {
     let repair = "nothing was changed: start that version again, or bring back a backup that this one has made, with \
                   `toolhost import FILE`";
     let reason = "a newer version of this program has written the store".to_owned();
-    OpenError::Damaged { file: head.to_owned(), reason, repair: repair.to_owned() }
+    OpenError::Damaged {
+        file: head.to_owned(),
+        reason,
+        repair: repair.to_owned(),
+    }
 }
 
 pub(super) fn io_error(at: &Path, error: io::Error) -> OpenError {
-    OpenError::Io { at: at.to_owned(), error }
+    OpenError::Io {
+        at: at.to_owned(),
+        error,
+    }
 }

@@ -30,12 +30,21 @@ pub(super) struct Position {
 impl Position {
     /// Returns the position of an empty store.
     pub(super) fn start(store: StoreId) -> Position {
-        Position { store, sequence: 0, keys: 0, digest: 0, records: Vec::new() }
+        Position {
+            store,
+            sequence: 0,
+            keys: 0,
+            digest: 0,
+            records: Vec::new(),
+        }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.store.to_vec();
-        for number in [self.sequence, self.keys, self.digest].iter().chain(&self.records) {
+        for number in [self.sequence, self.keys, self.digest]
+            .iter()
+            .chain(&self.records)
+        {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes
@@ -43,8 +52,12 @@ impl Position {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Position> {
         let (store, rest) = bytes.split_first_chunk::<16>()?;
-        let (numbers, []) = rest.as_chunks::<8>() else { return None };
-        let [sequence, keys, digest, records @ ..] = numbers else { return None };
+        let (numbers, []) = rest.as_chunks::<8>() else {
+            return None;
+        };
+        let [sequence, keys, digest, records @ ..] = numbers else {
+            return None;
+        };
         let read = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
         Some(Position {
             store: *store,
@@ -84,7 +97,11 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn after(position: &Position) -> Changes {
-        Changes { writes: Vec::new(), vacated: Vec::new(), position: position.clone() }
+        Changes {
+            writes: Vec::new(),
+            vacated: Vec::new(),
+            position: position.clone(),
+        }
     }
 
     /// Puts a value. `old` is the value that it replaces.
@@ -116,7 +133,13 @@ impl Changes {
 
     /// Returns the writes, the removed keys that leave much space behind, and the position after
     /// the changes.
-    pub(super) fn finish(mut self) -> (impl Iterator<Item = (Key, Option<IVec>)>, Vec<Key>, Position) {
+    pub(super) fn finish(
+        mut self,
+    ) -> (
+        impl Iterator<Item = (Key, Option<IVec>)>,
+        Vec<Key>,
+        Position,
+    ) {
         self.position.sequence += 1;
         (self.writes.into_iter(), self.vacated, self.position)
     }
@@ -145,8 +168,13 @@ mod tests {
 
     #[test]
     fn position_round_trips_and_truncated_one_fails() {
-        let position =
-            Position { sequence: 7, keys: 2, digest: u64::MAX, records: vec![1, 0, 9], ..Position::start([3; 16]) };
+        let position = Position {
+            sequence: 7,
+            keys: 2,
+            digest: u64::MAX,
+            records: vec![1, 0, 9],
+            ..Position::start([3; 16])
+        };
         let bytes = position.encode();
         assert_eq!(Position::decode(&bytes), Some(position));
         assert_eq!(Position::decode(&bytes[..bytes.len() - 1]), None);

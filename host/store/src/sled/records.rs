@@ -23,7 +23,8 @@ pub(super) trait Reader {
 
 impl Reader for Db {
     fn value(&self, key: &Key) -> Result<Option<IVec>, Error> {
-        self.get(key.bytes()).map_err(|error| unreachable_tree(&error))
+        self.get(key.bytes())
+            .map_err(|error| unreachable_tree(&error))
     }
 }
 
@@ -42,19 +43,31 @@ pub(super) struct Stored {
 pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
     let key = Key::document(shelf.number, id);
     match reader.value(&key)? {
-        Some(value) if !vacancy::is_mark(&value) => assemble(reader, shelf, &key, id, value).map(Some),
+        Some(value) if !vacancy::is_mark(&value) => {
+            assemble(reader, shelf, &key, id, value).map(Some)
+        }
         _ => Ok(None),
     }
 }
 
 /// Decodes a record from its value, reading the pieces of a large body.
-pub(super) fn assemble(reader: &impl Reader, shelf: Shelf, key: &Key, id: &str, value: IVec) -> Result<Stored, Error> {
+pub(super) fn assemble(
+    reader: &impl Reader,
+    shelf: Shelf,
+    key: &Key,
+    id: &str,
+    value: IVec,
+) -> Result<Stored, Error> {
     let damaged = |reason: &str| Error::unreadable(shelf.at, id, &reason);
     let record = envelope::decode(key, id, &value).map_err(damaged)?;
     let revision = record.revision;
     let (body, pieces) = match record.body {
         Body::Whole(ref body) => (body.clone(), Vec::new()),
-        Body::Pieces { count, length, checksum } => {
+        Body::Pieces {
+            count,
+            length,
+            checksum,
+        } => {
             let mut body = Vec::with_capacity(length as usize);
             let mut pieces = Vec::with_capacity(count as usize);
             for place in 0..count {
@@ -70,7 +83,11 @@ pub(super) fn assemble(reader: &impl Reader, shelf: Shelf, key: &Key, id: &str, 
             (Bytes::from(body), pieces)
         }
     };
-    Ok(Stored { value, pieces, row: record.map(|_| body) })
+    Ok(Stored {
+        value,
+        pieces,
+        row: record.map(|_| body),
+    })
 }
 
 /// Returns the age and index keys of a record, each once, in order.
@@ -95,10 +112,20 @@ pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Ve
     if !record.is_live() {
         return Vec::new();
     }
-    let unique = shelf.at.fields.iter().enumerate().filter(|(_, field)| field.unique);
+    let unique = shelf
+        .at
+        .fields
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| field.unique);
     unique
         .flat_map(|(place, _)| values.at(place).iter().map(move |value| (place, value)))
-        .map(|(place, value)| (place, Key::unique(shelf.number, &record.project, place, value)))
+        .map(|(place, value)| {
+            (
+                place,
+                Key::unique(shelf.number, &record.project, place, value),
+            )
+        })
         .collect()
 }
 
@@ -110,9 +137,10 @@ pub(super) fn values(shelf: Shelf, row: &Row) -> Result<Values, Error> {
 /// Converts an error of the tree to the error of a read.
 pub(super) fn unreachable_tree(error: &::sled::Error) -> Error {
     match error {
-        ::sled::Error::Corruption { .. } => {
-            Error::Damaged { what: "the database file".into(), reason: "a page of it cannot be read".into() }
-        }
+        ::sled::Error::Corruption { .. } => Error::Damaged {
+            what: "the database file".into(),
+            reason: "a page of it cannot be read".into(),
+        },
         error => Error::Unavailable(format!("cannot read the database: {error}")),
     }
 }

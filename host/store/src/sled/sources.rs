@@ -24,7 +24,14 @@ impl Scope {
             Some(project) => vec![project.clone()],
             None => counters::projects(db, shelf.number)?,
         };
-        Ok(Scope { projects, states: if query.deleted { &[State::Live, State::Removed] } else { &[State::Live] } })
+        Ok(Scope {
+            projects,
+            states: if query.deleted {
+                &[State::Live, State::Removed]
+            } else {
+                &[State::Live]
+            },
+        })
     }
 
     /// Returns the only project and state, if the scope has one of each.
@@ -37,7 +44,11 @@ impl Scope {
 
     /// Returns every combination of project and state.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, State)> {
-        self.projects.iter().flat_map(|project| self.states.iter().map(move |state| (project.as_str(), *state)))
+        self.projects.iter().flat_map(|project| {
+            self.states
+                .iter()
+                .map(move |state| (project.as_str(), *state))
+        })
     }
 }
 
@@ -51,7 +62,11 @@ pub(super) enum Source {
     /// Records with one of these ids.
     Ids(Vec<String>),
     /// Records whose field has one of these values, created within bounds.
-    Values { place: usize, values: Vec<Scalar>, age: Bounds },
+    Values {
+        place: usize,
+        values: Vec<Scalar>,
+        age: Bounds,
+    },
     /// Records whose field is a number within bounds.
     Span { place: usize, bounds: Bounds },
     /// Records whose field meets the test, checked value by value.
@@ -66,14 +81,20 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    const NONE: Bounds = Bounds { low: i64::MIN, high: None };
+    const NONE: Bounds = Bounds {
+        low: i64::MIN,
+        high: None,
+    };
 
     fn from(low: i64) -> Bounds {
         Bounds { low, high: None }
     }
 
     fn below(high: i64) -> Bounds {
-        Bounds { low: i64::MIN, high: Some(high) }
+        Bounds {
+            low: i64::MIN,
+            high: Some(high),
+        }
     }
 
     fn narrow(&mut self, other: Bounds) {
@@ -111,8 +132,16 @@ pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
 
 /// Moves bounds on the age into the ranges of values. The keys of one value are in order of age.
 fn with_age(mut found: Vec<Source>) -> Vec<Source> {
-    let Some(place) = found.iter().position(|source| matches!(source, Source::Age(_))) else { return found };
-    if let (true, Source::Age(bounds)) = (found.iter().any(|s| matches!(s, Source::Values { .. })), &found[place]) {
+    let Some(place) = found
+        .iter()
+        .position(|source| matches!(source, Source::Age(_)))
+    else {
+        return found;
+    };
+    if let (true, Source::Age(bounds)) = (
+        found.iter().any(|s| matches!(s, Source::Values { .. })),
+        &found[place],
+    ) {
         let bounds = *bounds;
         found.remove(place);
         for source in &mut found {
@@ -126,14 +155,31 @@ fn with_age(mut found: Vec<Source>) -> Vec<Source> {
 
 fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
     Some(match test {
-        Test::Is(value) => Source::Values { place, values: vec![value.clone()], age: Bounds::NONE },
-        Test::AnyOf(values) => Source::Values { place, values: values.clone(), age: Bounds::NONE },
-        Test::AtLeast(low) => Source::Span { place, bounds: Bounds::from(*low) },
-        Test::Below(high) => Source::Span { place, bounds: Bounds::below(*high) },
+        Test::Is(value) => Source::Values {
+            place,
+            values: vec![value.clone()],
+            age: Bounds::NONE,
+        },
+        Test::AnyOf(values) => Source::Values {
+            place,
+            values: values.clone(),
+            age: Bounds::NONE,
+        },
+        Test::AtLeast(low) => Source::Span {
+            place,
+            bounds: Bounds::from(*low),
+        },
+        Test::Below(high) => Source::Span {
+            place,
+            bounds: Bounds::below(*high),
+        },
         // Every element of a list has its own key. One key does not show which elements the list
         // lacks.
         Test::Not(_) if kind == Kind::List => return None,
-        Test::Contains(_) | Test::Not(_) => Source::Test { place, test: test.clone() },
+        Test::Contains(_) | Test::Not(_) => Source::Test {
+            place,
+            test: test.clone(),
+        },
     })
 }
 
@@ -143,7 +189,13 @@ fn envelope(name: &str, test: &Test) -> Option<Source> {
         ("created_at", Test::Below(high)) => Some(Source::Age(Bounds::below(*high))),
         ("id", Test::Is(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
         ("id", Test::AnyOf(ids)) => {
-            let text = |id: &Scalar| if let Scalar::Text(id) = id { Some(id.clone()) } else { None };
+            let text = |id: &Scalar| {
+                if let Scalar::Text(id) = id {
+                    Some(id.clone())
+                } else {
+                    None
+                }
+            };
             Some(Source::Ids(ids.iter().filter_map(text).collect()))
         }
         _ => None,
@@ -161,7 +213,11 @@ impl Range {
     /// Returns the range of every key that begins with this one.
     pub(super) fn all(key: Key) -> Range {
         let (end, prefix) = (key.after(), key.len());
-        Range { start: key.into_bytes(), end, prefix }
+        Range {
+            start: key.into_bytes(),
+            end,
+            prefix,
+        }
     }
 }
 
@@ -178,7 +234,13 @@ impl Source {
     fn narrow(&mut self, other: &Source) -> bool {
         match (self, other) {
             (Source::Age(bounds), Source::Age(other)) => bounds.narrow(*other),
-            (Source::Span { place, bounds }, Source::Span { place: same, bounds: other }) if place == same => {
+            (
+                Source::Span { place, bounds },
+                Source::Span {
+                    place: same,
+                    bounds: other,
+                },
+            ) if place == same => {
                 bounds.narrow(*other);
             }
             _ => return false,
@@ -196,7 +258,11 @@ impl Source {
             _ => false,
         };
         let mut ranges = self.ranges(shelf, project, state);
-        if ordered && ranges.len() == 1 { ranges.pop() } else { None }
+        if ordered && ranges.len() == 1 {
+            ranges.pop()
+        } else {
+            None
+        }
     }
 
     /// Returns all candidates, each once, in order of age.
@@ -234,7 +300,9 @@ impl Source {
         if let Source::Ids(ids) = self {
             return Box::new(ids.iter().map(move |id| named(db, shelf, id)));
         }
-        let ranges = scope.parts().flat_map(move |(project, state)| self.ranges(shelf, project, state));
+        let ranges = scope
+            .parts()
+            .flat_map(move |(project, state)| self.ranges(shelf, project, state));
         Box::new(ranges.flat_map(move |Range { start, end, prefix }| {
             db.range(start..end).keys().map(move |key| {
                 let key = key.map_err(|error| unreachable_tree(&error))?;
@@ -246,11 +314,18 @@ impl Source {
     fn ranges(&self, shelf: Shelf, project: &str, state: State) -> Vec<Range> {
         let range = |start: Key, end: Vec<u8>, prefix: usize| {
             let start = start.into_bytes();
-            if start < end { vec![Range { start, end, prefix }] } else { Vec::new() }
+            if start < end {
+                vec![Range { start, end, prefix }]
+            } else {
+                Vec::new()
+            }
         };
         let all = |key: Key| vec![Range::all(key)];
         let aged = |key: Key, Bounds { low, high }: &Bounds| {
-            let end = high.map_or_else(|| key.after(), |high| key.clone().made_from(high).into_bytes());
+            let end = high.map_or_else(
+                || key.after(),
+                |high| key.clone().made_from(high).into_bytes(),
+            );
             let prefix = key.len();
             range(key.made_from(*low), end, prefix)
         };
@@ -261,13 +336,23 @@ impl Source {
             Source::Values { place, values, age } => {
                 let key = Key::index(shelf.number, state, project, *place);
                 // A text above the limit is in no record. Its key would only be long.
-                let stored = values.iter().filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
-                stored.flat_map(|value| aged(key.clone().value(Some(value)), age)).collect()
+                let stored = values
+                    .iter()
+                    .filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
+                stored
+                    .flat_map(|value| aged(key.clone().value(Some(value)), age))
+                    .collect()
             }
-            Source::Span { place, bounds: Bounds { low, high } } => {
+            Source::Span {
+                place,
+                bounds: Bounds { low, high },
+            } => {
                 let key = Key::index(shelf.number, state, project, *place);
                 let numbers = key.clone().numbers();
-                let end = high.map_or_else(|| numbers.after(), |high| key.clone().numbers_from(high).into_bytes());
+                let end = high.map_or_else(
+                    || numbers.after(),
+                    |high| key.clone().numbers_from(high).into_bytes(),
+                );
                 let prefix = key.len();
                 range(key.numbers_from(*low), end, prefix)
             }
@@ -277,7 +362,9 @@ impl Source {
 
     fn candidate(&self, rest: &[u8]) -> Option<Tail> {
         match self {
-            Source::All | Source::Age(_) | Source::Values { .. } | Source::Ids(_) => Some(rest.into()),
+            Source::All | Source::Age(_) | Source::Values { .. } | Source::Ids(_) => {
+                Some(rest.into())
+            }
             Source::Span { .. } => split_value(rest).map(|(_, tail)| tail.into()),
             Source::Test { test, .. } => {
                 let (value, tail) = split_value(rest)?;
@@ -298,22 +385,65 @@ mod tests {
     use super::*;
     use crate::{Collection, Field};
 
-    static THINGS: Collection =
-        Collection { name: "things", fields: &[Field::new("rank", Kind::Int), Field::new("tags", Kind::List)] };
+    static THINGS: Collection = Collection {
+        name: "things",
+        fields: &[
+            Field::new("rank", Kind::Int),
+            Field::new("tags", Kind::List),
+        ],
+    };
 
     #[test]
     fn bounds_merge_for_numbers_but_not_lists() {
-        let shelf = Shelf { number: 0, at: &THINGS };
-        let (one, rest) = sources(shelf, &Query::of("p").at_least("rank", 2).below("rank", 9).at_least("rank", 4));
-        assert!(matches!(one[..], [Source::Span { bounds: Bounds { low: 4, high: Some(9) }, .. }]) && !rest);
+        let shelf = Shelf {
+            number: 0,
+            at: &THINGS,
+        };
+        let (one, rest) = sources(
+            shelf,
+            &Query::of("p")
+                .at_least("rank", 2)
+                .below("rank", 9)
+                .at_least("rank", 4),
+        );
+        assert!(
+            matches!(
+                one[..],
+                [Source::Span {
+                    bounds: Bounds {
+                        low: 4,
+                        high: Some(9)
+                    },
+                    ..
+                }]
+            ) && !rest
+        );
         let (two, _) = sources(shelf, &Query::of("p").at_least("tags", 2).below("tags", 9));
         assert_eq!(two.len(), 2);
     }
 
     #[test]
     fn age_bounds_narrow_a_value_range() {
-        let shelf = Shelf { number: 0, at: &THINGS };
-        let (one, _) = sources(shelf, &Query::of("p").at_least("created_at", 5).is("rank", 1).below("created_at", 7));
-        assert!(matches!(one[..], [Source::Values { age: Bounds { low: 5, high: Some(7) }, .. }]));
+        let shelf = Shelf {
+            number: 0,
+            at: &THINGS,
+        };
+        let (one, _) = sources(
+            shelf,
+            &Query::of("p")
+                .at_least("created_at", 5)
+                .is("rank", 1)
+                .below("created_at", 7),
+        );
+        assert!(matches!(
+            one[..],
+            [Source::Values {
+                age: Bounds {
+                    low: 5,
+                    high: Some(7)
+                },
+                ..
+            }]
+        ));
     }
 }

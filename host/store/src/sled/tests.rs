@@ -6,7 +6,10 @@ use crate::{Document, Field, Kind, Record, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-static NOTES: Collection = Collection { name: "notes", fields: &[Field::unique("name", Kind::Text)] };
+static NOTES: Collection = Collection {
+    name: "notes",
+    fields: &[Field::unique("name", Kind::Text)],
+};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
@@ -18,13 +21,27 @@ impl Document for Note {
 }
 
 fn batch(id: &str, name: &str) -> Batch {
-    Batch::at(Time(1)).insert("p", id, &Note { name: name.to_owned() })
+    Batch::at(Time(1)).insert(
+        "p",
+        id,
+        &Note {
+            name: name.to_owned(),
+        },
+    )
 }
 
 async fn opened(folder: &tempfile::TempDir) -> Sled {
     let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
     sled.commit(batch("small", "s")).await.unwrap();
-    sled.commit(Batch::at(Time(1)).insert("p", "large", &Large { rest: "x".repeat(20_000) })).await.unwrap();
+    sled.commit(Batch::at(Time(1)).insert(
+        "p",
+        "large",
+        &Large {
+            rest: "x".repeat(20_000),
+        },
+    ))
+    .await
+    .unwrap();
     sled
 }
 
@@ -47,24 +64,51 @@ fn flip(sled: &Sled, key: &Key) {
 
 #[tokio::test]
 async fn flipped_bit_fails_reads_and_verify() {
-    for (id, key) in [("small", Key::document(0, "small")), ("large", Key::piece(0, "large", 1, 2))] {
+    for (id, key) in [
+        ("small", Key::document(0, "small")),
+        ("large", Key::piece(0, "large", 1, 2)),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let sled = opened(&folder).await;
         assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
         flip(&sled, &key);
-        assert!(matches!(sled.get(&NOTES, id).await, Err(Error::Damaged { .. })));
-        assert!(matches!(sled.find(&NOTES, &Query::of("p")).await, Err(Error::Damaged { .. })));
-        assert!(sled.verify().await.unwrap().damage.iter().any(|line| line.contains(id)));
+        assert!(matches!(
+            sled.get(&NOTES, id).await,
+            Err(Error::Damaged { .. })
+        ));
+        assert!(matches!(
+            sled.find(&NOTES, &Query::of("p")).await,
+            Err(Error::Damaged { .. })
+        ));
+        assert!(
+            sled.verify()
+                .await
+                .unwrap()
+                .damage
+                .iter()
+                .any(|line| line.contains(id))
+        );
         sled.close().await;
         drop(sled);
-        assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+        assert!(matches!(
+            Sled::open(folder.path(), &[&NOTES]),
+            Err(OpenError::Damaged { .. })
+        ));
     }
 }
 
 #[tokio::test]
 async fn missing_and_stray_keys_are_detected() {
-    let (age, index) = (Key::age(0, State::Live, "p"), Key::index(0, State::Live, "p", 0));
-    let gone = [age, index, Key::collection(Prefix::Unique, 0), Key::collection(Prefix::Counter, 0)];
+    let (age, index) = (
+        Key::age(0, State::Live, "p"),
+        Key::index(0, State::Live, "p", 0),
+    );
+    let gone = [
+        age,
+        index,
+        Key::collection(Prefix::Unique, 0),
+        Key::collection(Prefix::Counter, 0),
+    ];
     for start in gone.iter().map(Some).chain([None]) {
         let folder = tempfile::tempdir().unwrap();
         let sled = opened(&folder).await;
@@ -83,7 +127,10 @@ async fn missing_and_stray_keys_are_detected() {
         assert!(sled.verify().await.unwrap().damage.len() > 1);
         sled.close().await;
         drop(sled);
-        assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+        assert!(matches!(
+            Sled::open(folder.path(), &[&NOTES]),
+            Err(OpenError::Damaged { .. })
+        ));
     }
 }
 
@@ -93,7 +140,12 @@ async fn leftover_marks_are_removed_at_start() {
     let sled = opened(&folder).await;
     let marks = [Key::document(0, "gone"), Key::piece(0, "gone", 1, 0)];
     for mark in &marks {
-        sled.0.files().unwrap().db.insert(mark.bytes(), &[]).unwrap();
+        sled.0
+            .files()
+            .unwrap()
+            .db
+            .insert(mark.bytes(), &[])
+            .unwrap();
     }
     assert_eq!(sled.get(&NOTES, "gone").await.unwrap(), None);
     sled.close().await;
@@ -110,29 +162,60 @@ async fn reverted_record_is_detected_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let sled = opened(&folder).await;
     let key = Key::document(0, "small");
-    let before = sled.0.files().unwrap().db.get(key.bytes()).unwrap().unwrap();
+    let before = sled
+        .0
+        .files()
+        .unwrap()
+        .db
+        .get(key.bytes())
+        .unwrap()
+        .unwrap();
     let row = sled.get(&NOTES, "small").await.unwrap().unwrap();
-    let record: Record<Note> = row.map(|_| Note { name: "s".to_owned() });
-    sled.commit(Batch::at(Time(2)).update(&record)).await.unwrap();
-    sled.0.files().unwrap().db.insert(key.bytes(), before).unwrap();
+    let record: Record<Note> = row.map(|_| Note {
+        name: "s".to_owned(),
+    });
+    sled.commit(Batch::at(Time(2)).update(&record))
+        .await
+        .unwrap();
+    sled.0
+        .files()
+        .unwrap()
+        .db
+        .insert(key.bytes(), before)
+        .unwrap();
     sled.close().await;
     drop(sled);
-    assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+    assert!(matches!(
+        Sled::open(folder.path(), &[&NOTES]),
+        Err(OpenError::Damaged { .. })
+    ));
 }
 
 static RENAMED: Collection = Collection {
     name: "notes",
-    fields: &[Field::new("rest", Kind::Text), Field::new("name", Kind::Text), Field::new("new", Kind::Int)],
+    fields: &[
+        Field::new("rest", Kind::Text),
+        Field::new("name", Kind::Text),
+        Field::new("new", Kind::Int),
+    ],
 };
-static CLASHING: Collection = Collection { name: "notes", fields: &[Field::unique("kind", Kind::Text)] };
-static OTHER: Collection = Collection { name: "other", fields: &[] };
+static CLASHING: Collection = Collection {
+    name: "notes",
+    fields: &[Field::unique("kind", Kind::Text)],
+};
+static OTHER: Collection = Collection {
+    name: "other",
+    fields: &[],
+};
 
 #[tokio::test]
 async fn changed_declaration_rebuilds_indexes() {
     let folder = tempfile::tempdir().unwrap();
     let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
     for name in 0..300 {
-        sled.commit(batch(&format!("n{name}"), &format!("{name}"))).await.unwrap();
+        sled.commit(batch(&format!("n{name}"), &format!("{name}")))
+            .await
+            .unwrap();
     }
     sled.close().await;
     drop(sled);
@@ -145,17 +228,34 @@ async fn changed_declaration_rebuilds_indexes() {
     sled.close().await;
     drop(sled);
     let error = Sled::open(folder.path(), &[&NOTES]).err().unwrap();
-    assert!(error.to_string().contains("name of notes is declared unique"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("name of notes is declared unique"),
+        "{error}"
+    );
     let sled = Sled::open(folder.path(), &[&RENAMED]).unwrap();
-    assert_eq!(sled.verify().await.unwrap(), Report { records: 301, ..Report::default() });
+    assert_eq!(
+        sled.verify().await.unwrap(),
+        Report {
+            records: 301,
+            ..Report::default()
+        }
+    );
 }
 
 #[test]
 fn a_declaration_that_means_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    static SHADOW: Collection = Collection { name: "s", fields: &[Field::new("created_at", Kind::Time)] };
+    static SHADOW: Collection = Collection {
+        name: "s",
+        fields: &[Field::new("created_at", Kind::Time)],
+    };
     for collections in [&[&NOTES, &CLASHING][..], &[&SHADOW][..]] {
-        assert!(matches!(Sled::open(folder.path(), collections), Err(OpenError::Declaration { .. })));
+        assert!(matches!(
+            Sled::open(folder.path(), collections),
+            Err(OpenError::Declaration { .. })
+        ));
     }
 }
 
@@ -196,7 +296,14 @@ async fn page_reads_only_its_own_records() {
     for start in (0..RECORDS).step_by(BATCH as usize) {
         let batch = (start..start + BATCH).fold(Batch::at(Time(0)), |batch, n| {
             let (colour, tags) = (format!("c{}", n % 40), vec![format!("t{}", n % 40)]);
-            let one = One { name: format!("n{n}"), colour, rank: n % 40, due: n % 40, tags, on: n % 2 == 0 };
+            let one = One {
+                name: format!("n{n}"),
+                colour,
+                rank: n % 40,
+                due: n % 40,
+                tags,
+                on: n % 2 == 0,
+            };
             batch.insert_created(Time(n), "p", &format!("r{n}"), &one)
         });
         sled.commit(batch).await.unwrap();
@@ -220,16 +327,30 @@ async fn page_reads_only_its_own_records() {
             let query = query.clone().page(page * 20, 20);
             let found = sled.find(&MANY, &query).await.unwrap();
             let length = 20.min(total - (page * 20).min(total));
-            assert_eq!((found.total, found.rows.len() as u64), (total, length), "{query:?}");
+            assert_eq!(
+                (found.total, found.rows.len() as u64),
+                (total, length),
+                "{query:?}"
+            );
             pages.push((query, found));
         }
     }
-    let named: HashSet<_> = pages.iter().flat_map(|(_, page)| &page.rows).map(|row| row.id.clone()).collect();
+    let named: HashSet<_> = pages
+        .iter()
+        .flat_map(|(_, page)| &page.rows)
+        .map(|row| row.id.clone())
+        .collect();
     let db = &sled.0.files().unwrap().db;
-    for id in (0..RECORDS).map(|n| format!("r{n}")).filter(|id| !named.contains(id)) {
+    for id in (0..RECORDS)
+        .map(|n| format!("r{n}"))
+        .filter(|id| !named.contains(id))
+    {
         db.remove(Key::document(0, &id).bytes()).unwrap().unwrap();
     }
-    assert!(sled.find(&MANY, &Query::of("p")).await.is_err(), "what is gone cannot be read");
+    assert!(
+        sled.find(&MANY, &Query::of("p")).await.is_err(),
+        "what is gone cannot be read"
+    );
     for (query, page) in pages {
         assert_eq!(sled.find(&MANY, &query).await.unwrap(), page, "{query:?}");
     }

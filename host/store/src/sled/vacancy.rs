@@ -36,7 +36,9 @@ pub(super) fn release(db: &Db, vacated: &[IVec]) -> Result<()> {
     for _ in 0..ROUNDS {
         for value in [Some(IVec::default()), None] {
             let mut batch = Batch::default();
-            vacated.iter().for_each(|key| super::position::write(&mut batch, key, value.clone()));
+            vacated
+                .iter()
+                .for_each(|key| super::position::write(&mut batch, key, value.clone()));
             db.apply_batch(batch)?;
         }
     }

@@ -28,7 +28,9 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Returns true if the batch only removes data, so that it may use the space reserved for that.
     pub(super) fn frees_only(&self) -> bool {
-        self.writes.iter().all(|(_, write, _)| write.step.body().is_none())
+        self.writes
+            .iter()
+            .all(|(_, write, _)| write.step.body().is_none())
     }
 }
 
@@ -36,7 +38,8 @@ impl Prepared {
 pub(super) fn prepare(catalogue: &Catalogue, batch: Batch) -> Result<Prepared, CommitError> {
     let (now, mut writes, mut bytes) = (batch.now, Vec::with_capacity(batch.writes.len()), 0);
     for (write, values) in batch.checked()? {
-        let unknown = || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
+        let unknown =
+            || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
         let shelf = catalogue.shelf(write.at).ok_or_else(unknown)?;
         bytes += write.step.body().map_or(0, |body| body.len() as u64);
         writes.push((shelf, write, values));
@@ -64,14 +67,21 @@ pub(super) struct Planned {
 
 impl<'a> Round<'a> {
     pub(super) fn new(db: &'a Db, position: &Position) -> Round<'a> {
-        Round { db, position: position.clone(), writes: HashMap::new(), vacated: Vec::new() }
+        Round {
+            db,
+            position: position.clone(),
+            writes: HashMap::new(),
+            vacated: Vec::new(),
+        }
     }
 
     /// Adds a batch. If the batch is refused, nothing changes and the error is the reason.
     pub(super) fn add(&mut self, batch: Prepared) -> Result<(), CommitError> {
         let (writes, vacated, position) = plan(self, batch)?.finish();
-        self.writes.extend(writes.map(|(key, value)| (key.into_bytes().into(), value)));
-        self.vacated.extend(vacated.into_iter().map(|key| IVec::from(key.into_bytes())));
+        self.writes
+            .extend(writes.map(|(key, value)| (key.into_bytes().into(), value)));
+        self.vacated
+            .extend(vacated.into_iter().map(|key| IVec::from(key.into_bytes())));
         self.position = position;
         Ok(())
     }
@@ -82,12 +92,19 @@ impl<'a> Round<'a> {
             return None;
         }
         // A later batch of the round may have written to the key again.
-        self.vacated.retain(|key| self.writes.get(key) == Some(&None));
+        self.vacated
+            .retain(|key| self.writes.get(key) == Some(&None));
         self.vacated.sort();
         let mut batch = ::sled::Batch::default();
-        self.writes.into_iter().for_each(|(key, value)| position::write(&mut batch, key, value));
+        self.writes
+            .into_iter()
+            .for_each(|(key, value)| position::write(&mut batch, key, value));
         batch.insert(Key::meta().into_bytes(), self.position.encode());
-        Some(Planned { batch, vacated: self.vacated, position: self.position })
+        Some(Planned {
+            batch,
+            vacated: self.vacated,
+            position: self.position,
+        })
     }
 }
 
@@ -144,8 +161,16 @@ impl Planner<'_> {
             let values = if removes { old_values.clone() } else { values };
             (row, values)
         });
-        self.claim(shelf, old.as_ref().map(|old| (&old.row, &old_values)), new.as_ref())?;
-        self.index(shelf, old.as_ref().map(|old| (&old.row, &old_values)), new.as_ref());
+        self.claim(
+            shelf,
+            old.as_ref().map(|old| (&old.row, &old_values)),
+            new.as_ref(),
+        )?;
+        self.index(
+            shelf,
+            old.as_ref().map(|old| (&old.row, &old_values)),
+            new.as_ref(),
+        );
         self.store(shelf, old, new.map(|(row, _)| row));
         Ok(())
     }
@@ -153,28 +178,65 @@ impl Planner<'_> {
     /// Returns the record after the step, or none if it is erased. Fails if the step's precondition
     /// does not hold.
     fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
-        let Write { at, project, id, step } = write;
+        let Write {
+            at,
+            project,
+            id,
+            step,
+        } = write;
         let now = self.now;
         let old = old.map(|old| &old.row);
         let read = |revision: i64| match old {
             Some(row) if row.project == project && row.revision == revision => Ok(row),
             _ => Err(CommitError::Stale),
         };
-        let live =
-            |revision: i64| read(revision).and_then(|row| row.is_live().then_some(row).ok_or(CommitError::Stale));
-        let next = |row: &Row| Record { revision: row.revision + 1, updated_at: now, ..row.clone() };
+        let live = |revision: i64| {
+            read(revision).and_then(|row| row.is_live().then_some(row).ok_or(CommitError::Stale))
+        };
+        let next = |row: &Row| Record {
+            revision: row.revision + 1,
+            updated_at: now,
+            ..row.clone()
+        };
         Ok(match step {
             Step::Insert { .. } | Step::Restore { .. } if old.is_some() => {
-                return Err(CommitError::Taken { collection: at.name, field: "id" });
+                return Err(CommitError::Taken {
+                    collection: at.name,
+                    field: "id",
+                });
             }
-            Step::Insert { created_at, body } => {
-                Some(Record { id, project, revision: 1, created_at, updated_at: now, deleted_at: None, body })
-            }
-            Step::Restore { revision, created_at, updated_at, deleted_at, body } => {
-                Some(Record { id, project, revision, created_at, updated_at, deleted_at, body })
-            }
-            Step::Update { revision, body } => Some(Record { body, ..next(live(revision)?) }),
-            Step::Remove { revision } => Some(Record { deleted_at: Some(now), ..next(live(revision)?) }),
+            Step::Insert { created_at, body } => Some(Record {
+                id,
+                project,
+                revision: 1,
+                created_at,
+                updated_at: now,
+                deleted_at: None,
+                body,
+            }),
+            Step::Restore {
+                revision,
+                created_at,
+                updated_at,
+                deleted_at,
+                body,
+            } => Some(Record {
+                id,
+                project,
+                revision,
+                created_at,
+                updated_at,
+                deleted_at,
+                body,
+            }),
+            Step::Update { revision, body } => Some(Record {
+                body,
+                ..next(live(revision)?)
+            }),
+            Step::Remove { revision } => Some(Record {
+                deleted_at: Some(now),
+                ..next(live(revision)?)
+            }),
             Step::Purge { revision } => read(revision).map(|_| None)?,
             Step::Check { revision } => live(revision).map(|_| None)?,
         })
@@ -187,17 +249,30 @@ impl Planner<'_> {
         old: Option<(&Row, &Values)>,
         new: Option<&(Row, Values)>,
     ) -> Result<(), CommitError> {
-        let before = old.map_or_else(Vec::new, |(row, values)| records::claims(shelf, row, values));
-        let after = new.map_or_else(Vec::new, |(row, values)| records::claims(shelf, row, values));
-        let has = |claims: &[(usize, Key)], key: &Key| claims.iter().any(|(_, other)| other.bytes() == key.bytes());
+        let before = old.map_or_else(Vec::new, |(row, values)| {
+            records::claims(shelf, row, values)
+        });
+        let after = new.map_or_else(Vec::new, |(row, values)| {
+            records::claims(shelf, row, values)
+        });
+        let has = |claims: &[(usize, Key)], key: &Key| {
+            claims.iter().any(|(_, other)| other.bytes() == key.bytes())
+        };
         for (place, key) in after.iter().filter(|(_, key)| !has(&before, key)) {
             let taken = self.round.value(key).map_err(unavailable)?.is_some();
             if taken || !self.claimed.insert(key.bytes().to_vec()) {
-                return Err(CommitError::Taken { collection: shelf.at.name, field: shelf.at.fields[*place].name });
+                return Err(CommitError::Taken {
+                    collection: shelf.at.name,
+                    field: shelf.at.fields[*place].name,
+                });
             }
         }
-        let id = new.map(|(row, _)| row).or(old.map(|(row, _)| row)).map_or("", |row| &row.id);
-        let (gone, kept): (Vec<_>, Vec<_>) = before.into_iter().partition(|(_, key)| !has(&after, key));
+        let id = new
+            .map(|(row, _)| row)
+            .or(old.map(|(row, _)| row))
+            .map_or("", |row| &row.id);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            before.into_iter().partition(|(_, key)| !has(&after, key));
         for (_, key) in gone {
             self.changes.remove(key, id.as_bytes());
         }
@@ -210,13 +285,23 @@ impl Planner<'_> {
     /// Replaces the index keys of the old record by those of the new one. Keys that both have are
     /// not changed.
     fn index(&mut self, shelf: Shelf, old: Option<(&Row, &Values)>, new: Option<&(Row, Values)>) {
-        let before = old.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
-        let after = new.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
+        let before = old.map_or_else(Vec::new, |(row, values)| {
+            records::entries(shelf, row, values)
+        });
+        let after = new.map_or_else(Vec::new, |(row, values)| {
+            records::entries(shelf, row, values)
+        });
         if before.is_empty() {
-            after.into_iter().for_each(|key| self.changes.put(key, [].as_slice(), None));
+            after
+                .into_iter()
+                .for_each(|key| self.changes.put(key, [].as_slice(), None));
             return;
         }
-        let set = |keys: &[Key]| keys.iter().map(|key| key.bytes().to_vec()).collect::<HashSet<_>>();
+        let set = |keys: &[Key]| {
+            keys.iter()
+                .map(|key| key.bytes().to_vec())
+                .collect::<HashSet<_>>()
+        };
         let (had, has) = (set(&before), set(&after));
         for key in before.into_iter().filter(|key| !has.contains(key.bytes())) {
             self.changes.remove(key, &[]);
@@ -232,7 +317,10 @@ impl Planner<'_> {
         if let Some(old) = &old {
             self.tally(number, &old.row, -1);
             for (place, piece) in (0..).zip(&old.pieces) {
-                self.changes.remove(Key::piece(number, &old.row.id, old.row.revision, place), piece);
+                self.changes.remove(
+                    Key::piece(number, &old.row.id, old.row.revision, place),
+                    piece,
+                );
             }
         }
         match (&new, &old) {
@@ -241,11 +329,18 @@ impl Planner<'_> {
                 let key = Key::document(number, &row.id);
                 let (value, pieces) = envelope::encode(&key, row);
                 for (place, piece) in (0..).zip(pieces) {
-                    self.changes.put(Key::piece(number, &row.id, row.revision, place), piece, None);
+                    self.changes.put(
+                        Key::piece(number, &row.id, row.revision, place),
+                        piece,
+                        None,
+                    );
                 }
-                self.changes.put(key, value, old.as_ref().map(|old| &*old.value));
+                self.changes
+                    .put(key, value, old.as_ref().map(|old| &*old.value));
             }
-            (None, Some(old)) => self.changes.remove(Key::document(number, &old.row.id), &old.value),
+            (None, Some(old)) => self
+                .changes
+                .remove(Key::document(number, &old.row.id), &old.value),
             (None, None) => {}
         }
     }
@@ -257,20 +352,30 @@ impl Planner<'_> {
             Some(count) => count,
             None => counts.entry(row.project.clone()).or_default(),
         };
-        *(if row.is_live() { &mut count.live } else { &mut count.removed }) += change;
+        *(if row.is_live() {
+            &mut count.live
+        } else {
+            &mut count.removed
+        }) += change;
     }
 
     /// Updates the counters.
     fn count(&mut self) -> Result<(), CommitError> {
         for (number, counts) in std::mem::take(&mut self.counts) {
             for (project, change) in counts {
-                self.count_one(number, &project, change).map_err(unavailable)?;
+                self.count_one(number, &project, change)
+                    .map_err(unavailable)?;
             }
         }
         Ok(())
     }
 
-    fn count_one(&mut self, number: u16, project: &str, change: counters::Count) -> Result<(), Error> {
+    fn count_one(
+        &mut self,
+        number: u16,
+        project: &str,
+        change: counters::Count,
+    ) -> Result<(), Error> {
         let none = counters::Count::default();
         if change == none {
             return Ok(());
@@ -278,7 +383,10 @@ impl Planner<'_> {
         let key = Key::counter(number, project);
         let old = self.round.value(&key)?;
         let before = counters::decode(project, old.as_deref())?;
-        let after = counters::Count { live: before.live + change.live, removed: before.removed + change.removed };
+        let after = counters::Count {
+            live: before.live + change.live,
+            removed: before.removed + change.removed,
+        };
         match old {
             Some(old) if after == none => self.changes.remove(key, &old),
             old => self.changes.put(key, after.encode(), old.as_deref()),

@@ -4,7 +4,10 @@
 //! [`store::Query::run`]. A backend adds a file with its setup and lists the guarantees with
 //! `promises!`.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets an error it does not expect has failed"
+)]
 
 mod model;
 mod postgres;

@@ -1,6 +1,8 @@
 //! The reference: the simplest implementation of a batch.
 
-use host_store::{Batch, Collection, CommitError, Kind, Page, Query, Record, Row, Scalar, Step, Write};
+use host_store::{
+    Batch, Collection, CommitError, Kind, Page, Query, Record, Row, Scalar, Step, Write,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,7 +11,11 @@ pub(crate) struct Model(BTreeMap<(&'static str, String), Row>);
 
 impl Model {
     pub(crate) fn find(&self, at: &'static Collection, query: &Query) -> Page {
-        let rows = self.0.iter().filter(|((name, _), _)| *name == at.name).map(|(_, row)| row.clone());
+        let rows = self
+            .0
+            .iter()
+            .filter(|((name, _), _)| *name == at.name)
+            .map(|(_, row)| row.clone());
         query.run(at, rows).unwrap()
     }
 
@@ -22,7 +28,13 @@ impl Model {
         let mut claimed = HashSet::new();
         let mut writes = batch.writes.clone();
         writes.sort_by(|a, b| (a.at.name, &a.id).cmp(&(b.at.name, &b.id)));
-        for Write { at, project, id, step } in writes {
+        for Write {
+            at,
+            project,
+            id,
+            step,
+        } in writes
+        {
             let key = (at.name, id.clone());
             let old = self.0.get(&key);
             let revision = match step {
@@ -35,16 +47,45 @@ impl Model {
             let purge = matches!(step, Step::Purge { .. });
             let new = match (step, old) {
                 (Step::Insert { .. } | Step::Restore { .. }, Some(_)) => {
-                    return Err(CommitError::Taken { collection: at.name, field: "id" });
+                    return Err(CommitError::Taken {
+                        collection: at.name,
+                        field: "id",
+                    });
                 }
                 (Step::Insert { created_at, body }, None) => {
                     let updated_at = batch.now;
-                    Record { id, project, revision: 1, created_at, updated_at, deleted_at: None, body }
+                    Record {
+                        id,
+                        project,
+                        revision: 1,
+                        created_at,
+                        updated_at,
+                        deleted_at: None,
+                        body,
+                    }
                 }
-                (Step::Restore { revision, created_at, updated_at, deleted_at, body }, None) => {
-                    Record { id, project, revision, created_at, updated_at, deleted_at, body }
-                }
-                (_, old) if old.is_none_or(|old| (&old.project, old.revision) != (&project, revision)) => {
+                (
+                    Step::Restore {
+                        revision,
+                        created_at,
+                        updated_at,
+                        deleted_at,
+                        body,
+                    },
+                    None,
+                ) => Record {
+                    id,
+                    project,
+                    revision,
+                    created_at,
+                    updated_at,
+                    deleted_at,
+                    body,
+                },
+                (_, old)
+                    if old
+                        .is_none_or(|old| (&old.project, old.revision) != (&project, revision)) =>
+                {
                     return Err(CommitError::Stale);
                 }
                 (_, Some(old)) if !old.is_live() && !purge => return Err(CommitError::Stale),
@@ -66,10 +107,16 @@ impl Model {
             for (field, claim) in claims(at, &new) {
                 let own = old.is_some_and(|old| claims(at, old).contains(&(field, claim.clone())));
                 let others = self.0.iter().any(|((name, _), row)| {
-                    *name == at.name && row.project == new.project && claims(at, row).contains(&(field, claim.clone()))
+                    *name == at.name
+                        && row.project == new.project
+                        && claims(at, row).contains(&(field, claim.clone()))
                 });
-                if !own && (others || !claimed.insert((at.name, new.project.clone(), field, claim))) {
-                    return Err(CommitError::Taken { collection: at.name, field });
+                if !own && (others || !claimed.insert((at.name, new.project.clone(), field, claim)))
+                {
+                    return Err(CommitError::Taken {
+                        collection: at.name,
+                        field,
+                    });
                 }
             }
             after.insert(key, new);
@@ -81,7 +128,10 @@ impl Model {
 
 fn claims(at: &'static Collection, row: &Row) -> Vec<(&'static str, Scalar)> {
     let body: Value = serde_json::from_slice(&row.body).unwrap();
-    let unique = at.fields.iter().filter(|field| field.unique && row.is_live());
+    let unique = at
+        .fields
+        .iter()
+        .filter(|field| field.unique && row.is_live());
     unique
         .filter_map(|field| match (field.kind, &body[field.name]) {
             (Kind::Text, Value::String(text)) => Some((field.name, text.into())),

@@ -12,10 +12,19 @@ use std::time::{Duration, Instant};
 /// The server process. It ends with this process, when the pipe between them closes.
 static SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/postgres");
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut url = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-    assert!(url.starts_with("postgres://"), "tests/postgres has not started a server; see its message");
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut url)
+        .unwrap();
+    assert!(
+        url.starts_with("postgres://"),
+        "tests/postgres has not started a server; see its message"
+    );
     (child, url.trim_end().to_owned())
 });
 
@@ -30,19 +39,29 @@ impl Place for Database {
     fn new() -> Database {
         let name = format!("t{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let url = format!("{}/{name}", SERVER.1);
-        Database { url, blobs: tempfile::tempdir().unwrap() }
+        Database {
+            url,
+            blobs: tempfile::tempdir().unwrap(),
+        }
     }
 
     async fn open(&self) -> Store {
         let (server, name) = self.url.rsplit_once('/').unwrap();
-        let mut admin = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+        let mut admin = PgConnection::connect(&format!("{server}/postgres"))
+            .await
+            .unwrap();
         let exists = sqlx::query("select 1 from pg_database where datname = $1").bind(name);
         if exists.fetch_optional(&mut admin).await.unwrap().is_none() {
             let create = format!("create database {name} template template0");
-            sqlx::query(AssertSqlSafe(create)).execute(&mut admin).await.unwrap();
+            sqlx::query(AssertSqlSafe(create))
+                .execute(&mut admin)
+                .await
+                .unwrap();
         }
         let blobs = Folder::open(self.blobs.path()).unwrap();
-        Store::connect(&self.url, Arc::new(blobs), COLLECTIONS).await.unwrap()
+        Store::connect(&self.url, Arc::new(blobs), COLLECTIONS)
+            .await
+            .unwrap()
     }
 }
 
@@ -62,15 +81,23 @@ impl Database {
     /// Returns the number of full scans of a table, after all other connections have ended.
     async fn whole_reads(&self, table: &str) -> i64 {
         let mut admin = self.admin().await;
-        let others =
-            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+        let others = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
         let until = Instant::now() + Duration::from_secs(60);
-        while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut admin).await.unwrap() > 0 {
+        while sqlx::query_scalar::<_, i64>(others)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap()
+            > 0
+        {
             assert!(Instant::now() < until, "connections stay");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let reads = "select seq_scan from pg_stat_user_tables where relname = $1";
-        sqlx::query_scalar(reads).bind(table).fetch_one(&mut admin).await.unwrap()
+        sqlx::query_scalar(reads)
+            .bind(table)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap()
     }
 }
 
@@ -103,9 +130,16 @@ async fn large_lists_are_paged_by_index() {
         (all.at_least("created_at", 97_500), 2_500),
     ] {
         for page in [0, 99] {
-            let found = store.find::<Thing>(&query.clone().page(page * 20, 20)).await.unwrap();
+            let found = store
+                .find::<Thing>(&query.clone().page(page * 20, 20))
+                .await
+                .unwrap();
             let length = 20.min(total - (page * 20).min(total));
-            assert_eq!((found.total, found.records.len() as u64), (total, length), "{query:?}");
+            assert_eq!(
+                (found.total, found.records.len() as u64),
+                (total, length),
+                "{query:?}"
+            );
         }
     }
     store.close().await;

@@ -2,7 +2,9 @@
 
 use crate::model::Model;
 use crate::suite::{Note, Place, THINGS, Thing, whole};
-use host_store::{Batch, Document, Found, Mark, Order, Query, Record, Row, Scalar, Store, Test, Time};
+use host_store::{
+    Batch, Document, Found, Mark, Order, Query, Record, Row, Scalar, Store, Test, Time,
+};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -37,8 +39,16 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn thing() -> impl Strategy<Value = Thing> {
-    (of(text()), of("[rgb]"), of(-2_i64..3), of(0_i64..4), vec("[xyz]{1,2}", 0..4), any::<bool>(), 0_usize..3).prop_map(
-        |(name, colour, rank, due, tags, on, size)| Thing {
+    (
+        of(text()),
+        of("[rgb]"),
+        of(-2_i64..3),
+        of(0_i64..4),
+        vec("[xyz]{1,2}", 0..4),
+        any::<bool>(),
+        0_usize..3,
+    )
+        .prop_map(|(name, colour, rank, due, tags, on, size)| Thing {
             name,
             colour,
             rank,
@@ -46,8 +56,7 @@ fn thing() -> impl Strategy<Value = Thing> {
             tags,
             on,
             rest: "r".repeat(size * 5_000),
-        },
-    )
+        })
 }
 
 fn planned() -> impl Strategy<Value = Planned> {
@@ -59,18 +68,30 @@ fn planned() -> impl Strategy<Value = Planned> {
         1 => Just(Plan::Check),
         1 => (0_usize..20_000).prop_map(Plan::Note),
     ];
-    (0_usize..16, 0_usize..2, prop::bool::weighted(0.05), plan).prop_map(|(id, project, stale, plan)| Planned {
-        id,
-        project,
-        stale,
-        plan,
-    })
+    (0_usize..16, 0_usize..2, prop::bool::weighted(0.05), plan).prop_map(
+        |(id, project, stale, plan)| Planned {
+            id,
+            project,
+            stale,
+            plan,
+        },
+    )
 }
 
 fn test() -> impl Strategy<Value = (String, Test)> {
     let scalar = || {
-        let words = prop_oneof![text(), "[rgb]", "[xyz]{1,2}", Just("true".to_owned()), "t[0-9]", Just("p".to_owned())];
-        prop_oneof![words.prop_map(Scalar::Text), (-2_i64..20).prop_map(Scalar::Int)]
+        let words = prop_oneof![
+            text(),
+            "[rgb]",
+            "[xyz]{1,2}",
+            Just("true".to_owned()),
+            "t[0-9]",
+            Just("p".to_owned())
+        ];
+        prop_oneof![
+            words.prop_map(Scalar::Text),
+            (-2_i64..20).prop_map(Scalar::Int)
+        ]
     };
     let simple = prop_oneof![
         4 => scalar().prop_map(Test::Is),
@@ -79,9 +100,18 @@ fn test() -> impl Strategy<Value = (String, Test)> {
         2 => (-3_i64..20).prop_map(Test::AtLeast),
         2 => (-3_i64..20).prop_map(Test::Below),
     ];
-    let test = prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|test| Test::Not(Box::new(test)))];
-    let fields = THINGS.fields.iter().map(|field| field.name).chain(["id", "project", "created_at", "updated_at"]);
-    (prop::sample::select(fields.collect::<Vec<_>>()).prop_map(str::to_owned), test)
+    let test =
+        prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|test| Test::Not(Box::new(test)))];
+    let fields = THINGS.fields.iter().map(|field| field.name).chain([
+        "id",
+        "project",
+        "created_at",
+        "updated_at",
+    ]);
+    (
+        prop::sample::select(fields.collect::<Vec<_>>()).prop_map(str::to_owned),
+        test,
+    )
 }
 
 /// A position in the order of a list by a field. In most cases it is not the position of a record.
@@ -93,32 +123,73 @@ fn mark(field: Option<&str>) -> BoxedStrategy<Mark> {
         Some(_) => of(prop_oneof![text(), "[rgb]"].prop_map(Scalar::Text)).boxed(),
     };
     let id = prop_oneof!["t[0-9]{1,2}(-[0-9]{1,3})?", text()];
-    (value, 0_i64..20, id).prop_map(|(value, at, id)| Mark { value, created_at: Time(at), id }).boxed()
+    (value, 0_i64..20, id)
+        .prop_map(|(value, at, id)| Mark {
+            value,
+            created_at: Time(at),
+            id,
+        })
+        .boxed()
 }
 
 pub(crate) fn query() -> impl Strategy<Value = Query> {
-    let field = of(prop::sample::select(vec!["name", "colour", "rank", "due", "on"]));
-    let order = field.prop_flat_map(|field| (Just(field.map(str::to_owned)), any::<bool>(), of(mark(field))));
+    let field = of(prop::sample::select(vec![
+        "name", "colour", "rank", "due", "on",
+    ]));
+    let order = field.prop_flat_map(|field| {
+        (
+            Just(field.map(str::to_owned)),
+            any::<bool>(),
+            of(mark(field)),
+        )
+    });
     let page = prop_oneof![Just((0, u64::MAX)), (0_u64..20, 0_u64..6)];
-    (of(prop::sample::select(PROJECTS.to_vec())), vec(test(), 0..4), order, page, any::<bool>()).prop_map(
-        |(project, tests, (field, descending, after), (offset, limit), deleted)| {
-            let query = tests.into_iter().fold(Query::everywhere(), |query, (field, test)| query.test(&field, test));
-            let order = Order { field, descending };
-            Query { project: project.map(str::to_owned), order, after, offset, limit, deleted, ..query }
-        },
+    (
+        of(prop::sample::select(PROJECTS.to_vec())),
+        vec(test(), 0..4),
+        order,
+        page,
+        any::<bool>(),
     )
+        .prop_map(
+            |(project, tests, (field, descending, after), (offset, limit), deleted)| {
+                let query = tests
+                    .into_iter()
+                    .fold(Query::everywhere(), |query, (field, test)| {
+                        query.test(&field, test)
+                    });
+                let order = Order { field, descending };
+                Query {
+                    project: project.map(str::to_owned),
+                    order,
+                    after,
+                    offset,
+                    limit,
+                    deleted,
+                    ..query
+                }
+            },
+        )
 }
 
 fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {
     let mut batch = Batch::at(Time(now));
     let mut named = std::collections::HashSet::new();
-    for Planned { id, project, stale, plan } in plans {
+    for Planned {
+        id,
+        project,
+        stale,
+        plan,
+    } in plans
+    {
         let (id, project) = (format!("t{id}"), PROJECTS[*project]);
         if !named.insert((matches!(plan, Plan::Note(_)), id.clone())) {
             continue;
         }
         let known = model.get(&THINGS, &id);
-        let (revision, owner) = known.map_or((0, project.to_owned()), |row| (row.revision, row.project.clone()));
+        let (revision, owner) = known.map_or((0, project.to_owned()), |row| {
+            (row.revision, row.project.clone())
+        });
         let (created_at, updated_at) = (Time(0), Time(0));
         let record = |body: Thing| Record {
             id: id.clone(),
@@ -135,7 +206,13 @@ fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {
             Plan::Remove => batch.remove(&record(Thing::default())),
             Plan::Purge => batch.purge(&record(Thing::default())),
             Plan::Check => batch.check(&record(Thing::default())),
-            Plan::Note(size) => batch.insert(project, &id, &Note { text: "n".repeat(*size) }),
+            Plan::Note(size) => batch.insert(
+                project,
+                &id,
+                &Note {
+                    text: "n".repeat(*size),
+                },
+            ),
         };
     }
     batch
@@ -146,19 +223,43 @@ fn typed<T: Document>(row: Row) -> Record<T> {
     row.map(|_| body)
 }
 
-async fn compare<T: Document + PartialEq + std::fmt::Debug>(store: &Store, model: &Model, query: &Query) {
+async fn compare<T: Document + PartialEq + std::fmt::Debug>(
+    store: &Store,
+    model: &Model,
+    query: &Query,
+) {
     let page = model.find(T::COLLECTION, query);
     let found = store.find::<T>(query).await.unwrap();
-    let expected = Found { total: page.total, records: page.rows.into_iter().map(typed::<T>).collect() };
-    let ids = |found: &Found<T>| found.records.iter().map(|record| record.id.clone()).collect::<Vec<_>>();
-    assert_eq!((found.total, ids(&found)), (expected.total, ids(&expected)), "{query:?}");
-    assert!(found == expected, "{query:?} answers with the right records, but not as they are");
+    let expected = Found {
+        total: page.total,
+        records: page.rows.into_iter().map(typed::<T>).collect(),
+    };
+    let ids = |found: &Found<T>| {
+        found
+            .records
+            .iter()
+            .map(|record| record.id.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (found.total, ids(&found)),
+        (expected.total, ids(&expected)),
+        "{query:?}"
+    );
+    assert!(
+        found == expected,
+        "{query:?} answers with the right records, but not as they are"
+    );
 }
 
 pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let plans = vec((vec(planned(), 1..5), vec(query(), 3)), 1..50);
-    let mut runner = TestRunner::new(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 12,
+        max_shrink_iters: 40,
+        ..ProptestConfig::default()
+    });
     let result = runner.run(&plans, |rounds| {
         runtime.block_on(async {
             let place = P::new();
@@ -166,7 +267,11 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
             let half = rounds.len() / 2;
             for (round, (plans, queries)) in rounds.into_iter().enumerate() {
                 let batch = batch(&model, round as i64, &plans);
-                assert_eq!(store.commit(batch.clone()).await, model.commit(&batch), "{batch:?}");
+                assert_eq!(
+                    store.commit(batch.clone()).await,
+                    model.commit(&batch),
+                    "{batch:?}"
+                );
                 for query in &queries {
                     compare::<Thing>(&store, &model, query).await;
                 }
@@ -193,14 +298,24 @@ pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Pl
         for n in 0..250_i64 {
             let mut body = thing().new_tree(&mut runner).unwrap().current();
             (body.name, body.rest) = (None, Value::from(n).to_string());
-            batch =
-                batch.insert_created(Time(n % 20), PROJECTS[usize::from(n % 9 == 0)], &format!("t{step}-{n}"), &body);
+            batch = batch.insert_created(
+                Time(n % 20),
+                PROJECTS[usize::from(n % 9 == 0)],
+                &format!("t{step}-{n}"),
+                &body,
+            );
         }
         model.commit(&batch).unwrap();
         store.commit(batch).await.unwrap();
     }
-    let every = store.find::<Thing>(&Query::of("p").is("colour", "r").page(0, 40)).await.unwrap();
-    let removal = every.records.iter().fold(Batch::at(Time(99)), |batch, record| batch.remove(record));
+    let every = store
+        .find::<Thing>(&Query::of("p").is("colour", "r").page(0, 40))
+        .await
+        .unwrap();
+    let removal = every
+        .records
+        .iter()
+        .fold(Batch::at(Time(99)), |batch, record| batch.remove(record));
     model.commit(&removal).unwrap();
     store.commit(removal).await.unwrap();
     for _ in 0..300 {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use host_store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Mark, Query, Record, Store, Time,
+    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Mark, Query, Record,
+    Store, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -46,7 +47,10 @@ impl Document for Thing {
     const COLLECTION: &'static Collection = &THINGS;
 }
 
-pub(crate) static NOTES: Collection = Collection { name: "notes", fields: &[] };
+pub(crate) static NOTES: Collection = Collection {
+    name: "notes",
+    fields: &[],
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
@@ -58,11 +62,16 @@ impl Document for Note {
 }
 
 pub(crate) fn named(name: &str) -> Thing {
-    Thing { name: Some(name.to_owned()), ..Thing::default() }
+    Thing {
+        name: Some(name.to_owned()),
+        ..Thing::default()
+    }
 }
 
 fn note(text: &str) -> Note {
-    Note { text: text.to_owned() }
+    Note {
+        text: text.to_owned(),
+    }
 }
 
 fn at(time: i64) -> Batch {
@@ -84,12 +93,25 @@ pub(crate) async fn whole(place: &impl Place, store: Store) -> Store {
 
 pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
     let store = place.open().await;
-    let body = Thing { rank: Some(-1), tags: vec!["x".into()], rest: "\u{1F600}\n\"".into(), ..named("a") };
+    let body = Thing {
+        rank: Some(-1),
+        tags: vec!["x".into()],
+        rest: "\u{1F600}\n\"".into(),
+        ..named("a")
+    };
     store.commit(at(5).insert("p", "t1", &body)).await.unwrap();
     let store = whole(&place, store).await;
     let (created_at, updated_at) = (Time(5), Time(5));
     let (id, project) = ("t1".to_owned(), "p".to_owned());
-    let expected = Record { id, project, revision: 1, created_at, updated_at, deleted_at: None, body };
+    let expected = Record {
+        id,
+        project,
+        revision: 1,
+        created_at,
+        updated_at,
+        deleted_at: None,
+        body,
+    };
     assert_eq!(store.get("p", "t1").await.unwrap(), Some(expected.clone()));
     assert_eq!(store.lookup("t1").await.unwrap(), Some(expected));
     assert_eq!(store.lookup::<Thing>("t2").await.unwrap(), None);
@@ -98,95 +120,260 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
 
 pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
+    store
+        .commit(
+            at(1)
+                .insert("p", "t1", &named("a"))
+                .insert("q", "t2", &named("a")),
+        )
+        .await
+        .unwrap();
     assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
     assert_eq!(store.find::<Thing>(&Query::of("q")).await.unwrap().total, 1);
-    assert_eq!(store.find::<Thing>(&Query::everywhere()).await.unwrap().total, 2);
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::everywhere())
+            .await
+            .unwrap()
+            .total,
+        2
+    );
     let mut stolen = thing(&store, "t1").await;
     stolen.project = "q".to_owned();
-    assert_eq!(store.commit(at(2).update(&stolen)).await, Err(CommitError::Stale));
+    assert_eq!(
+        store.commit(at(2).update(&stolen)).await,
+        Err(CommitError::Stale)
+    );
 }
 
 pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("a")).insert("p", "n1", &note("old"))).await.unwrap();
+    store
+        .commit(
+            at(1)
+                .insert("p", "t1", &named("a"))
+                .insert("p", "n1", &note("old")),
+        )
+        .await
+        .unwrap();
     let first = thing(&store, "t1").await;
     let other: Record<Note> = store.get("p", "n1").await.unwrap().unwrap();
-    let stale = Record { revision: 9, ..other.clone() };
+    let stale = Record {
+        revision: 9,
+        ..other.clone()
+    };
     let batch = || at(2).insert("p", "a2", &named("b")).update(&first);
-    assert_eq!(store.commit(batch().update(&stale)).await, Err(CommitError::Stale));
-    assert_eq!(store.commit(batch().check(&stale)).await, Err(CommitError::Stale));
-    let taken = CommitError::Taken { collection: "notes", field: "id" };
-    assert_eq!(store.commit(batch().insert("p", "n1", &note("new"))).await, Err(taken));
+    assert_eq!(
+        store.commit(batch().update(&stale)).await,
+        Err(CommitError::Stale)
+    );
+    assert_eq!(
+        store.commit(batch().check(&stale)).await,
+        Err(CommitError::Stale)
+    );
+    let taken = CommitError::Taken {
+        collection: "notes",
+        field: "id",
+    };
+    assert_eq!(
+        store.commit(batch().insert("p", "n1", &note("new"))).await,
+        Err(taken)
+    );
     assert_eq!(store.get::<Thing>("p", "a2").await.unwrap(), None);
     assert_eq!(thing(&store, "t1").await, first);
     store.commit(batch().check(&other)).await.unwrap();
     assert_eq!(thing(&store, "t1").await.revision, 2);
-    assert_eq!(store.get::<Note>("p", "n1").await.unwrap(), Some(other), "a check changes nothing");
+    assert_eq!(
+        store.get::<Note>("p", "n1").await.unwrap(),
+        Some(other),
+        "a check changes nothing"
+    );
     whole(&place, store).await;
 }
 
 pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    store
+        .commit(at(1).insert("p", "t1", &named("a")))
+        .await
+        .unwrap();
     let old = thing(&store, "t1").await;
-    store.commit(at(2).update(&Record { body: named("b"), ..old.clone() })).await.unwrap();
-    for batch in [at(3).update(&old), at(3).remove(&old), at(3).purge(&old), at(3).check(&old)] {
+    store
+        .commit(at(2).update(&Record {
+            body: named("b"),
+            ..old.clone()
+        }))
+        .await
+        .unwrap();
+    for batch in [
+        at(3).update(&old),
+        at(3).remove(&old),
+        at(3).purge(&old),
+        at(3).check(&old),
+    ] {
         assert_eq!(store.commit(batch).await, Err(CommitError::Stale));
     }
     let now = thing(&store, "t1").await;
-    assert_eq!((now.revision, now.created_at, now.updated_at), (2, Time(1), Time(2)));
+    assert_eq!(
+        (now.revision, now.created_at, now.updated_at),
+        (2, Time(1), Time(2))
+    );
     assert_eq!(now.body, named("b"));
 }
 
 pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
     let store = place.open().await;
-    let taken = Err(CommitError::Taken { collection: "things", field: "name" });
-    store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
-    assert_eq!(store.commit(at(2).insert("p", "t3", &named("a"))).await, taken);
-    assert_eq!(store.commit(at(2).insert("p", "t3", &named("b")).insert("p", "t4", &named("b"))).await, taken);
-    store.commit(at(2).insert("p", "t3", &named("b")).insert("p", "t4", &Thing::default())).await.unwrap();
-    store.commit(at(2).insert("p", "t5", &Thing::default())).await.unwrap();
+    let taken = Err(CommitError::Taken {
+        collection: "things",
+        field: "name",
+    });
+    store
+        .commit(
+            at(1)
+                .insert("p", "t1", &named("a"))
+                .insert("q", "t2", &named("a")),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        store.commit(at(2).insert("p", "t3", &named("a"))).await,
+        taken
+    );
+    assert_eq!(
+        store
+            .commit(
+                at(2)
+                    .insert("p", "t3", &named("b"))
+                    .insert("p", "t4", &named("b"))
+            )
+            .await,
+        taken
+    );
+    store
+        .commit(
+            at(2)
+                .insert("p", "t3", &named("b"))
+                .insert("p", "t4", &Thing::default()),
+        )
+        .await
+        .unwrap();
+    store
+        .commit(at(2).insert("p", "t5", &Thing::default()))
+        .await
+        .unwrap();
     let third = thing(&store, "t3").await;
-    assert_eq!(store.commit(at(3).update(&Record { body: named("a"), ..third.clone() })).await, taken);
+    assert_eq!(
+        store
+            .commit(at(3).update(&Record {
+                body: named("a"),
+                ..third.clone()
+            }))
+            .await,
+        taken
+    );
     store.commit(at(3).update(&third)).await.unwrap();
     // A unique value does not pass from one record to another inside a batch.
     let first = thing(&store, "t1").await;
-    assert_eq!(store.commit(at(4).remove(&first).insert("p", "t6", &named("a"))).await, taken);
-    store.commit(at(4).update(&Record { body: named("c"), ..first })).await.unwrap();
-    store.commit(at(5).insert("p", "t6", &named("a"))).await.unwrap();
+    assert_eq!(
+        store
+            .commit(at(4).remove(&first).insert("p", "t6", &named("a")))
+            .await,
+        taken
+    );
+    store
+        .commit(at(4).update(&Record {
+            body: named("c"),
+            ..first
+        }))
+        .await
+        .unwrap();
+    store
+        .commit(at(5).insert("p", "t6", &named("a")))
+        .await
+        .unwrap();
     whole(&place, store).await;
 }
 
 pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    store
+        .commit(at(1).insert("p", "t1", &named("a")))
+        .await
+        .unwrap();
     let first = thing(&store, "t1").await;
     store.commit(at(2).remove(&first)).await.unwrap();
     assert_eq!(store.get::<Thing>("p", "t1").await.unwrap(), None);
-    assert_eq!(store.find::<Thing>(&Query::of("p").is("name", "a")).await.unwrap().total, 0);
-    let hidden = store.find::<Thing>(&Query::of("p").is("name", "a").with_deleted()).await.unwrap().records.remove(0);
-    assert_eq!((hidden.deleted_at, hidden.updated_at, hidden.revision), (Some(Time(2)), Time(2), 2));
-    store.commit(at(3).insert("p", "t2", &named("a"))).await.unwrap();
-    for batch in [at(4).update(&hidden), at(4).remove(&hidden), at(4).check(&hidden)] {
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::of("p").is("name", "a"))
+            .await
+            .unwrap()
+            .total,
+        0
+    );
+    let hidden = store
+        .find::<Thing>(&Query::of("p").is("name", "a").with_deleted())
+        .await
+        .unwrap()
+        .records
+        .remove(0);
+    assert_eq!(
+        (hidden.deleted_at, hidden.updated_at, hidden.revision),
+        (Some(Time(2)), Time(2), 2)
+    );
+    store
+        .commit(at(3).insert("p", "t2", &named("a")))
+        .await
+        .unwrap();
+    for batch in [
+        at(4).update(&hidden),
+        at(4).remove(&hidden),
+        at(4).check(&hidden),
+    ] {
         assert_eq!(store.commit(batch).await, Err(CommitError::Stale));
     }
-    let taken = CommitError::Taken { collection: "things", field: "id" };
-    assert_eq!(store.commit(at(4).insert("p", "t1", &named("z"))).await, Err(taken), "an id is never free again");
+    let taken = CommitError::Taken {
+        collection: "things",
+        field: "id",
+    };
+    assert_eq!(
+        store.commit(at(4).insert("p", "t1", &named("z"))).await,
+        Err(taken),
+        "an id is never free again"
+    );
     let store = whole(&place, store).await;
     store.commit(at(5).purge(&hidden)).await.unwrap();
-    assert_eq!(store.find::<Thing>(&Query::of("p").with_deleted()).await.unwrap().total, 1);
-    store.commit(at(6).insert("p", "t1", &named("z"))).await.unwrap();
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::of("p").with_deleted())
+            .await
+            .unwrap()
+            .total,
+        1
+    );
+    store
+        .commit(at(6).insert("p", "t1", &named("z")))
+        .await
+        .unwrap();
     whole(&place, store).await;
 }
 
 pub(crate) async fn one_concurrent_insert_of_an_id_wins(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("free"))).await.unwrap();
+    store
+        .commit(at(1).insert("p", "t1", &named("free")))
+        .await
+        .unwrap();
     let read = thing(&store, "t1").await;
     let mut racers = JoinSet::new();
     for racer in 0..32 {
-        let (store, mine) = (store.clone(), Record { body: named(&format!("r{racer}")), ..read.clone() });
+        let (store, mine) = (
+            store.clone(),
+            Record {
+                body: named(&format!("r{racer}")),
+                ..read.clone()
+            },
+        );
         racers.spawn(async move { store.commit(at(2).update(&mine)).await });
     }
     let mut winners = 0;
@@ -204,33 +391,79 @@ pub(crate) async fn one_concurrent_claim_of_a_value_wins(place: impl Place) {
     let mut racers = JoinSet::new();
     for racer in 0..32 {
         let store = store.clone();
-        racers.spawn(async move { store.commit(at(1).insert("p", &format!("t{racer}"), &named("one"))).await });
+        racers.spawn(async move {
+            store
+                .commit(at(1).insert("p", &format!("t{racer}"), &named("one")))
+                .await
+        });
     }
-    let winners = racers.join_all().await.iter().filter(|result| result.is_ok()).count();
-    assert_eq!((winners, store.find::<Thing>(&Query::of("p")).await.unwrap().total), (1, 1));
+    let winners = racers
+        .join_all()
+        .await
+        .iter()
+        .filter(|result| result.is_ok())
+        .count();
+    assert_eq!(
+        (
+            winners,
+            store.find::<Thing>(&Query::of("p")).await.unwrap().total
+        ),
+        (1, 1)
+    );
     whole(&place, store).await;
 }
 
 pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
+    store
+        .commit(at(1).insert(
+            "p",
+            "sum",
+            &Thing {
+                rank: Some(0),
+                ..Thing::default()
+            },
+        ))
+        .await
+        .unwrap();
     let mut writers = JoinSet::new();
     for writer in 0..16 {
         let store = store.clone();
         writers.spawn(async move {
             for round in 0..12 {
                 let pair = |half: &str| format!("w{writer}-{round}-{half}");
-                let body = Thing { rank: Some(round), colour: Some(format!("w{writer}")), ..Thing::default() };
-                store.commit(at(2).insert("p", &pair("a"), &body).insert("p", &pair("b"), &body)).await.unwrap();
-                let seen = store.find::<Thing>(&Query::of("p").is("colour", format!("w{writer}"))).await.unwrap();
-                assert_eq!(seen.total, 2 * (round as u64 + 1), "a list shows no half of a batch");
+                let body = Thing {
+                    rank: Some(round),
+                    colour: Some(format!("w{writer}")),
+                    ..Thing::default()
+                };
+                store
+                    .commit(
+                        at(2)
+                            .insert("p", &pair("a"), &body)
+                            .insert("p", &pair("b"), &body),
+                    )
+                    .await
+                    .unwrap();
+                let seen = store
+                    .find::<Thing>(&Query::of("p").is("colour", format!("w{writer}")))
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    seen.total,
+                    2 * (round as u64 + 1),
+                    "a list shows no half of a batch"
+                );
                 while bump(&store).await.is_err() {}
             }
         });
     }
     writers.join_all().await;
     let store = whole(&place, store).await;
-    assert_eq!(store.find::<Thing>(&Query::of("p")).await.unwrap().total, 1 + 16 * 12 * 2);
+    assert_eq!(
+        store.find::<Thing>(&Query::of("p")).await.unwrap().total,
+        1 + 16 * 12 * 2
+    );
     assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
 }
 
@@ -242,7 +475,17 @@ pub(crate) async fn every_one_of_sixty_four_writers_succeeds(place: impl Place) 
 
 /// Lets 64 writers change one record at once, and checks that each has done so once.
 pub(crate) async fn all_succeed(stores: &[Store]) {
-    stores[0].commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
+    stores[0]
+        .commit(at(1).insert(
+            "p",
+            "sum",
+            &Thing {
+                rank: Some(0),
+                ..Thing::default()
+            },
+        ))
+        .await
+        .unwrap();
     let mut writers = JoinSet::new();
     for writer in 0..64 {
         let store = stores[writer % stores.len()].clone();
@@ -265,15 +508,31 @@ async fn bump(store: &Store) -> Result<(), EditError<()>> {
 
 pub(crate) async fn edit_changes_record_or_returns_error(place: impl Place) {
     let store = place.open().await;
-    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    store
+        .commit(at(1).insert("p", "t1", &named("a")))
+        .await
+        .unwrap();
     let rename = |name: &'static str| {
         move |thing: &mut Thing| -> Result<Option<String>, &str> {
-            if name.is_empty() { Err("no name") } else { Ok(thing.name.replace(name.to_owned())) }
+            if name.is_empty() {
+                Err("no name")
+            } else {
+                Ok(thing.name.replace(name.to_owned()))
+            }
         }
     };
-    assert_eq!(store.edit("p", "t1", Time(2), rename("b")).await.unwrap(), Some(Some("a".to_owned())));
-    assert_eq!(store.edit("q", "t1", Time(2), rename("c")).await.unwrap(), None);
-    assert!(matches!(store.edit("p", "t1", Time(2), rename("")).await, Err(EditError::Change("no name"))));
+    assert_eq!(
+        store.edit("p", "t1", Time(2), rename("b")).await.unwrap(),
+        Some(Some("a".to_owned()))
+    );
+    assert_eq!(
+        store.edit("q", "t1", Time(2), rename("c")).await.unwrap(),
+        None
+    );
+    assert!(matches!(
+        store.edit("p", "t1", Time(2), rename("")).await,
+        Err(EditError::Change("no name"))
+    ));
     assert_eq!(thing(&store, "t1").await.body, named("b"));
 }
 
@@ -290,11 +549,21 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
     for size in sizes {
         let record: Record<Note> = store.get("p", &format!("n{size}")).await.unwrap().unwrap();
         assert_eq!(record.body, large("x", size));
-        let smaller = Record { body: large("\u{e9}", size / 2 + 1), ..record.clone() };
+        let smaller = Record {
+            body: large("\u{e9}", size / 2 + 1),
+            ..record.clone()
+        };
         store.commit(at(2).update(&smaller)).await.unwrap();
         let again: Record<Note> = store.get("p", &record.id).await.unwrap().unwrap();
         assert_eq!(again.body, smaller.body);
-        store.commit(if size % 2 == 0 { at(3).remove(&again) } else { at(3).purge(&again) }).await.unwrap();
+        store
+            .commit(if size % 2 == 0 {
+                at(3).remove(&again)
+            } else {
+                at(3).purge(&again)
+            })
+            .await
+            .unwrap();
     }
     whole(&place, store).await;
 }
@@ -302,7 +571,10 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
 pub(crate) async fn large_body_is_never_read_mixed(place: impl Place) {
     let store = place.open().await;
     let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
-    store.commit(at(0).insert("p", "n", &filled(0))).await.unwrap();
+    store
+        .commit(at(0).insert("p", "n", &filled(0)))
+        .await
+        .unwrap();
     let mut writer = JoinSet::new();
     writer.spawn({
         let store = store.clone();
@@ -318,7 +590,10 @@ pub(crate) async fn large_body_is_never_read_mixed(place: impl Place) {
         assert_eq!(read.body, filled(read.updated_at.0));
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.get::<Note>("p", "n").await.unwrap().unwrap().revision, 10);
+    assert_eq!(
+        store.get::<Note>("p", "n").await.unwrap().unwrap().revision,
+        10
+    );
 }
 
 pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
@@ -343,54 +618,111 @@ pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
     store.commit(batch).await.unwrap();
     let store = whole(&place, store).await;
     for (place, text) in texts.iter().enumerate() {
-        let found = store.find::<Thing>(&Query::of("p\u{1F600}").is("name", *text)).await.unwrap();
-        assert_eq!(found.records.iter().map(|r| &*r.id).collect::<Vec<_>>(), [format!("\u{e9}{place}")]);
+        let found = store
+            .find::<Thing>(&Query::of("p\u{1F600}").is("name", *text))
+            .await
+            .unwrap();
+        assert_eq!(
+            found.records.iter().map(|r| &*r.id).collect::<Vec<_>>(),
+            [format!("\u{e9}{place}")]
+        );
     }
-    let sorted = store.find::<Thing>(&Query::of("p\u{1F600}").by("name")).await.unwrap();
-    let names = sorted.records.into_iter().map(|record| record.body.name.unwrap()).collect::<Vec<_>>();
+    let sorted = store
+        .find::<Thing>(&Query::of("p\u{1F600}").by("name"))
+        .await
+        .unwrap();
+    let names = sorted
+        .records
+        .into_iter()
+        .map(|record| record.body.name.unwrap())
+        .collect::<Vec<_>>();
     assert_eq!(
         names,
-        texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        texts
+            .iter()
+            .map(|text| (*text).to_owned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
     );
 }
 
 pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place) {
     let store = place.open().await;
     let long = "x".repeat(1025);
-    let many = Thing { tags: (0..257).map(|n| n.to_string()).collect(), ..Thing::default() };
+    let many = Thing {
+        tags: (0..257).map(|n| n.to_string()).collect(),
+        ..Thing::default()
+    };
     for batch in [
         at(1).insert("p", "", &named("a")),
         at(1).insert("p", &long, &named("a")),
         at(1).insert(&long, "t", &named("a")),
         at(1).insert("p", "t", &named(&long)),
         at(1).insert("p", "t", &many),
-        at(1).insert("p", "t", &named("a")).insert("p", "t", &named("b")),
+        at(1)
+            .insert("p", "t", &named("a"))
+            .insert("p", "t", &named("b")),
     ] {
-        assert!(matches!(store.commit(batch).await, Err(CommitError::Invalid(_))));
+        assert!(matches!(
+            store.commit(batch).await,
+            Err(CommitError::Invalid(_))
+        ));
     }
-    assert_eq!(store.find::<Thing>(&Query::everywhere()).await.unwrap().total, 0);
-    assert!(store.find::<Thing>(&Query::of("p").is("rest", "x")).await.is_err());
-    store.commit(at(1).insert("", &"i".repeat(256), &named(&long[1..]))).await.unwrap();
-    assert_eq!(store.find::<Thing>(&Query::of("").is("name", &long[1..])).await.unwrap().total, 1);
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::everywhere())
+            .await
+            .unwrap()
+            .total,
+        0
+    );
+    assert!(
+        store
+            .find::<Thing>(&Query::of("p").is("rest", "x"))
+            .await
+            .is_err()
+    );
+    store
+        .commit(at(1).insert("", &"i".repeat(256), &named(&long[1..])))
+        .await
+        .unwrap();
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::of("").is("name", &long[1..]))
+            .await
+            .unwrap()
+            .total,
+        1
+    );
 }
 
 pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl Place) {
     let store = place.open().await;
     let mut batch = at(0);
     for n in 0..100_i64 {
-        let body = Thing { rank: Some(n % 7), ..Thing::default() };
+        let body = Thing {
+            rank: Some(n % 7),
+            ..Thing::default()
+        };
         batch = batch.insert_created(Time(n / 3), "p", &format!("t{:02}", (n * 37) % 100), &body);
     }
     store.commit(batch).await.unwrap();
-    for query in
-        [Query::of("p"), Query::of("p").newest(), Query::of("p").by("rank"), Query::of("p").by("rank").newest()]
-    {
+    for query in [
+        Query::of("p"),
+        Query::of("p").newest(),
+        Query::of("p").by("rank"),
+        Query::of("p").by("rank").newest(),
+    ] {
         let all = store.find::<Thing>(&query).await.unwrap();
         assert_eq!((all.total, all.records.len()), (100, 100));
         for size in [1, 7, 100] {
             let mut paged = Vec::new();
             for page in 0..101 / size + 2 {
-                let found = store.find::<Thing>(&query.clone().page(page * size, size)).await.unwrap();
+                let found = store
+                    .find::<Thing>(&query.clone().page(page * size, size))
+                    .await
+                    .unwrap();
                 assert_eq!(found.total, 100);
                 paged.extend(found.records);
             }
@@ -401,15 +733,31 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
 
 pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
     let store = place.open().await;
-    let orders =
-        [Query::of("p"), Query::of("p").newest(), Query::of("p").by("rank"), Query::of("p").by("rank").newest()];
-    let filtered = orders.iter().map(|query| query.clone().is("colour", "r")).collect::<Vec<_>>();
+    let orders = [
+        Query::of("p"),
+        Query::of("p").newest(),
+        Query::of("p").by("rank"),
+        Query::of("p").by("rank").newest(),
+    ];
+    let filtered = orders
+        .iter()
+        .map(|query| query.clone().is("colour", "r"))
+        .collect::<Vec<_>>();
     for (pass, query) in orders.iter().chain(&filtered).enumerate() {
         let mut batch = at(0);
         for n in 0..40_i64 {
             let rank = Some(n % 7).filter(|rank| *rank > 0);
-            let body = Thing { rank, colour: Some("r".to_owned()), ..Thing::default() };
-            batch = batch.insert_created(Time(n / 3), "p", &format!("t{pass}-{:02}", (n * 37) % 40), &body);
+            let body = Thing {
+                rank,
+                colour: Some("r".to_owned()),
+                ..Thing::default()
+            };
+            batch = batch.insert_created(
+                Time(n / 3),
+                "p",
+                &format!("t{pass}-{:02}", (n * 37) % 40),
+                &body,
+            );
         }
         store.commit(batch).await.unwrap();
         let all = store.find::<Thing>(query).await.unwrap().records;
@@ -418,7 +766,11 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
             let page = store.list::<Thing>(&left).await.unwrap();
             // Half of the records that were read, every second one, are deleted before the next
             // page is read.
-            let gone = page.items.iter().step_by(2).fold(at(9), |batch, record| batch.remove(record));
+            let gone = page
+                .items
+                .iter()
+                .step_by(2)
+                .fold(at(9), |batch, record| batch.remove(record));
             assert_eq!(page.total, all.len() as u64 - removed(&read));
             read.extend(page.items);
             store.commit(gone).await.unwrap();
@@ -427,11 +779,31 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
         }
         assert_eq!(read, all, "{query:?}");
         let rest = store.find::<Thing>(&Query::of("p")).await.unwrap().records;
-        store.commit(rest.iter().fold(at(10), |batch, record| batch.purge(record))).await.unwrap();
+        store
+            .commit(
+                rest.iter()
+                    .fold(at(10), |batch, record| batch.purge(record)),
+            )
+            .await
+            .unwrap();
     }
-    let unfit = Mark { value: Some("r".into()), created_at: Time(0), id: "t".to_owned() };
-    assert!(store.find::<Thing>(&Query::of("p").by("rank").after(unfit.clone())).await.is_err());
-    assert!(store.find::<Thing>(&Query::of("p").after(unfit)).await.is_err());
+    let unfit = Mark {
+        value: Some("r".into()),
+        created_at: Time(0),
+        id: "t".to_owned(),
+    };
+    assert!(
+        store
+            .find::<Thing>(&Query::of("p").by("rank").after(unfit.clone()))
+            .await
+            .is_err()
+    );
+    assert!(
+        store
+            .find::<Thing>(&Query::of("p").after(unfit))
+            .await
+            .is_err()
+    );
     whole(&place, store).await;
 }
 
@@ -445,10 +817,19 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
     let store = place.open().await;
     let ids = ["B", "a", "a0", "a_", "ab", "\u{e9}"];
     for id in ids.iter().rev() {
-        store.commit(at(1).insert("p", id, &named(id))).await.unwrap();
+        store
+            .commit(at(1).insert("p", id, &named(id)))
+            .await
+            .unwrap();
     }
-    store.commit(at(1).insert("p", "a1", &note("of another collection"))).await.unwrap();
-    store.commit(at(2).remove(&thing(&store, "a0").await)).await.unwrap();
+    store
+        .commit(at(1).insert("p", "a1", &note("of another collection")))
+        .await
+        .unwrap();
+    store
+        .commit(at(2).remove(&thing(&store, "a0").await))
+        .await
+        .unwrap();
     let (mut read, mut after) = (Vec::new(), String::new());
     loop {
         let rows = store.scan(&THINGS, &after, 4).await.unwrap();
@@ -457,8 +838,15 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
         after.clone_from(&last.id);
         read.extend(rows);
     }
-    assert_eq!(read.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ids);
-    assert_eq!(read[2].deleted_at, Some(Time(2)), "removed records are read out, too");
+    assert_eq!(
+        read.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+        ids
+    );
+    assert_eq!(
+        read[2].deleted_at,
+        Some(Time(2)),
+        "removed records are read out, too"
+    );
 }
 
 pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
@@ -472,20 +860,58 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
         deleted_at: deleted_at.map(Time),
         body: Bytes::from(serde_json::to_vec(&named("same")).unwrap()),
     };
-    let restored = [row("gone", Some(5)), row("gone too", Some(5)), row("here", None)];
-    let batch = restored.iter().fold(at(9), |batch, row| batch.restore(&THINGS, row.clone()));
+    let restored = [
+        row("gone", Some(5)),
+        row("gone too", Some(5)),
+        row("here", None),
+    ];
+    let batch = restored
+        .iter()
+        .fold(at(9), |batch, row| batch.restore(&THINGS, row.clone()));
     store.commit(batch).await.unwrap();
-    let taken = |field| Err(CommitError::Taken { collection: "things", field });
-    assert_eq!(store.commit(at(9).restore(&THINGS, row("gone", None))).await, taken("id"));
-    assert_eq!(store.commit(at(9).restore(&THINGS, row("other", None))).await, taken("name"));
+    let taken = |field| {
+        Err(CommitError::Taken {
+            collection: "things",
+            field,
+        })
+    };
+    assert_eq!(
+        store
+            .commit(at(9).restore(&THINGS, row("gone", None)))
+            .await,
+        taken("id")
+    );
+    assert_eq!(
+        store
+            .commit(at(9).restore(&THINGS, row("other", None)))
+            .await,
+        taken("name")
+    );
     let store = whole(&place, store).await;
     let read = store.scan(&THINGS, "", 9).await.unwrap();
     let body = |row: &Record<Bytes>| serde_json::from_slice::<Thing>(&row.body).unwrap();
-    assert_eq!(read.iter().map(body).collect::<Vec<_>>(), restored.iter().map(body).collect::<Vec<_>>());
-    let bare = |rows: &[Record<Bytes>]| rows.iter().map(|row| row.clone().map(|_| ())).collect::<Vec<_>>();
+    assert_eq!(
+        read.iter().map(body).collect::<Vec<_>>(),
+        restored.iter().map(body).collect::<Vec<_>>()
+    );
+    let bare = |rows: &[Record<Bytes>]| {
+        rows.iter()
+            .map(|row| row.clone().map(|_| ()))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(bare(&read), bare(&restored));
-    assert_eq!(store.find::<Thing>(&Query::of("p").is("name", "same")).await.unwrap().total, 1);
-    store.commit(at(10).update(&thing(&store, "here").await)).await.unwrap();
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::of("p").is("name", "same"))
+            .await
+            .unwrap()
+            .total,
+        1
+    );
+    store
+        .commit(at(10).update(&thing(&store, "here").await))
+        .await
+        .unwrap();
 }
 
 pub(crate) async fn pause_delays_commits_until_dropped(place: impl Place) {
@@ -506,7 +932,10 @@ pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
     assert_eq!(other.health(), Health::Closed);
     assert!(other.lookup::<Thing>("t").await.is_err());
     assert!(other.find::<Thing>(&Query::of("p")).await.is_err());
-    assert!(matches!(other.commit(at(1).insert("p", "t", &named("a"))).await, Err(CommitError::Unavailable(_))));
+    assert!(matches!(
+        other.commit(at(1).insert("p", "t", &named("a"))).await,
+        Err(CommitError::Unavailable(_))
+    ));
     place.open().await;
 }
 

@@ -26,18 +26,30 @@ pub(super) struct CaseFile<'a> {
 }
 
 /// Reads all cases below `folder`. Reports invalid files and missing cases.
-pub(super) fn load<'a>(manifest: &'a Manifest, folder: &Path, problems: &mut Vec<String>) -> Vec<CaseFile<'a>> {
+pub(super) fn load<'a>(
+    manifest: &'a Manifest,
+    folder: &Path,
+    problems: &mut Vec<String>,
+) -> Vec<CaseFile<'a>> {
     let mut files = Vec::new();
     for directory in folders(folder) {
         let name = file_name(&directory);
         let Some(subject) = subject(manifest, &name) else {
-            problems.push(format!("cases/{name}: no tool or trigger has the slug {}", slug(manifest, &name)));
+            problems.push(format!(
+                "cases/{name}: no tool or trigger has the slug {}",
+                slug(manifest, &name)
+            ));
             continue;
         };
         for file in cases::files(&directory) {
             let name = format!("{name}/{}", file_name(&file.with_extension("")));
             match Case::read(&file) {
-                Ok(case) => files.push(CaseFile { subject, name, file, case }),
+                Ok(case) => files.push(CaseFile {
+                    subject,
+                    name,
+                    file,
+                    case,
+                }),
                 Err(problem) => problems.push(format!("cases/{name}.json: {problem}")),
             }
         }
@@ -54,17 +66,29 @@ fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<Stri
     let folder = folder_name(manifest, tool);
     let mut problems = Vec::new();
     if !files.iter().filter(of).any(|file| file.case.data.is_some()) {
-        problems.push(format!("{}: no case succeeds; write cases/{folder}/success.json with `data`", tool.slug));
+        problems.push(format!(
+            "{}: no case succeeds; write cases/{folder}/success.json with `data`",
+            tool.slug
+        ));
     }
-    if !files.iter().filter(of).any(|file| file.case.error.is_some()) {
-        problems.push(format!("{}: no case fails; write cases/{folder}/failure.json with `error`", tool.slug));
+    if !files
+        .iter()
+        .filter(of)
+        .any(|file| file.case.error.is_some())
+    {
+        problems.push(format!(
+            "{}: no case fails; write cases/{folder}/failure.json with `error`",
+            tool.slug
+        ));
     }
     problems
 }
 
 fn folder_name(manifest: &Manifest, tool: &Tool) -> String {
     let slug = tool.slug.to_ascii_lowercase();
-    slug.strip_prefix(&format!("{}_", manifest.slug)).unwrap_or(&slug).to_owned()
+    slug.strip_prefix(&format!("{}_", manifest.slug))
+        .unwrap_or(&slug)
+        .to_owned()
 }
 
 fn subject<'a>(manifest: &'a Manifest, folder: &str) -> Option<Subject<'a>> {
@@ -79,14 +103,22 @@ fn slug(manifest: &Manifest, folder: &str) -> String {
 
 /// Lists the folders, sorted by name, so that reports have a stable order.
 fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -115,8 +147,14 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("greet/success.json", r#"{ "data": 1 }"#);
-        write("greet/failure.json", r#"{ "error": { "kind": "not_found" } }"#);
-        write("shout/both.json", r#"{ "data": 1, "error": { "kind": "x" } }"#);
+        write(
+            "greet/failure.json",
+            r#"{ "error": { "kind": "not_found" } }"#,
+        );
+        write(
+            "shout/both.json",
+            r#"{ "data": 1, "error": { "kind": "x" } }"#,
+        );
         write("shout/neither.json", "{}");
         write("shout/typo.json", r#"{ "data": 1, "exchange": [] }"#);
         write("whisper/success.json", r#"{ "data": 1 }"#);

@@ -48,16 +48,24 @@ pub(super) async fn run(
     let upstream = Upstream::start(origins(manifest, &files)).await?;
     let clock = Arc::new(AtomicU64::new(NOW));
     let network = host::network(upstream.rewrites(), Vec::new());
-    let stage = Stage { host: Host::open(component, network, Clock::Set(clock.clone())).await?, upstream, clock };
+    let stage = Stage {
+        host: Host::open(component, network, Clock::Set(clock.clone())).await?,
+        upstream,
+        clock,
+    };
     let counter = progress::counter(&format!("{}: cases", manifest.slug), files.len());
     let mut ran = Vec::new();
     for mut file in files {
         let mut verdict = stage.run(&file).await?;
-        let rewritten = verdict.rewritten.take_if(|_| bless && verdict.problems.is_empty());
+        let rewritten = verdict
+            .rewritten
+            .take_if(|_| bless && verdict.problems.is_empty());
         let blessed = match rewritten {
             Some(Rewritten { text, difference }) => {
-                fs::write(&file.file, &text).with_context(|| format!("cannot write {}", file.file.display()))?;
-                file.case = Case::from_json(&text).map_err(|cause| anyhow!("{}: {cause}", file.file.display()))?;
+                fs::write(&file.file, &text)
+                    .with_context(|| format!("cannot write {}", file.file.display()))?;
+                file.case = Case::from_json(&text)
+                    .map_err(|cause| anyhow!("{}: {cause}", file.file.display()))?;
                 verdict = stage.run(&file).await?;
                 Some(difference)
             }
@@ -86,11 +94,22 @@ struct Verdict {
 
 impl Verdict {
     fn ran(self, case: String, blessed: Option<String>) -> Ran {
-        let differs = |file: Rewritten| format!("it differs (- expected, + happened):\n{}", file.difference);
-        let mut problems: Vec<_> = self.rewritten.map(differs).into_iter().chain(self.problems).collect();
+        let differs =
+            |file: Rewritten| format!("it differs (- expected, + happened):\n{}", file.difference);
+        let mut problems: Vec<_> = self
+            .rewritten
+            .map(differs)
+            .into_iter()
+            .chain(self.problems)
+            .collect();
         let passed = problems.is_empty();
         problems.extend(self.hints.into_iter().filter(|_| !passed));
-        Ran { case, passed, blessed, problems }
+        Ran {
+            case,
+            passed,
+            blessed,
+            problems,
+        }
     }
 }
 
@@ -98,17 +117,35 @@ impl Verdict {
 /// latter ensure that an unexpected request does not reach a real provider.
 fn origins(manifest: &Manifest, files: &[CaseFile<'_>]) -> BTreeSet<String> {
     let exchanges = files.iter().flat_map(|file| &file.case.exchanges);
-    let scripted = exchanges.filter_map(|exchange| Origin::of(&Url::parse(&exchange.request.url).ok()?));
-    let tools = manifest.tools.iter().filter_map(|tool| tool.egress.as_ref());
-    let triggers = manifest.triggers.iter().filter_map(|trigger| trigger.egress.as_ref());
-    let rules = manifest.egress.iter().chain(tools.flatten()).chain(triggers.flatten());
-    scripted.map(|origin| origin.to_string()).chain(rules.filter_map(declared)).collect()
+    let scripted =
+        exchanges.filter_map(|exchange| Origin::of(&Url::parse(&exchange.request.url).ok()?));
+    let tools = manifest
+        .tools
+        .iter()
+        .filter_map(|tool| tool.egress.as_ref());
+    let triggers = manifest
+        .triggers
+        .iter()
+        .filter_map(|trigger| trigger.egress.as_ref());
+    let rules = manifest
+        .egress
+        .iter()
+        .chain(tools.flatten())
+        .chain(triggers.flatten());
+    scripted
+        .map(|origin| origin.to_string())
+        .chain(rules.filter_map(declared))
+        .collect()
 }
 
 fn declared(rule: &EgressRule) -> Option<String> {
     let url = format!("https://{}:{}", rule.host, rule.port.unwrap_or(443));
     // A pattern is not an origin. Origins that match a pattern are known only from the cases.
-    if rule.host.contains('*') { None } else { url.parse::<Origin>().ok().map(|origin| origin.to_string()) }
+    if rule.host.contains('*') {
+        None
+    } else {
+        url.parse::<Origin>().ok().map(|origin| origin.to_string())
+    }
 }
 
 impl Stage {
@@ -118,7 +155,10 @@ impl Stage {
         let case = &file.case;
         self.clock.store(case.now.unwrap_or(NOW), Ordering::Relaxed);
         let account = dummy_account(&manifest.auth, file.subject, case);
-        let background = Background { placements: account.placements.clone(), files: case.files.clone() };
+        let background = Background {
+            placements: account.placements.clone(),
+            files: case.files.clone(),
+        };
         self.upstream.begin(&case.exchanges, background);
         let given = Given {
             account,
@@ -127,13 +167,30 @@ impl Stage {
             files: case.files.iter().map(given_file).collect(),
             // All other cases keep the default timeout: a slow machine is not a failure of the
             // component.
-            limits: case.exchanges.iter().any(upstream::hangs).then_some(impatient),
+            limits: case
+                .exchanges
+                .iter()
+                .any(upstream::hangs)
+                .then_some(impatient),
         };
-        let outcome = self.host.call(entry(manifest, file.subject, case), given).await?;
+        let outcome = self
+            .host
+            .call(entry(manifest, file.subject, case), given)
+            .await?;
         let happened = Happened::of(self.upstream.end(), &outcome);
         let mut problems = happened.unanswered();
-        problems.extend(happened.data().map(|data| schema_problems(file.subject, case, data)).into_iter().flatten());
-        Ok(Verdict { rewritten: happened.rewritten(file)?, problems, hints: hints(&outcome) })
+        problems.extend(
+            happened
+                .data()
+                .map(|data| schema_problems(file.subject, case, data))
+                .into_iter()
+                .flatten(),
+        );
+        Ok(Verdict {
+            rewritten: happened.rewritten(file)?,
+            problems,
+            hints: hints(&outcome),
+        })
     }
 }
 
@@ -145,11 +202,20 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
             Some(request) => {
                 let (headers, body) = request.parts();
                 let (method, path) = (request.method.clone(), request.path.clone());
-                let inbound = Inbound { method, path, headers, body: body.into() };
+                let inbound = Inbound {
+                    method,
+                    path,
+                    headers,
+                    body: body.into(),
+                };
                 Entry::receive(manifest, trigger, arguments, inbound)
             }
             None => {
-                let cursor = case.cursor.as_ref().map(|cursor| cursor.to_string().into()).unwrap_or_default();
+                let cursor = case
+                    .cursor
+                    .as_ref()
+                    .map(|cursor| cursor.to_string().into())
+                    .unwrap_or_default();
                 Entry::poll(manifest, trigger, arguments, cursor)
             }
         },
@@ -169,25 +235,45 @@ fn given_file(file: &GivenFile) -> File {
 fn dummy_account(schemes: &[AuthScheme], subject: Subject<'_>, case: &Case) -> Account {
     let anonymous = matches!(subject, Subject::Tool(tool) if tool.no_auth);
     let scheme = account::schemes(schemes).next().filter(|_| !anonymous);
-    let mut account = scheme.map(|scheme| Account::of(scheme, &dummy_values(scheme, case))).unwrap_or_default();
-    let known: Vec<_> = account.fields.iter().map(|(name, _)| name.clone()).collect();
+    let mut account = scheme
+        .map(|scheme| Account::of(scheme, &dummy_values(scheme, case)))
+        .unwrap_or_default();
+    let known: Vec<_> = account
+        .fields
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect();
     let more = case.fields.iter().filter(|(name, _)| !known.contains(name));
-    account.fields.extend(more.map(|(name, value)| (name.clone(), value.clone())));
+    account
+        .fields
+        .extend(more.map(|(name, value)| (name.clone(), value.clone())));
     account
 }
 
 fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
     let value = |field: &manifest::Field| {
         let made_up = (field.secret || !field.optional).then(|| format!("case-{}", field.name));
-        case.fields.get(&field.name).cloned().or_else(|| field.default.clone()).or(made_up)
+        case.fields
+            .get(&field.name)
+            .cloned()
+            .or_else(|| field.default.clone())
+            .or(made_up)
     };
-    let filled_in = scheme.fields.iter().filter_map(|field| Some((field.name.clone(), value(field)?)));
-    let granted = scheme.brought().map(|name| (name.to_owned(), format!("case-{name}")));
+    let filled_in = scheme
+        .fields
+        .iter()
+        .filter_map(|field| Some((field.name.clone(), value(field)?)));
+    let granted = scheme
+        .brought()
+        .map(|name| (name.to_owned(), format!("case-{name}")));
     filled_in.chain(granted).collect()
 }
 
 fn impatient(limits: Limits) -> Limits {
-    Limits { first_byte: NO_ANSWER, ..limits }
+    Limits {
+        first_byte: NO_ANSWER,
+        ..limits
+    }
 }
 
 /// Reports arguments that a server would reject, and data about which it would warn.
@@ -198,21 +284,41 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
     };
     let against = |schema: &Value, value: &Value, what: &str| {
         // Invalid schemas are reported together with the manifest.
-        let problems = schema::compile(schema).map(|validator| schema::problems(&validator, value)).unwrap_or_default();
-        problems.into_iter().map(|problem| format!("{what}: {problem}")).collect::<Vec<_>>()
+        let problems = schema::compile(schema)
+            .map(|validator| schema::problems(&validator, value))
+            .unwrap_or_default();
+        problems
+            .into_iter()
+            .map(|problem| format!("{what}: {problem}"))
+            .collect::<Vec<_>>()
     };
-    let mut problems = against(input, &case.arguments, "the arguments do not fit the schema");
-    problems.extend(output.map(|output| against(output, data, "the data does not fit the schema")).unwrap_or_default());
+    let mut problems = against(
+        input,
+        &case.arguments,
+        "the arguments do not fit the schema",
+    );
+    problems.extend(
+        output
+            .map(|output| against(output, data, "the data does not fit the schema"))
+            .unwrap_or_default(),
+    );
     problems
 }
 
 /// Returns details that help to understand a failure.
 fn hints(outcome: &Outcome) -> Vec<String> {
-    let requests = outcome
-        .requests
+    let requests = outcome.requests.iter().filter_map(|request| {
+        Some(format!(
+            "{} {}: {}",
+            request.method,
+            request.url,
+            request.error.as_ref()?
+        ))
+    });
+    let log = outcome
+        .log
         .iter()
-        .filter_map(|request| Some(format!("{} {}: {}", request.method, request.url, request.error.as_ref()?)));
-    let log = outcome.log.iter().map(|line| format!("log, {}: {}", line.level, line.message));
+        .map(|line| format!("log, {}: {}", line.level, line.message));
     requests.chain(log).collect()
 }
 
@@ -256,17 +362,37 @@ mod tests {
         let scheme = AuthScheme {
             mode: AuthMode::ApiKey,
             name: String::new(),
-            fields: vec![field("api_key", true, false), field("site", false, false), field("team", false, true)],
-            request: vec![Placement::Header { name: "x-key".to_owned(), value: "{api_key}".to_owned() }],
+            fields: vec![
+                field("api_key", true, false),
+                field("site", false, false),
+                field("team", false, true),
+            ],
+            request: vec![Placement::Header {
+                name: "x-key".to_owned(),
+                value: "{api_key}".to_owned(),
+            }],
             ..AuthScheme::default()
         };
         let given = case(json!({ "fields": { "site": "north", "extra": "e" }, "data": {} }));
         let mut tool = tool();
         let account = dummy_account(std::slice::from_ref(&scheme), Subject::Tool(&tool), &given);
-        let header = Placement::Header { name: "x-key".to_owned(), value: "case-api_key".to_owned() };
+        let header = Placement::Header {
+            name: "x-key".to_owned(),
+            value: "case-api_key".to_owned(),
+        };
         assert_eq!(account.placements, [header]);
-        assert_eq!(account.fields, [("site".into(), "north".into()), ("extra".into(), "e".into())]);
+        assert_eq!(
+            account.fields,
+            [
+                ("site".into(), "north".into()),
+                ("extra".into(), "e".into())
+            ]
+        );
         tool.no_auth = true;
-        assert!(dummy_account(&[scheme], Subject::Tool(&tool), &given).grant.is_none());
+        assert!(
+            dummy_account(&[scheme], Subject::Tool(&tool), &given)
+                .grant
+                .is_none()
+        );
     }
 }

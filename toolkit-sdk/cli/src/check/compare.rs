@@ -38,16 +38,27 @@ pub(super) fn fits(expected: &ExpectedRequest, sent: &Sent, background: &Backgro
 }
 
 /// Returns the expectation that a request would have met, as close as possible to the given one.
-pub(super) fn observed(expected: &ExpectedRequest, sent: &Sent, background: &Background) -> ExpectedRequest {
+pub(super) fn observed(
+    expected: &ExpectedRequest,
+    sent: &Sent,
+    background: &Background,
+) -> ExpectedRequest {
     let url = address(sent, &background.placements);
     // The spelling of the case file is kept if both URLs are equal.
     let same = Url::parse(&expected.url).is_ok_and(|expected| expected == url);
     let header = |name: &String| Some((name.clone(), sent.header(name)?.clone()));
     ExpectedRequest {
         method: sent.method.clone(),
-        url: if same { expected.url.clone() } else { url.into() },
+        url: if same {
+            expected.url.clone()
+        } else {
+            url.into()
+        },
         headers: expected.headers.keys().filter_map(header).collect(),
-        body: expected.body.as_ref().map(|body| merged(body, &sent.body_value(), &background.files)),
+        body: expected
+            .body
+            .as_ref()
+            .map(|body| merged(body, &sent.body_value(), &background.files)),
     }
 }
 
@@ -59,13 +70,25 @@ pub(super) fn merged(expected: &Value, actual: &Value, files: &[GivenFile]) -> V
     }
     match (expected, actual) {
         (Value::Object(old), Value::Object(new)) => {
-            let known = old.iter().filter_map(|(name, old)| Some((name, merged(old, new.get(name)?, files))));
-            let added = new.iter().filter(|(name, _)| !old.contains_key(*name)).map(|(name, new)| (name, new.clone()));
-            Value::Object(known.chain(added).map(|(name, value)| (name.clone(), value)).collect())
+            let known = old
+                .iter()
+                .filter_map(|(name, old)| Some((name, merged(old, new.get(name)?, files))));
+            let added = new
+                .iter()
+                .filter(|(name, _)| !old.contains_key(*name))
+                .map(|(name, new)| (name, new.clone()));
+            Value::Object(
+                known
+                    .chain(added)
+                    .map(|(name, value)| (name.clone(), value))
+                    .collect(),
+            )
         }
         (Value::Array(old), Value::Array(new)) => {
             let old = old.iter().map(Some).chain(std::iter::repeat(None));
-            old.zip(new).map(|(old, new)| old.map_or_else(|| new.clone(), |old| merged(old, new, files))).collect()
+            old.zip(new)
+                .map(|(old, new)| old.map_or_else(|| new.clone(), |old| merged(old, new, files)))
+                .collect()
         }
         _ => actual.clone(),
     }
@@ -92,7 +115,10 @@ fn address(sent: &Sent, placements: &[Placement]) -> Url {
             Placement::Query { name, value } => without(&mut url, name, value),
             Placement::Path { marker, value } => {
                 let encoded: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
-                let path = url.path().replace(&encoded, marker).replace(value.as_str(), marker);
+                let path = url
+                    .path()
+                    .replace(&encoded, marker)
+                    .replace(value.as_str(), marker);
                 url.set_path(&path);
             }
             Placement::Header { .. } | Placement::Basic { .. } => {}
@@ -104,14 +130,23 @@ fn address(sent: &Sent, placements: &[Placement]) -> Url {
 /// Removes one parameter from a query and keeps the spelling of the others.
 fn without(url: &mut Url, name: &str, value: &str) {
     let Some(query) = url.query() else { return };
-    let is_it = |pair: &str| form_urlencoded::parse(pair.as_bytes()).next() == Some((name.into(), value.into()));
-    let rest = query.split('&').filter(|pair| !is_it(pair)).collect::<Vec<_>>().join("&");
+    let is_it = |pair: &str| {
+        form_urlencoded::parse(pair.as_bytes()).next() == Some((name.into(), value.into()))
+    };
+    let rest = query
+        .split('&')
+        .filter(|pair| !is_it(pair))
+        .collect::<Vec<_>>()
+        .join("&");
     url.set_query((!rest.is_empty()).then_some(&rest));
 }
 
 impl Sent {
     fn header(&self, name: &str) -> Option<&String> {
-        self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 
     /// Returns the body in the notation of case files.
@@ -119,8 +154,13 @@ impl Sent {
         if self.body.is_empty() {
             return Value::Null;
         }
-        let media_type = self.header("content-type").map(String::as_str).unwrap_or_default();
-        let Some(parts) = multipart::parts(media_type, &self.body) else { return body_value(&self.body) };
+        let media_type = self
+            .header("content-type")
+            .map(String::as_str)
+            .unwrap_or_default();
+        let Some(parts) = multipart::parts(media_type, &self.body) else {
+            return body_value(&self.body);
+        };
         let value = |part: multipart::Part<'_>| {
             let content = body_value(part.content);
             let value = match part.filename {
@@ -134,7 +174,11 @@ impl Sent {
 
     /// Describes the request for the report.
     pub(super) fn describe(&self) -> String {
-        let body = if self.body.is_empty() { String::new() } else { format!("\n  {}", self.body_value()) };
+        let body = if self.body.is_empty() {
+            String::new()
+        } else {
+            format!("\n  {}", self.body_value())
+        };
         format!("  {} {}{body}", self.method, self.url)
     }
 }
@@ -160,15 +204,30 @@ mod tests {
     fn credentials_are_removed_before_comparing_urls() {
         let background = Background {
             placements: vec![
-                Placement::Query { name: "key".to_owned(), value: "case-api_key".to_owned() },
-                Placement::Path { marker: "~token~".to_owned(), value: "case-token".to_owned() },
+                Placement::Query {
+                    name: "key".to_owned(),
+                    value: "case-api_key".to_owned(),
+                },
+                Placement::Path {
+                    marker: "~token~".to_owned(),
+                    value: "case-token".to_owned(),
+                },
             ],
             files: Vec::new(),
         };
-        let case = expected(&json!({ "method": "POST", "url": "https://a.example/bot~token~/send?q=a%20b" }));
-        let arrived = sent("https://a.example/botcase-token/send?q=a%20b&key=case-api_key", "");
+        let case = expected(
+            &json!({ "method": "POST", "url": "https://a.example/bot~token~/send?q=a%20b" }),
+        );
+        let arrived = sent(
+            "https://a.example/botcase-token/send?q=a%20b&key=case-api_key",
+            "",
+        );
         assert!(fits(&case, &arrived, &background));
-        let elsewhere = observed(&case, &sent("https://a.example/botother/send?q=a%20b", ""), &background);
+        let elsewhere = observed(
+            &case,
+            &sent("https://a.example/botother/send?q=a%20b", ""),
+            &background,
+        );
         assert_eq!(elsewhere.url, "https://a.example/botother/send?q=a%20b");
     }
 
@@ -183,19 +242,36 @@ mod tests {
             (observed != case).then_some(observed)
         };
         assert_eq!(observed(json!({ "method": "POST", "url": url })), None);
-        assert_eq!(observed(json!({ "method": "POST", "url": url, "headers": { "X-Kind": "a" } })), None);
-        assert_eq!(observed(json!({ "method": "POST", "url": url, "body": { "a": [2], "b": 1 } })), None);
-        let wrong = observed(json!({ "method": "POST", "url": url, "headers": { "x-other": "a" } })).unwrap();
+        assert_eq!(
+            observed(json!({ "method": "POST", "url": url, "headers": { "X-Kind": "a" } })),
+            None
+        );
+        assert_eq!(
+            observed(json!({ "method": "POST", "url": url, "body": { "a": [2], "b": 1 } })),
+            None
+        );
+        let wrong =
+            observed(json!({ "method": "POST", "url": url, "headers": { "x-other": "a" } }))
+                .unwrap();
         assert!(wrong.headers.is_empty());
-        let wrong = observed(json!({ "method": "POST", "url": url, "body": { "a": [3], "c": 1 } })).unwrap();
+        let wrong = observed(json!({ "method": "POST", "url": url, "body": { "a": [3], "c": 1 } }))
+            .unwrap();
         assert_eq!(wrong.body.unwrap().to_string(), r#"{"a":[2],"b":1}"#);
     }
 
     #[test]
     fn file_reference_matches_its_content() {
         let url = "https://a.example/x";
-        let file = GivenFile { id: "f".into(), name: "n".into(), mimetype: "text/plain".into(), text: "abc".into() };
-        let background = Background { placements: Vec::new(), files: vec![file] };
+        let file = GivenFile {
+            id: "f".into(),
+            name: "n".into(),
+            mimetype: "text/plain".into(),
+            text: "abc".into(),
+        };
+        let background = Background {
+            placements: Vec::new(),
+            files: vec![file],
+        };
         let fits = |id: &str, body: &str| {
             let case = json!({ "method": "POST", "url": url, "body": { "blob": id } });
             fits(&expected(&case), &sent(url, body), &background)

@@ -45,8 +45,9 @@ impl Happened {
 
     /// Reports requests that no exchange answers. A case file cannot express them.
     pub(super) fn unanswered(&self) -> Vec<String> {
-        let problem =
-            |request: &String| format!("no exchange is left for this request; add one with its answer:\n{request}");
+        let problem = |request: &String| {
+            format!("no exchange is left for this request; add one with its answer:\n{request}")
+        };
         self.played.unanswered.iter().map(problem).collect()
     }
 
@@ -58,9 +59,10 @@ impl Happened {
         if self.fits(&file.case) {
             return Ok(None);
         }
-        let text = std::fs::read(&file.file).with_context(|| format!("cannot read {}", file.file.display()))?;
-        let old: Value =
-            serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.file.display()))?;
+        let text = std::fs::read(&file.file)
+            .with_context(|| format!("cannot read {}", file.file.display()))?;
+        let old: Value = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is not JSON", file.file.display()))?;
         let mut new = old.clone();
         self.rewrite(&file.case, &mut new);
         let text = format!("{new:#}\n");
@@ -77,7 +79,9 @@ impl Happened {
             Ok(data) => case.judge(Ended::Data(data)).is_none(),
             // The platform's own message about a failed exchange is not compared: the scripted host
             // and the sandbox use different texts.
-            Err((kind, _)) if is_broken(case) => case.error.as_ref().is_some_and(|error| error.kind == *kind),
+            Err((kind, _)) if is_broken(case) => {
+                case.error.as_ref().is_some_and(|error| error.kind == *kind)
+            }
             Err((kind, message)) => case.judge(Ended::Error { kind, message }).is_none(),
         }
     }
@@ -89,7 +93,11 @@ impl Happened {
         }
         if let Some(Value::Array(exchanges)) = file.get_mut("exchanges") {
             let mut place = 0..;
-            exchanges.retain(|_| place.next().is_none_or(|place| !self.played.unsent.contains(&place)));
+            exchanges.retain(|_| {
+                place
+                    .next()
+                    .is_none_or(|place| !self.played.unsent.contains(&place))
+            });
         }
         let Value::Object(members) = file else { return };
         if self.ends_as(case) {
@@ -98,14 +106,19 @@ impl Happened {
         match &self.ended {
             Ok(data) => {
                 members.shift_remove("error");
-                let data =
-                    members.get("data").map_or_else(|| data.clone(), |old| compare::merged(old, data, &case.files));
+                let data = members.get("data").map_or_else(
+                    || data.clone(),
+                    |old| compare::merged(old, data, &case.files),
+                );
                 members.insert("data".to_owned(), data);
             }
             Err((kind, message)) => {
                 members.shift_remove("data");
-                let error =
-                    if is_broken(case) { json!({ "kind": kind }) } else { json!({ "kind": kind, "message": message }) };
+                let error = if is_broken(case) {
+                    json!({ "kind": kind })
+                } else {
+                    json!({ "kind": kind, "message": message })
+                };
                 members.insert("error".to_owned(), error);
             }
         }
@@ -113,7 +126,9 @@ impl Happened {
 }
 
 fn is_broken(case: &Case) -> bool {
-    case.exchanges.iter().any(|exchange| exchange.response.error.is_some())
+    case.exchanges
+        .iter()
+        .any(|exchange| exchange.response.error.is_some())
 }
 
 /// Renames files that the call created to the names of the scripted host: `file_1`, `file_2`.
@@ -125,7 +140,9 @@ fn name_files(value: &mut Value, files: &[File]) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| name_files(item, files)),
-        Value::Object(members) => members.values_mut().for_each(|member| name_files(member, files)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| name_files(member, files)),
         _ => {}
     }
 }
@@ -143,10 +160,22 @@ mod tests {
     }
 
     fn ended(answer: Result<Answer, Failure>) -> Happened {
-        let file = File { id: "blob-77".into(), name: "n".into(), media_type: "m".into(), bytes: Bytes::new() };
+        let file = File {
+            id: "blob-77".into(),
+            name: "n".into(),
+            media_type: "m".into(),
+            bytes: Bytes::new(),
+        };
         let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
-        let outcome =
-            Outcome { answer, requests, log, usage: Usage::default(), files: vec![file], memory: None, state };
+        let outcome = Outcome {
+            answer,
+            requests,
+            log,
+            usage: Usage::default(),
+            files: vec![file],
+            memory: None,
+            state,
+        };
         Happened::of(Played::default(), &outcome)
     }
 
@@ -175,11 +204,17 @@ mod tests {
     #[test]
     fn data_comparison_ignores_order_and_file_names() {
         let answered = data(r#"{"b":2,"a":{"s3url":"blob-77"}}"#);
-        assert!(answered.fits(&case(&json!({ "data": { "a": { "s3url": "file_1" }, "b": 2 } }))));
+        assert!(answered.fits(&case(
+            &json!({ "data": { "a": { "s3url": "file_1" }, "b": 2 } })
+        )));
         let wrong = json!({ "data": { "a": { "s3url": "file_1" }, "b": 3 }, "now": 5 });
         assert!(!answered.fits(&case(&wrong)));
         let right = r#"{"data":{"a":{"s3url":"file_1"},"b":2},"now":5}"#;
-        assert_eq!(rewritten(&answered, wrong).to_string(), right, "only what differs changes, where it stands");
+        assert_eq!(
+            rewritten(&answered, wrong).to_string(),
+            right,
+            "only what differs changes, where it stands"
+        );
     }
 
     #[test]
@@ -187,13 +222,20 @@ mod tests {
         let happened = failed("not_found", "there is no item 7");
         let fits = |value: Value| happened.fits(&case(&value));
         assert!(fits(json!({ "error": { "kind": "not_found" } })));
-        assert!(fits(json!({ "error": { "kind": "not_found", "message": "item 7" } })));
-        assert!(!fits(json!({ "error": { "kind": "not_found", "message": "item 8" } })));
+        assert!(fits(
+            json!({ "error": { "kind": "not_found", "message": "item 7" } })
+        ));
+        assert!(!fits(
+            json!({ "error": { "kind": "not_found", "message": "item 8" } })
+        ));
         assert!(!fits(json!({ "error": { "kind": "forbidden" } })));
         assert!(!fits(json!({ "data": {} })));
         assert!(!data("{}").fits(&case(&json!({ "error": { "kind": "not_found" } }))));
         let now = rewritten(&happened, json!({ "data": {} }));
-        assert_eq!(now, json!({ "error": { "kind": "not_found", "message": "there is no item 7" } }));
+        assert_eq!(
+            now,
+            json!({ "error": { "kind": "not_found", "message": "there is no item 7" } })
+        );
     }
 
     #[test]
@@ -204,7 +246,10 @@ mod tests {
         let given = json!({ "exchanges": broken, "error": { "kind": "upstream_unavailable", "message": "scripted" } });
         assert!(happened.fits(&case(&given)));
         let given = json!({ "exchanges": broken, "data": {} });
-        assert_eq!(rewritten(&happened, given)["error"], json!({ "kind": "upstream_unavailable" }));
+        assert_eq!(
+            rewritten(&happened, given)["error"],
+            json!({ "kind": "upstream_unavailable" })
+        );
     }
 
     #[test]
@@ -214,10 +259,15 @@ mod tests {
             json!({ "request": request, "response": { "status": 204 } })
         };
         let mut happened = data("{}");
-        let sent = ExpectedRequest { method: "PUT".into(), url: "https://a.example/two".into(), ..Default::default() };
+        let sent = ExpectedRequest {
+            method: "PUT".into(),
+            url: "https://a.example/two".into(),
+            ..Default::default()
+        };
         happened.played.changed.push((1, sent));
         happened.played.unsent = vec![0, 2];
-        let file = json!({ "exchanges": [exchange("1"), exchange("2"), exchange("3")], "data": {} });
+        let file =
+            json!({ "exchanges": [exchange("1"), exchange("2"), exchange("3")], "data": {} });
         let now = rewritten(&happened, file);
         let right = r#"[{"request":{"url":"https://a.example/two","method":"PUT"},"response":{"status":204}}]"#;
         assert_eq!(now["exchanges"].to_string(), right);

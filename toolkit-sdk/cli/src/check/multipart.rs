@@ -11,7 +11,11 @@ pub(super) struct Part<'a> {
 
 /// Returns the parts in order; none if the body is not such a form.
 pub(super) fn parts<'a>(media_type: &str, body: &'a [u8]) -> Option<Vec<Part<'a>>> {
-    let boundary = media_type.strip_prefix("multipart/form-data")?.split_once("boundary=")?.1.trim_matches('"');
+    let boundary = media_type
+        .strip_prefix("multipart/form-data")?
+        .split_once("boundary=")?
+        .1
+        .trim_matches('"');
     let delimiter = format!("\r\n--{boundary}");
     // The first delimiter lacks the line end with which the others begin.
     let mut rest = body.strip_prefix(&delimiter.as_bytes()[2..])?;
@@ -28,8 +32,15 @@ pub(super) fn parts<'a>(media_type: &str, body: &'a [u8]) -> Option<Vec<Part<'a>
 
 fn part<'a>(head: &[u8], content: &'a [u8]) -> Option<Part<'a>> {
     let head = std::str::from_utf8(head).ok()?;
-    let disposition = head.split("\r\n").find(|line| line.to_ascii_lowercase().starts_with("content-disposition:"))?;
-    Some(Part { name: parameter(disposition, "name")?, filename: parameter(disposition, "filename"), content })
+    let disposition = head.split("\r\n").find(|line| {
+        line.to_ascii_lowercase()
+            .starts_with("content-disposition:")
+    })?;
+    Some(Part {
+        name: parameter(disposition, "name")?,
+        filename: parameter(disposition, "filename"),
+        content,
+    })
 }
 
 fn parameter(disposition: &str, name: &str) -> Option<String> {
@@ -38,7 +49,9 @@ fn parameter(disposition: &str, name: &str) -> Option<String> {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 #[cfg(test)]
@@ -50,13 +63,30 @@ mod tests {
         let body = b"--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\none\r\n--XX\r\n\
             Content-Disposition: form-data; name=\"f\"; filename=\"x.txt\"\r\nContent-Type: text/plain\r\n\r\n\r\n--YY\r\n--XX--\r\n";
         let parts = parts("multipart/form-data; boundary=XX", body).unwrap();
-        assert_eq!(parts[0], Part { name: "a".into(), filename: None, content: b"one" });
-        assert_eq!(parts[1], Part { name: "f".into(), filename: Some("x.txt".into()), content: b"\r\n--YY" });
+        assert_eq!(
+            parts[0],
+            Part {
+                name: "a".into(),
+                filename: None,
+                content: b"one"
+            }
+        );
+        assert_eq!(
+            parts[1],
+            Part {
+                name: "f".into(),
+                filename: Some("x.txt".into()),
+                content: b"\r\n--YY"
+            }
+        );
     }
 
     #[test]
     fn anything_else_is_no_form() {
         assert_eq!(parts("application/json", b"{}"), None);
-        assert_eq!(parts("multipart/form-data; boundary=XX", b"--XX\r\ncut"), None);
+        assert_eq!(
+            parts("multipart/form-data; boundary=XX", b"--XX\r\ncut"),
+            None
+        );
     }
 }

@@ -85,16 +85,28 @@ impl Upstream {
         let mut rewrites = Vec::new();
         for origin in origins {
             let from: Origin = origin.parse()?;
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on loopback")?;
-            rewrites.push(Rewrite { from, to: format!("http://{}", listener.local_addr()?).parse()? });
-            let server = Server { origin: origin.into(), script: script.clone() };
+            let listener = TcpListener::bind(("127.0.0.1", 0))
+                .await
+                .context("cannot listen on loopback")?;
+            rewrites.push(Rewrite {
+                from,
+                to: format!("http://{}", listener.local_addr()?).parse()?,
+            });
+            let server = Server {
+                origin: origin.into(),
+                script: script.clone(),
+            };
             let router = Router::new().fallback(answer).with_state(server);
             servers.spawn(async move {
                 // The server never ends by itself; an error shows as a request without a response.
                 let _ = axum::serve(listener, router).await;
             });
         }
-        Ok(Self { script, rewrites, _servers: servers })
+        Ok(Self {
+            script,
+            rewrites,
+            _servers: servers,
+        })
     }
 
     /// Returns the rewrites that lead the sandbox to the played origins.
@@ -104,20 +116,36 @@ impl Upstream {
 
     /// Begins a case. Exchanges that the sandbox itself refuses are not expected to arrive.
     pub(super) fn begin(&self, exchanges: &[Exchange], background: Background) {
-        let expected = exchanges.iter().cloned().enumerate().filter(|(_, exchange)| arrives(exchange)).collect();
-        *lock(&self.script) = Script { expected, background, played: Played::default() };
+        let expected = exchanges
+            .iter()
+            .cloned()
+            .enumerate()
+            .filter(|(_, exchange)| arrives(exchange))
+            .collect();
+        *lock(&self.script) = Script {
+            expected,
+            background,
+            played: Played::default(),
+        };
     }
 
     /// Ends a case.
     pub(super) fn end(&self) -> Played {
-        let Script { expected, mut played, .. } = std::mem::take(&mut *lock(&self.script));
+        let Script {
+            expected,
+            mut played,
+            ..
+        } = std::mem::take(&mut *lock(&self.script));
         played.unsent = expected.into_iter().map(|(place, _)| place).collect();
         played
     }
 }
 
 fn arrives(exchange: &Exchange) -> bool {
-    !matches!(exchange.response.error.as_deref(), Some("denied" | "invalid_request" | "credential" | "limit"))
+    !matches!(
+        exchange.response.error.as_deref(),
+        Some("denied" | "invalid_request" | "credential" | "limit")
+    )
 }
 
 /// Returns true if the exchange never gets a response.
@@ -131,7 +159,9 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 
 impl Script {
     fn reply(&mut self, sent: &Sent) -> Reply {
-        let fits = |(_, exchange): &(usize, Exchange)| compare::fits(&exchange.request, sent, &self.background);
+        let fits = |(_, exchange): &(usize, Exchange)| {
+            compare::fits(&exchange.request, sent, &self.background)
+        };
         let fitting = self.expected.iter().position(fits);
         if fitting.is_none() && self.expected.is_empty() {
             self.played.unanswered.push(sent.describe());
@@ -139,7 +169,9 @@ impl Script {
         }
         let (place, Exchange { request, response }) = self.expected.remove(fitting.unwrap_or(0));
         if fitting.is_none() {
-            self.played.changed.push((place, compare::observed(&request, sent, &self.background)));
+            self.played
+                .changed
+                .push((place, compare::observed(&request, sent, &self.background)));
         }
         match response.error.as_deref() {
             None => Reply::Answer(response),
@@ -152,12 +184,29 @@ impl Script {
 
 async fn answer(State(server): State<Server>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Ok(url) = Url::parse(&format!("{}{target}", server.origin)) else { return plain(400, "not an address") };
-    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-    let sent = Sent { method: head.method.to_string(), url, headers, body: body.to_vec() };
+    let body = axum::body::to_bytes(body, usize::MAX)
+        .await
+        .unwrap_or_default();
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or("/", |target| target.as_str());
+    let Ok(url) = Url::parse(&format!("{}{target}", server.origin)) else {
+        return plain(400, "not an address");
+    };
+    let text =
+        |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .collect();
+    let sent = Sent {
+        method: head.method.to_string(),
+        url,
+        headers,
+        body: body.to_vec(),
+    };
     let reply = lock(&server.script).reply(&sent);
     match reply {
         Reply::Answer(response) => respond(&response),
@@ -171,8 +220,12 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
 fn respond(given: &GivenResponse) -> Response {
     let (headers, body) = given.parts();
     let builder = Response::builder().status(given.status);
-    let builder = headers.into_iter().fold(builder, |builder, (name, value)| builder.header(name, value));
-    builder.body(body.into()).unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
+    let builder = headers.into_iter().fold(builder, |builder, (name, value)| {
+        builder.header(name, value)
+    });
+    builder
+        .body(body.into())
+        .unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
 }
 
 /// Returns a body that fails immediately.

@@ -17,7 +17,12 @@ use crate::{
 
 /// Connects an account for each toolkit whose field values are given. A failure is reported and
 /// does not stop the command.
-pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console: &Console) -> bool {
+pub(crate) async fn connect(
+    api: &Api,
+    options: &Dev,
+    served: &[Served],
+    console: &Console,
+) -> bool {
     for Served { manifest, .. } in served {
         let connected = match find(options, &manifest.auth) {
             Ok(Some((scheme, values))) => create(api, &manifest.slug, scheme, &values).await,
@@ -25,8 +30,13 @@ pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console
             Err(cause) => Err(cause),
         };
         match connected {
-            Ok(account) => console.say(&Event::Connected { toolkit: &manifest.slug, account: &account }),
-            Err(cause) => console.say(&Event::Failed(&format!("no account was connected: {cause:#}"))),
+            Ok(account) => console.say(&Event::Connected {
+                toolkit: &manifest.slug,
+                account: &account,
+            }),
+            Err(cause) => console.say(&Event::Failed(&format!(
+                "no account was connected: {cause:#}"
+            ))),
         }
     }
     true
@@ -34,12 +44,17 @@ pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console
 
 /// Returns the first scheme whose required fields are all given.
 fn find<'m>(options: &Dev, schemes: &'m [AuthScheme]) -> Result<Option<(&'m AuthScheme, Values)>> {
-    let file = options.credentials.as_deref().map(run::read_credentials).transpose()?;
+    let file = options
+        .credentials
+        .as_deref()
+        .map(run::read_credentials)
+        .transpose()?;
     let given = |name: &str| match &file {
         Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
         None => run::from_environment(name),
     };
-    Ok(account::schemes(schemes).find_map(|scheme| Some((scheme, account::complete(scheme, given).ok()?))))
+    Ok(account::schemes(schemes)
+        .find_map(|scheme| Some((scheme, account::complete(scheme, given).ok()?))))
 }
 
 async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) -> Result<String> {
@@ -48,12 +63,20 @@ async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) 
         "toolkit": { "slug": toolkit },
         "auth_config": { "type": "use_custom_auth", "authScheme": mode, "credentials": {} },
     });
-    let config = api.ask(Method::POST, "/auth_configs", Some(&config)).await?.context("the toolkit is not there")?;
+    let config = api
+        .ask(Method::POST, "/auth_configs", Some(&config))
+        .await?
+        .context("the toolkit is not there")?;
     let account = json!({
         "auth_config": { "id": config["auth_config"]["id"] },
         "connection": { "user_id": "default", "state": { "authScheme": mode, "val": values } },
     });
-    let made =
-        api.ask(Method::POST, "/connected_accounts", Some(&account)).await?.context("the auth config is gone")?;
-    made["id"].as_str().map(str::to_owned).context("the server named no account")
+    let made = api
+        .ask(Method::POST, "/connected_accounts", Some(&account))
+        .await?
+        .context("the auth config is gone")?;
+    made["id"]
+        .as_str()
+        .map(str::to_owned)
+        .context("the server named no account")
 }

@@ -25,7 +25,12 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(url: Url, org_key: String, key: String) -> Result<Self> {
-        Ok(Self { client: publish::client()?, url, org_key, key })
+        Ok(Self {
+            client: publish::client()?,
+            url,
+            org_key,
+            key,
+        })
     }
 
     /// Returns the server as a target for publishing.
@@ -39,15 +44,30 @@ impl Api {
     }
 
     /// Sends a request with the project's key. Returns none if the resource does not exist.
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<Value>> {
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Option<Value>> {
         let address = format!("{}/api/v3.1{path}", self.base());
-        let mut request = self.client.request(method, address).header("x-api-key", &self.key).timeout(PATIENCE);
+        let mut request = self
+            .client
+            .request(method, address)
+            .header("x-api-key", &self.key)
+            .timeout(PATIENCE);
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await.with_context(|| format!("cannot reach {}", self.url))?;
+        let response = request
+            .send()
+            .await
+            .with_context(|| format!("cannot reach {}", self.url))?;
         let status = response.status();
-        let text = response.text().await.context("the server's answer was cut off")?;
+        let text = response
+            .text()
+            .await
+            .context("the server's answer was cut off")?;
         let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
         match status.as_u16() {
             200..300 => Ok(Some(answer)),

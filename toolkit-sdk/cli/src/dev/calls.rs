@@ -34,7 +34,12 @@ pub(crate) struct Calls<'d> {
 
 impl<'d> Calls<'d> {
     pub(crate) fn of(api: &'d Api, console: &'d Console) -> Self {
-        Self { api, console, shown: HashSet::new(), order: VecDeque::new() }
+        Self {
+            api,
+            console,
+            shown: HashSet::new(),
+            order: VecDeque::new(),
+        }
     }
 
     /// Shows each call that ends from now on. A failed request to the server is repeated in the
@@ -46,9 +51,15 @@ impl<'d> Calls<'d> {
         }
         loop {
             sleep(EVERY).await;
-            let Ok(unseen) = self.unseen(PAGES).await else { continue };
+            let Ok(unseen) = self.unseen(PAGES).await else {
+                continue;
+            };
             for id in unseen {
-                if let Ok(Some(call)) = self.api.ask(Method::GET, &format!("{LOG}/{id}"), None).await {
+                if let Ok(Some(call)) = self
+                    .api
+                    .ask(Method::GET, &format!("{LOG}/{id}"), None)
+                    .await
+                {
                     self.console.say(&Event::Call(&call));
                     self.remember(id);
                 }
@@ -62,10 +73,21 @@ impl<'d> Calls<'d> {
         let mut cursor = Value::Null;
         for _ in 0..pages {
             let asked = json!({ "limit": PAGE, "cursor": cursor });
-            let page = self.api.ask(Method::POST, LOG, Some(&asked)).await?.context("the server keeps no log")?;
-            let ids: Vec<_> =
-                page["logs"].as_array().into_iter().flatten().filter_map(|log| log["id"].as_str()).collect();
-            let fresh = ids.iter().filter(|id| !self.shown.contains(**id)).map(|id| (*id).to_owned());
+            let page = self
+                .api
+                .ask(Method::POST, LOG, Some(&asked))
+                .await?
+                .context("the server keeps no log")?;
+            let ids: Vec<_> = page["logs"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|log| log["id"].as_str())
+                .collect();
+            let fresh = ids
+                .iter()
+                .filter(|id| !self.shown.contains(**id))
+                .map(|id| (*id).to_owned());
             unseen.extend(fresh);
             cursor = page["next_cursor"].clone();
             if cursor.is_null() || ids.iter().any(|id| self.shown.contains(*id)) {

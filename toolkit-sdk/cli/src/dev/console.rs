@@ -23,7 +23,11 @@ pub(crate) enum Event<'e> {
     /// A build has started.
     Building { changed: &'e [PathBuf] },
     /// A build is served.
-    Built { served: &'e Served, api: &'e Api, took: Duration },
+    Built {
+        served: &'e Served,
+        api: &'e Api,
+        took: Duration,
+    },
     /// A build has failed; the previous one is still served.
     Failed(&'e str),
     /// An account was connected with the author's credential.
@@ -78,11 +82,16 @@ impl Event<'_> {
                 format!("{}  {}", style("serving").bold(), api.base()),
                 format!("  {}  {}", style("project key").dim(), api.key),
             ],
-            Self::Building { changed } => vec![format!("{} {}", style("building").cyan(), files(changed))],
+            Self::Building { changed } => {
+                vec![format!("{} {}", style("building").cyan(), files(changed))]
+            }
             Self::Built { served, api, took } => built(served, api, *took),
             Self::Failed(message) => vec![format!("{} {message}", style("failed").red().bold())],
             Self::Connected { toolkit, account } => {
-                vec![format!("{} {account} of {toolkit} for the user `default`", style("connected").green())]
+                vec![format!(
+                    "{} {account} of {toolkit} for the user `default`",
+                    style("connected").green()
+                )]
             }
             Self::Call(record) => call(record),
         }
@@ -90,7 +99,11 @@ impl Event<'_> {
 }
 
 fn files(changed: &[PathBuf]) -> String {
-    let names: Vec<_> = changed.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let names: Vec<_> = changed
+        .iter()
+        .take(NAMED)
+        .map(|path| path.display().to_string())
+        .collect();
     match changed.len() {
         0..=NAMED => names.join(", "),
         more => format!("{} and {} more", names.join(", "), more - NAMED),
@@ -101,7 +114,10 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
     let slug = &served.manifest.slug;
     let (version, size) = (&served.manifest.version, progress::size(served.size));
     if !served.new {
-        return vec![format!("{} {slug} {version}, nothing has changed in it", style("built").green())];
+        return vec![format!(
+            "{} {slug} {version}, nothing has changed in it",
+            style("built").green()
+        )];
     }
     let mut lines = vec![format!(
         "{} {slug} {version}  {} tools  {size}  {}",
@@ -116,9 +132,14 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
 /// Returns a shell command that calls the first tool.
 fn to_paste(served: &Served, api: &Api) -> Option<String> {
     let tools = &served.manifest.tools;
-    let tool = tools.iter().find(|tool| !tool.examples.is_empty()).or_else(|| tools.first())?;
+    let tool = tools
+        .iter()
+        .find(|tool| !tool.examples.is_empty())
+        .or_else(|| tools.first())?;
     let arguments = tool.examples.first().cloned().unwrap_or_else(|| json!({}));
-    let body = json!({ "arguments": arguments }).to_string().replace('\'', r"'\''");
+    let body = json!({ "arguments": arguments })
+        .to_string()
+        .replace('\'', r"'\''");
     let (base, slug, key) = (api.base(), &tool.slug, &api.key);
     Some(format!(
         "curl -s {base}/api/v3.1/tools/execute/{slug} -H 'x-api-key: {key}' -H 'content-type: application/json' -d '{body}'"
@@ -129,28 +150,51 @@ fn to_paste(served: &Served, api: &Api) -> Option<String> {
 fn call(record: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (about, metrics, data) = (&record["metadata"], &record["metrics"], &record["data"]);
-    let time = |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
+    let time =
+        |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
     let worked = record["status"] == "success";
-    let mark = if worked { style("✓").green() } else { style("✗").red() };
-    let at = text(&record["timestamp"]).split(['T', '.']).nth(1).unwrap_or_default().to_owned();
+    let mark = if worked {
+        style("✓").green()
+    } else {
+        style("✗").red()
+    };
+    let at = text(&record["timestamp"])
+        .split(['T', '.'])
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
     let account = match &about["connected_account_id"] {
         Value::String(account) => account.as_str(),
         _ => "no account",
     };
     let memory = progress::size(metrics["peak_memory_bytes"].as_u64().unwrap_or(0));
     let (tool, wall, cpu) = (text(&about["tool_slug"]), time("wall_us"), time("cpu_us"));
-    let mut lines =
-        vec![format!("{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}", style(at).dim(), style(tool).bold())];
+    let mut lines = vec![format!(
+        "{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}",
+        style(at).dim(),
+        style(tool).bold()
+    )];
     for request in data["requests"].as_array().into_iter().flatten() {
         let ended = match &request["status"] {
             Value::Number(status) => status.to_string(),
             _ => text(&request["error"]),
         };
         let (method, url) = (text(&request["method"]), text(&request["url"]));
-        lines.push(format!("    {method} {url}  {ended}  {} ms", request["elapsed_ms"]));
+        lines.push(format!(
+            "    {method} {url}  {ended}  {} ms",
+            request["elapsed_ms"]
+        ));
     }
     for line in data["log"].as_array().into_iter().flatten() {
-        lines.push(format!("    {}", style(format!("{:<5} {}", text(&line["level"]), text(&line["message"]))).dim()));
+        lines.push(format!(
+            "    {}",
+            style(format!(
+                "{:<5} {}",
+                text(&line["level"]),
+                text(&line["message"])
+            ))
+            .dim()
+        ));
     }
     if let Value::String(error) = &data["response"]["error"] {
         lines.push(format!("    {}", style(error).red()));

@@ -39,21 +39,30 @@ pub(crate) struct Served {
 
 impl<'d> Releases<'d> {
     pub(crate) fn new(api: &'d Api) -> Self {
-        Self { api, served: HashMap::new() }
+        Self {
+            api,
+            served: HashMap::new(),
+        }
     }
 
     /// Publishes a build, unless it is already served.
     pub(crate) async fn serve(&mut self, built: &Built) -> Result<Served> {
-        let bytes = std::fs::read(&built.file).with_context(|| format!("cannot read {}", built.file.display()))?;
+        let bytes = std::fs::read(&built.file)
+            .with_context(|| format!("cannot read {}", built.file.display()))?;
         // The section with the manifest is the last one, and its bytes are determined by the
         // manifest.
         let section = manifest::embed(Vec::new(), &built.manifest);
-        let code = bytes.strip_suffix(&section[..]).context("the component does not end with its manifest")?;
+        let code = bytes
+            .strip_suffix(&section[..])
+            .context("the component does not end with its manifest")?;
         let mut manifest = built.manifest.clone();
         let content = Digest::of(&manifest::embed(code.to_vec(), &manifest));
         let last = self.served.get(&manifest.slug);
         if let Some(last) = last.filter(|last| last.content == content) {
-            return Ok(Served { new: false, ..last.clone() });
+            return Ok(Served {
+                new: false,
+                ..last.clone()
+            });
         }
         let last = match last {
             Some(last) => Some(last.manifest.version.clone()),
@@ -63,8 +72,14 @@ impl<'d> Releases<'d> {
             manifest.version = after.max(manifest.version);
         }
         self.publish(code, &mut manifest).await?;
-        let served = Served { manifest, content, size: built.size, new: true };
-        self.served.insert(served.manifest.slug.clone(), served.clone());
+        let served = Served {
+            manifest,
+            content,
+            size: built.size,
+            new: true,
+        };
+        self.served
+            .insert(served.manifest.slug.clone(), served.clone());
         Ok(served)
     }
 
@@ -74,22 +89,37 @@ impl<'d> Releases<'d> {
         for _ in 0..TRIES {
             let bytes = manifest::embed(code.to_vec(), manifest);
             // Compatibility is not checked between two saves of a toolkit in development.
-            let Published { status, answer, .. } = server.publish((bytes, manifest.clone()), None, true).await?;
+            let Published { status, answer, .. } = server
+                .publish((bytes, manifest.clone()), None, true)
+                .await?;
             match status {
                 200..300 => return Ok(()),
                 TAKEN => manifest.version = after(&manifest.version)?,
-                other => bail!("{} was not published: {}", manifest.slug, publish::refusal(other, &answer)),
+                other => bail!(
+                    "{} was not published: {}",
+                    manifest.slug,
+                    publish::refusal(other, &answer)
+                ),
             }
         }
-        bail!("{} was not published: somebody else publishes it all the time", manifest.slug)
+        bail!(
+            "{} was not published: somebody else publishes it all the time",
+            manifest.slug
+        )
     }
 
     /// Returns the newest version on the server.
     async fn newest(&self, slug: &str) -> Result<Option<Version>> {
-        let Some(toolkit) = self.api.ask(Method::GET, &format!("/toolkits/{slug}"), None).await? else {
+        let Some(toolkit) = self
+            .api
+            .ask(Method::GET, &format!("/toolkits/{slug}"), None)
+            .await?
+        else {
             return Ok(None);
         };
-        Ok(toolkit["meta"]["version"].as_str().and_then(|version| version.parse().ok()))
+        Ok(toolkit["meta"]["version"]
+            .as_str()
+            .and_then(|version| version.parse().ok()))
     }
 }
 
@@ -100,7 +130,10 @@ fn after(version: &Version) -> Result<Version> {
     let next = match number.parse::<u8>()? {
         99.. => {
             let day = NaiveDate::parse_from_str(day, "%Y%m%d").map_err(|_| none())?;
-            day.checked_add_days(Days::new(1)).ok_or_else(none)?.format("%Y%m%d_00").to_string()
+            day.checked_add_days(Days::new(1))
+                .ok_or_else(none)?
+                .format("%Y%m%d_00")
+                .to_string()
         }
         number => format!("{day}_{:02}", number + 1),
     };
@@ -123,6 +156,9 @@ mod tests {
             assert_eq!(after(&version).unwrap().as_str(), next);
             assert!(after(&version).unwrap() > version);
         }
-        assert!(after(&"20260231_99".parse().unwrap()).is_err(), "no such day");
+        assert!(
+            after(&"20260231_99".parse().unwrap()).is_err(),
+            "no such day"
+        );
     }
 }

@@ -47,13 +47,19 @@ struct Ready {
 impl Server {
     /// Starts a server, or uses the one that the options name.
     pub(crate) async fn open(options: &Dev) -> Result<Self> {
-        let Some(url) = &options.server else { return start(options).await };
+        let Some(url) = &options.server else {
+            return start(options).await;
+        };
         let given = |key: &Option<String>, name: &str| {
             let key = key.clone().filter(|key| !key.is_empty());
             key.with_context(|| format!("--server needs the keys of that server; set {name}"))
         };
         let org_key = given(&options.org_key, "TOOLHOST_ORG_API_KEY")?;
-        let api = Api::new(url.clone(), org_key, given(&options.key, "TOOLHOST_API_KEY")?)?;
+        let api = Api::new(
+            url.clone(),
+            org_key,
+            given(&options.key, "TOOLHOST_API_KEY")?,
+        )?;
         Ok(Self { api, own: None })
     }
 
@@ -61,7 +67,9 @@ impl Server {
     pub(crate) async fn ended(&mut self) -> Error {
         match &mut self.own {
             Some(own) => match own.process.wait().await {
-                Ok(status) => anyhow!("the server ended by itself ({status}); what it said stands above"),
+                Ok(status) => {
+                    anyhow!("the server ended by itself ({status}); what it said stands above")
+                }
                 Err(cause) => anyhow!("the server cannot be watched: {cause}"),
             },
             None => std::future::pending().await,
@@ -83,22 +91,45 @@ async fn start(options: &Dev) -> Result<Server> {
     let program = program()?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut command = Command::new(&program);
-    command.args(["serve", "--json-ready", "--until-stdin-ends"]).current_dir(folder.path());
-    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_")) {
+    command
+        .args(["serve", "--json-ready", "--until-stdin-ends"])
+        .current_dir(folder.path());
+    for (name, _) in
+        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_"))
+    {
         command.env_remove(name);
     }
     command.env("TOOLHOST_DATA", folder.path().join("data"));
     command.env("TOOLHOST_LISTEN", format!("127.0.0.1:{}", options.port));
-    command.env("TOOLHOST_NET__REWRITE", list(&options.rewrite, |pair| format!("{}={}", pair.from, pair.to)));
-    command.env("TOOLHOST_NET__ALLOW", list(&options.allow, ToString::to_string));
+    command.env(
+        "TOOLHOST_NET__REWRITE",
+        list(&options.rewrite, |pair| {
+            format!("{}={}", pair.from, pair.to)
+        }),
+    );
+    command.env(
+        "TOOLHOST_NET__ALLOW",
+        list(&options.allow, ToString::to_string),
+    );
     command.env("TOOLHOST_LIMITS__RATE", "0");
     command.env("TOOLHOST_LIMITS__RATE_PER_PROJECT", "0");
-    command.env("TOOLHOST_LOGS__CASSETTES", "all").env("TOOLHOST_LOGS__CASSETTE_KIB", "8192");
+    command
+        .env("TOOLHOST_LOGS__CASSETTES", "all")
+        .env("TOOLHOST_LOGS__CASSETTE_KIB", "8192");
     // In its own process group the server does not receive ctrl-c from the terminal. This command
     // stops it.
-    command.process_group(0).kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
-    let output = process.stdout.take().context("the server has no standard output")?;
+    command
+        .process_group(0)
+        .kill_on_drop(true)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut process = command
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    let output = process
+        .stdout
+        .take()
+        .context("the server has no standard output")?;
     let mut first = String::new();
     let mut output = BufReader::new(output);
     let read = timeout(START, output.read_line(&mut first)).await;
@@ -108,16 +139,30 @@ async fn start(options: &Dev) -> Result<Server> {
         let status = process.wait().await?;
         bail!("the server did not start ({status}); what it said stands above");
     }
-    let ready: Ready = serde_json::from_str(&first)
-        .with_context(|| format!("{} is not the server of this release: it said {first:?}", program.display()))?;
+    let ready: Ready = serde_json::from_str(&first).with_context(|| {
+        format!(
+            "{} is not the server of this release: it said {first:?}",
+            program.display()
+        )
+    })?;
     let api = Api::new(ready.url, ready.org_api_key, ready.api_key)?;
     let input = process.stdin.take();
-    Ok(Server { api, own: Some(Own { process, input, _folder: folder }) })
+    Ok(Server {
+        api,
+        own: Some(Own {
+            process,
+            input,
+            _folder: folder,
+        }),
+    })
 }
 
 /// Finds the server's binary, next to this one or on the search path.
 fn program() -> Result<PathBuf> {
-    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|file| file.is_file());
+    let beside = env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name(PROGRAM))
+        .filter(|file| file.is_file());
     beside.or_else(|| toolchain::on_path(PROGRAM)).context(
         "there is no `toolhost` next to this command nor in PATH; install it, or name a running server with --server",
     )
@@ -129,6 +174,8 @@ fn list<T>(all: &[T], text: impl Fn(&T) -> String) -> String {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("url", &self.api.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("url", &self.api.url.as_str())
+            .finish_non_exhaustive()
     }
 }

@@ -52,11 +52,21 @@ impl Sources {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Read access is no change, and this command reads files itself. If the channel is
             // full, a notification is already pending.
-            if !matches!(event, Ok(notify::Event { kind: EventKind::Access(_), .. })) {
+            if !matches!(
+                event,
+                Ok(notify::Event {
+                    kind: EventKind::Access(_),
+                    ..
+                })
+            ) {
                 let _ = report.try_send(());
             }
         });
-        Self { root, watcher: watcher.ok(), reports }
+        Self {
+            root,
+            watcher: watcher.ok(),
+            reports,
+        }
     }
 
     /// Waits until the content of the folder differs from `old`.
@@ -84,7 +94,8 @@ impl Sources {
     pub(crate) fn look(&mut self) -> Result<Snapshot> {
         let mut files = BTreeMap::new();
         let root = self.root.clone();
-        self.folder(&root, &mut files).with_context(|| format!("cannot read {}", root.display()))?;
+        self.folder(&root, &mut files)
+            .with_context(|| format!("cannot read {}", root.display()))?;
         Ok(Snapshot(files))
     }
 
@@ -103,11 +114,16 @@ impl Sources {
                 continue;
             }
             // A file that was deleted meanwhile is skipped.
-            let Ok(about) = fs::metadata(&path) else { continue };
+            let Ok(about) = fs::metadata(&path) else {
+                continue;
+            };
             if !about.is_dir() {
                 let inside = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
                 files.insert(inside, content(&path, &about));
-            } else if !OUTPUTS.contains(&name.as_ref()) && !path.join(TAG).exists() && !entry.path().is_symlink() {
+            } else if !OUTPUTS.contains(&name.as_ref())
+                && !path.join(TAG).exists()
+                && !entry.path().is_symlink()
+            {
                 match self.folder(&path, files) {
                     Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
                     _ => {}
@@ -132,7 +148,11 @@ fn content(path: &Path, about: &fs::Metadata) -> u64 {
 impl Snapshot {
     /// Lists files that are new, deleted or changed.
     pub(crate) fn changed_from(&self, old: &Self) -> Vec<PathBuf> {
-        let other = self.0.iter().filter(|(path, hash)| old.0.get(*path) != Some(hash)).map(|(path, _)| path);
+        let other = self
+            .0
+            .iter()
+            .filter(|(path, hash)| old.0.get(*path) != Some(hash))
+            .map(|(path, _)| path);
         let gone = old.0.keys().filter(|path| !self.0.contains_key(*path));
         other.chain(gone).cloned().collect()
     }
@@ -165,8 +185,15 @@ mod tests {
 
     #[test]
     fn build_and_editor_files_are_ignored() {
-        let files =
-            ["src/lib.rs", "cases/a/b.json", "target/x", "dist/a.wasm", "out/CACHEDIR.TAG", "out/y", ".git/HEAD"];
+        let files = [
+            "src/lib.rs",
+            "cases/a/b.json",
+            "target/x",
+            "dist/a.wasm",
+            "out/CACHEDIR.TAG",
+            "out/y",
+            ".git/HEAD",
+        ];
         let folder = folder(&files);
         fs::write(folder.path().join("src/lib.rs~"), "backup").unwrap();
         let seen: Vec<_> = look(&folder).0.into_keys().collect();
@@ -203,8 +230,14 @@ mod tests {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, "x").unwrap();
-            let now = timeout(Duration::from_secs(60), sources.changed_from(&known)).await.unwrap().unwrap();
-            assert_eq!(now.changed_from(&known), [path.strip_prefix(folder.path()).unwrap()]);
+            let now = timeout(Duration::from_secs(60), sources.changed_from(&known))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                now.changed_from(&known),
+                [path.strip_prefix(folder.path()).unwrap()]
+            );
             known = now;
         }
     }

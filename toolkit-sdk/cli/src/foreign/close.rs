@@ -14,12 +14,14 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use wasm_encoder::{
-    Alias, CanonicalFunctionSection, CodeSection, Component, ComponentAliasSection, ComponentImportSection,
-    ComponentSectionId, ComponentTypeSection, ExportKind, ExportSection, Function, FunctionSection, InstanceSection,
-    ModuleSection, RawSection, TypeSection, ValType,
+    Alias, CanonicalFunctionSection, CodeSection, Component, ComponentAliasSection,
+    ComponentImportSection, ComponentSectionId, ComponentTypeSection, ExportKind, ExportSection,
+    Function, FunctionSection, InstanceSection, ModuleSection, RawSection, TypeSection, ValType,
     reencode::{Error, Reencode, ReencodeComponent, component_utils},
 };
-use wasmparser::{CanonicalFunction, ComponentAlias, ComponentExternalKind, ComponentTypeRef, Parser, Payload};
+use wasmparser::{
+    CanonicalFunction, ComponentAlias, ComponentExternalKind, ComponentTypeRef, Parser, Payload,
+};
 use wit_parser::{
     Resolve, TypeDefKind, WorldKey,
     abi::{AbiVariant, WasmType},
@@ -67,13 +69,23 @@ fn wrapped(component: &[u8], entry: &str) -> Result<Option<Range<usize>>> {
     let mut inside: Vec<Range<usize>> = Vec::new();
     for payload in Parser::new(0).parse_all(component) {
         match payload.context("cannot read the component")? {
-            Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => {
+            Payload::ModuleSection {
+                unchecked_range, ..
+            }
+            | Payload::ComponentSection {
+                unchecked_range, ..
+            } => {
                 inside.push(unchecked_range);
             }
             Payload::End(_) => drop(inside.pop()),
             Payload::ComponentExportSection(section) if inside.len() == 1 => {
                 for export in section {
-                    if export.context("cannot read the component's exports")?.name.name == entry {
+                    if export
+                        .context("cannot read the component's exports")?
+                        .name
+                        .name
+                        == entry
+                    {
                         return Ok(inside.pop());
                     }
                 }
@@ -93,21 +105,37 @@ struct Absent {
 impl Absent {
     fn find(component: &[u8], given: fn(&str) -> bool) -> Result<Self> {
         let decoded = decode(component).context("cannot read the component's types")?;
-        let DecodedWasm::Component(resolve, world) = decoded else { bail!("the component is a package of types") };
-        let mut absent = Self { functions: HashMap::new(), resources: HashSet::new() };
+        let DecodedWasm::Component(resolve, world) = decoded else {
+            bail!("the component is a package of types")
+        };
+        let mut absent = Self {
+            functions: HashMap::new(),
+            resources: HashSet::new(),
+        };
         for key in resolve.worlds[world].imports.keys() {
-            let WorldKey::Interface(id) = key else { continue };
-            let name = resolve.id_of(*id).context("the component imports an interface without a name")?;
+            let WorldKey::Interface(id) = key else {
+                continue;
+            };
+            let name = resolve
+                .id_of(*id)
+                .context("the component imports an interface without a name")?;
             if given(&name) {
                 continue;
             }
             let interface = &resolve.interfaces[*id];
             for function in interface.functions.values() {
-                absent.functions.insert((name.clone(), function.name.clone()), signature(&resolve, function));
+                absent.functions.insert(
+                    (name.clone(), function.name.clone()),
+                    signature(&resolve, function),
+                );
             }
-            let resources =
-                interface.types.iter().filter(|(_, ty)| matches!(resolve.types[**ty].kind, TypeDefKind::Resource));
-            absent.resources.extend(resources.map(|(ty, _)| (name.clone(), ty.clone())));
+            let resources = interface
+                .types
+                .iter()
+                .filter(|(_, ty)| matches!(resolve.types[**ty].kind, TypeDefKind::Resource));
+            absent
+                .resources
+                .extend(resources.map(|(ty, _)| (name.clone(), ty.clone())));
         }
         Ok(absent)
     }
@@ -118,8 +146,11 @@ impl Absent {
         let (mut exports, mut code) = (ExportSection::new(), CodeSection::new());
         let mut trap = Function::new([]);
         trap.instructions().unreachable().end();
-        let mut names: Vec<_> =
-            self.functions.iter().map(|(name, signature)| (exported(name), signature.clone())).collect();
+        let mut names: Vec<_> = self
+            .functions
+            .iter()
+            .map(|(name, signature)| (exported(name), signature.clone()))
+            .collect();
         names.push((DROP.to_owned(), (vec![ValType::I32], Vec::new())));
         names.sort();
         for (index, (name, (params, results))) in (0..).zip(names) {
@@ -129,7 +160,11 @@ impl Absent {
             code.function(&trap);
         }
         let mut module = wasm_encoder::Module::new();
-        module.section(&types).section(&functions).section(&exports).section(&code);
+        module
+            .section(&types)
+            .section(&functions)
+            .section(&exports)
+            .section(&code);
         module
     }
 }
@@ -146,7 +181,10 @@ fn signature(resolve: &Resolve, function: &wit_parser::Function) -> (Vec<ValType
         WasmType::I32 | WasmType::Pointer | WasmType::Length => ValType::I32,
     };
     let signature = resolve.wasm_signature(AbiVariant::GuestImport, function);
-    (signature.params.iter().map(core).collect(), signature.results.iter().map(core).collect())
+    (
+        signature.params.iter().map(core).collect(),
+        signature.results.iter().map(core).collect(),
+    )
 }
 
 /// State of the rewriting. One core module and one core instance are added before the component's
@@ -184,11 +222,17 @@ impl Closing {
             ComponentExternalKind::Func => self.keep_function(),
             ComponentExternalKind::Instance => self.keep_instance(),
             ComponentExternalKind::Type => self.types.push(false),
-            ComponentExternalKind::Module | ComponentExternalKind::Component | ComponentExternalKind::Value => {}
+            ComponentExternalKind::Module
+            | ComponentExternalKind::Component
+            | ComponentExternalKind::Value => {}
         }
     }
 
-    fn import(&mut self, component: &mut Component, import: wasmparser::ComponentImport<'_>) -> Rewritten {
+    fn import(
+        &mut self,
+        component: &mut Component,
+        import: wasmparser::ComponentImport<'_>,
+    ) -> Rewritten {
         let name = import.name.name;
         if matches!(import.ty, ComponentTypeRef::Instance(_)) && !(self.given)(name) {
             self.instances.push(Err(name.to_owned()));
@@ -202,7 +246,11 @@ impl Closing {
     }
 
     fn alias(&mut self, component: &mut Component, alias: ComponentAlias<'_>) -> Rewritten {
-        if let ComponentAlias::InstanceExport { kind, instance_index, name } = alias
+        if let ComponentAlias::InstanceExport {
+            kind,
+            instance_index,
+            name,
+        } = alias
             && let Some(Err(interface)) = self.instances.get(instance_index as usize)
         {
             let item = (interface.clone(), name.to_owned());
@@ -212,7 +260,10 @@ impl Closing {
                     let resource = self.absent.resources.contains(&item);
                     match resource {
                         true => types.ty().resource(ValType::I32, None),
-                        false => types.ty().defined_type().primitive(wasm_encoder::PrimitiveValType::U8),
+                        false => types
+                            .ty()
+                            .defined_type()
+                            .primitive(wasm_encoder::PrimitiveValType::U8),
                     }
                     component.section(&types);
                     self.types.push(resource);
@@ -223,7 +274,10 @@ impl Closing {
         }
         match alias {
             ComponentAlias::InstanceExport { kind, .. } => self.keep(kind),
-            ComponentAlias::Outer { kind: wasmparser::ComponentOuterAliasKind::Type, .. } => self.types.push(false),
+            ComponentAlias::Outer {
+                kind: wasmparser::ComponentOuterAliasKind::Type,
+                ..
+            } => self.types.push(false),
             _ => {}
         }
         let mut aliases = ComponentAliasSection::new();
@@ -234,17 +288,24 @@ impl Closing {
 
     fn canonical(&mut self, component: &mut Component, function: CanonicalFunction) -> Rewritten {
         let stand_in = match &function {
-            CanonicalFunction::Lower { func_index, .. } => {
-                self.functions.get(*func_index as usize).and_then(|function| function.clone().err())
-            }
-            CanonicalFunction::ResourceDrop { resource } => {
-                self.types.get(*resource as usize).is_some_and(|absent| *absent).then(|| DROP.to_owned())
-            }
+            CanonicalFunction::Lower { func_index, .. } => self
+                .functions
+                .get(*func_index as usize)
+                .and_then(|function| function.clone().err()),
+            CanonicalFunction::ResourceDrop { resource } => self
+                .types
+                .get(*resource as usize)
+                .is_some_and(|absent| *absent)
+                .then(|| DROP.to_owned()),
             _ => None,
         };
         if let Some(name) = stand_in {
             let mut aliases = ComponentAliasSection::new();
-            aliases.alias(Alias::CoreInstanceExport { instance: 0, kind: ExportKind::Func, name: &name });
+            aliases.alias(Alias::CoreInstanceExport {
+                instance: 0,
+                kind: ExportKind::Func,
+                name: &name,
+            });
             component.section(&aliases);
             return Ok(());
         }
@@ -295,26 +356,45 @@ impl ReencodeComponent for Closing {
         }
     }
 
-    fn parse_component_payload(&mut self, component: &mut Component, payload: Payload<'_>, whole: &[u8]) -> Rewritten {
+    fn parse_component_payload(
+        &mut self,
+        component: &mut Component,
+        payload: Payload<'_>,
+        whole: &[u8],
+    ) -> Rewritten {
         match payload {
-            Payload::ModuleSection { unchecked_range, .. } => {
-                component
-                    .section(&RawSection { id: ComponentSectionId::CoreModule.into(), data: &whole[unchecked_range] });
+            Payload::ModuleSection {
+                unchecked_range, ..
+            } => {
+                component.section(&RawSection {
+                    id: ComponentSectionId::CoreModule.into(),
+                    data: &whole[unchecked_range],
+                });
             }
-            Payload::ComponentSection { unchecked_range, .. } => {
-                component
-                    .section(&RawSection { id: ComponentSectionId::Component.into(), data: &whole[unchecked_range] });
+            Payload::ComponentSection {
+                unchecked_range, ..
+            } => {
+                component.section(&RawSection {
+                    id: ComponentSectionId::Component.into(),
+                    data: &whole[unchecked_range],
+                });
             }
             // Name sections are dropped because they refer to old indexes.
             Payload::CustomSection(_) => {}
             Payload::ComponentImportSection(section) => {
-                return section.into_iter().try_for_each(|import| self.import(component, import?));
+                return section
+                    .into_iter()
+                    .try_for_each(|import| self.import(component, import?));
             }
             Payload::ComponentAliasSection(section) => {
-                return section.into_iter().try_for_each(|alias| self.alias(component, alias?));
+                return section
+                    .into_iter()
+                    .try_for_each(|alias| self.alias(component, alias?));
             }
             Payload::ComponentCanonicalSection(section) => {
-                return section.into_iter().try_for_each(|function| self.canonical(component, function?));
+                return section
+                    .into_iter()
+                    .try_for_each(|function| self.canonical(component, function?));
             }
             Payload::ComponentTypeSection(section) => {
                 self.types.extend((0..section.count()).map(|_| false));
@@ -332,13 +412,18 @@ impl ReencodeComponent for Closing {
                 (0..count).for_each(|_| self.keep_instance());
             }
             Payload::ComponentExportSection(section) => {
-                let kinds: Vec<_> =
-                    section.clone().into_iter().map(|export| export.map(|it| it.kind)).collect::<Result<_, _>>()?;
+                let kinds: Vec<_> = section
+                    .clone()
+                    .into_iter()
+                    .map(|export| export.map(|it| it.kind))
+                    .collect::<Result<_, _>>()?;
                 let payload = Payload::ComponentExportSection(section);
                 component_utils::parse_component_payload(self, component, payload, whole)?;
                 kinds.into_iter().for_each(|kind| self.keep(kind));
             }
-            other => return component_utils::parse_component_payload(self, component, other, whole),
+            other => {
+                return component_utils::parse_component_payload(self, component, other, whole);
+            }
         }
         Ok(())
     }
@@ -413,13 +498,23 @@ mod tests {
             store.data_mut().push(number);
             Ok(())
         };
-        linker.instance("toolhost:toolkit/log@1.0.0").unwrap().func_wrap("write", write).unwrap();
+        linker
+            .instance("toolhost:toolkit/log@1.0.0")
+            .unwrap()
+            .func_wrap("write", write)
+            .unwrap();
         let component = Component::new(&engine, component).unwrap();
         let mut store = Store::new(&engine, Vec::new());
         let instance = linker.instantiate(&mut store, &component).unwrap();
-        let entry = instance.get_export_index(&mut store, None, "test:it/entry@1.0.0").unwrap();
-        let function = instance.get_export_index(&mut store, Some(&entry), name).unwrap();
-        let function = instance.get_typed_func::<(), ()>(&mut store, function).unwrap();
+        let entry = instance
+            .get_export_index(&mut store, None, "test:it/entry@1.0.0")
+            .unwrap();
+        let function = instance
+            .get_export_index(&mut store, Some(&entry), name)
+            .unwrap();
+        let function = instance
+            .get_typed_func::<(), ()>(&mut store, function)
+            .unwrap();
         let ended = function.call(&mut store, ()).is_ok();
         (store.into_data(), ended)
     }
@@ -427,7 +522,10 @@ mod tests {
     #[test]
     fn absent_imports_are_replaced_by_traps() {
         let closed = closed(OPEN);
-        assert_eq!(crate::component::imports(&closed).unwrap(), ["toolhost:toolkit/log@1.0.0"]);
+        assert_eq!(
+            crate::component::imports(&closed).unwrap(),
+            ["toolhost:toolkit/log@1.0.0"]
+        );
         assert_eq!(call(&closed, "quiet"), (vec![7], true));
         assert_eq!(call(&closed, "loud"), (vec![], false));
     }

@@ -48,17 +48,22 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
         let fresh = compilers.join(format!("{}.new", std::process::id()));
         files::write(&fresh, files)?;
         install(language, &fresh).inspect_err(|_| drop(fs::remove_dir_all(&fresh)))?;
-        fs::write(fresh.join(READY), "").with_context(|| format!("cannot write to {}", fresh.display()))?;
+        fs::write(fresh.join(READY), "")
+            .with_context(|| format!("cannot write to {}", fresh.display()))?;
         // Another run of this command may have installed the same compiler meanwhile.
         if fs::rename(&fresh, &folder).is_err() {
-            fs::remove_dir_all(&fresh).with_context(|| format!("cannot remove {}", fresh.display()))?;
+            fs::remove_dir_all(&fresh)
+                .with_context(|| format!("cannot remove {}", fresh.display()))?;
         }
     }
     Ok(Compiler { language, folder })
 }
 
 fn install(language: Language, folder: &Path) -> Result<()> {
-    let _spinner = progress::spinner(&format!("installing the compiler of {} toolkits", language.word()));
+    let _spinner = progress::spinner(&format!(
+        "installing the compiler of {} toolkits",
+        language.word()
+    ));
     match language {
         Language::Js => npm(folder),
         Language::Python => {
@@ -71,7 +76,13 @@ fn install(language: Language, folder: &Path) -> Result<()> {
 
 impl Compiler {
     /// Compiles the toolkit in `folder`, whose library is in `kept`, to a component.
-    pub(super) fn compile(&self, folder: &Path, entry: &str, kept: &Path, output: &Path) -> Result<()> {
+    pub(super) fn compile(
+        &self,
+        folder: &Path,
+        entry: &str,
+        kept: &Path,
+        output: &Path,
+    ) -> Result<()> {
         match self.language {
             Language::Js => {
                 if has_dependencies(folder)? {
@@ -83,19 +94,36 @@ impl Compiler {
                     "output": output,
                 });
                 let mut node = Command::new("node");
-                node.arg(self.folder.join("build.mjs")).arg(asked.to_string());
+                node.arg(self.folder.join("build.mjs"))
+                    .arg(asked.to_string());
                 compiled(&mut node, self.language)
             }
             Language::Python => {
                 let environment = kept.join("environment");
                 requirements(folder, &environment)?;
                 let mut python = Command::new("python3");
-                python.args(["-c", COMPONENTIZE_PY, "--wit-path"]).arg(self.folder.join("wit"));
-                python.args(["--world", "toolkit", "componentize", "toolkit_entry", "--python-path"]).arg(kept);
-                python.arg("--python-path").arg(folder).arg("--output").arg(output);
+                python
+                    .args(["-c", COMPONENTIZE_PY, "--wit-path"])
+                    .arg(self.folder.join("wit"));
+                python
+                    .args([
+                        "--world",
+                        "toolkit",
+                        "componentize",
+                        "toolkit_entry",
+                        "--python-path",
+                    ])
+                    .arg(kept);
+                python
+                    .arg("--python-path")
+                    .arg(folder)
+                    .arg("--output")
+                    .arg(output);
                 // Without an environment the compiler would use any packages installed on this
                 // machine.
-                python.env("PYTHONPATH", self.folder.join("packages")).env("VIRTUAL_ENV", environment);
+                python
+                    .env("PYTHONPATH", self.folder.join("packages"))
+                    .env("VIRTUAL_ENV", environment);
                 python.env("RUST_BACKTRACE", "0");
                 compiled(&mut python, self.language)
             }
@@ -106,15 +134,28 @@ impl Compiler {
 /// Installs the packages of a `package.json`.
 fn npm(folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
-    npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(folder);
+    npm.args([
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel",
+        "error",
+    ])
+    .current_dir(folder);
     done(&mut npm, Language::Js)
 }
 
 fn has_dependencies(folder: &Path) -> Result<bool> {
     let file = folder.join("package.json");
-    let Ok(text) = fs::read(&file) else { return Ok(false) };
-    let package: Value = serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-    Ok(package["dependencies"].as_object().is_some_and(|packages| !packages.is_empty()))
+    let Ok(text) = fs::read(&file) else {
+        return Ok(false);
+    };
+    let package: Value =
+        serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+    Ok(package["dependencies"]
+        .as_object()
+        .is_some_and(|packages| !packages.is_empty()))
 }
 
 /// Installs the packages of a `requirements.txt`. Only pure Python packages run in a toolkit.
@@ -122,23 +163,46 @@ fn requirements(folder: &Path, environment: &Path) -> Result<()> {
     let packages = environment.join("lib").join("site-packages");
     // Packages of an earlier list must not stay importable.
     drop(fs::remove_dir_all(environment));
-    fs::create_dir_all(&packages).with_context(|| format!("cannot make the folder {}", packages.display()))?;
+    fs::create_dir_all(&packages)
+        .with_context(|| format!("cannot make the folder {}", packages.display()))?;
     let file = folder.join("requirements.txt");
     if !file.is_file() {
         return Ok(());
     }
     let mut pip = pip(folder, "requirements.txt", &packages);
-    pip.args(["--platform", "any", "--implementation", "py", "--abi", "none", "--python-version", PYTHON]);
+    pip.args([
+        "--platform",
+        "any",
+        "--implementation",
+        "py",
+        "--abi",
+        "none",
+        "--python-version",
+        PYTHON,
+    ]);
     done(&mut pip, Language::Python).with_context(|| {
-        format!("cannot install what {} names; a toolkit can use packages written in Python alone", file.display())
+        format!(
+            "cannot install what {} names; a toolkit can use packages written in Python alone",
+            file.display()
+        )
     })
 }
 
 fn pip(folder: &Path, list: &str, target: &Path) -> Command {
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-compile",
+    ]);
     pip.args(["--root-user-action", "ignore"]);
-    pip.args(["--only-binary", ":all:", "--requirement", list, "--target"]).arg(target).current_dir(folder);
+    pip.args(["--only-binary", ":all:", "--requirement", list, "--target"])
+        .arg(target)
+        .current_dir(folder);
     pip
 }
 
@@ -146,7 +210,10 @@ fn pip(folder: &Path, list: &str, target: &Path) -> Command {
 fn done(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         let what = command.get_program().to_string_lossy();
-        bail!("`{what}` could not install what is needed; it says why above, or: {}", language.missing());
+        bail!(
+            "`{what}` could not install what is needed; it says why above, or: {}",
+            language.missing()
+        );
     }
     Ok(())
 }
@@ -180,7 +247,11 @@ impl Language {
         };
         probes.iter().all(|command| {
             let mut probe = Command::new(command[0]);
-            probe.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            probe
+                .args(&command[1..])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             probe.status().is_ok_and(|status| status.success())
         })
     }
@@ -191,6 +262,9 @@ impl Language {
             Self::Js => "JavaScript toolkits are compiled with Node.js 18 or newer and npm",
             Self::Python => "Python toolkits are compiled with Python 3.9 or newer and pip",
         };
-        format!("{needs}; on Debian: apt-get install -y {}", self.packages().join(" "))
+        format!(
+            "{needs}; on Debian: apt-get install -y {}",
+            self.packages().join(" ")
+        )
     }
 }

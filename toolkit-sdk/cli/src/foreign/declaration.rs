@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use heck::ToSnakeCase;
 use manifest::{
-    AuthMode, AuthScheme, Check, ClientCertificate, EgressRule, Field, FieldFormat, Hints, Limits, OAuth1, OAuth2,
-    Placement, Sign, Trigger, TriggerKind,
+    AuthMode, AuthScheme, Check, ClientCertificate, EgressRule, Field, FieldFormat, Hints, Limits,
+    OAuth1, OAuth2, Placement, Sign, Trigger, TriggerKind,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -138,31 +138,47 @@ struct Asked {
 pub(super) fn find(component: &[u8]) -> Result<Declaration> {
     let mut found: Option<&[u8]> = None;
     for payload in Parser::new(0).parse_all(component) {
-        let Payload::DataSection(section) = payload.context("cannot read the compiled toolkit")? else { continue };
+        let Payload::DataSection(section) = payload.context("cannot read the compiled toolkit")?
+        else {
+            continue;
+        };
         for segment in section {
-            let data = segment.context("cannot read the compiled toolkit's data")?.data;
+            let data = segment
+                .context("cannot read the compiled toolkit's data")?
+                .data;
             for text in texts(data) {
                 // The memory may contain copies. Two different declarations would describe two
                 // toolkits.
                 match found {
-                    Some(first) if first != text => bail!("the compiled toolkit declares itself twice, differently"),
+                    Some(first) if first != text => {
+                        bail!("the compiled toolkit declares itself twice, differently")
+                    }
                     _ => found = Some(text),
                 }
             }
         }
     }
-    let text = found.context("the compiled toolkit has no declaration in it; this is a fault of `toolkit`")?;
+    let text = found
+        .context("the compiled toolkit has no declaration in it; this is a fault of `toolkit`")?;
     serde_json::from_slice(text).context("the toolkit's declaration is not as expected")
 }
 
 /// Returns the JSON texts after each mark.
 fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let starts = data.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    let starts = data
+        .windows(MARK.len())
+        .enumerate()
+        .filter(|(_, window)| *window == MARK);
     starts.filter_map(move |(at, _)| {
         let rest = data.get(at + MARK.len()..)?;
-        let length: usize = std::str::from_utf8(rest.get(..DIGITS)?).ok()?.parse().ok()?;
+        let length: usize = std::str::from_utf8(rest.get(..DIGITS)?)
+            .ok()?
+            .parse()
+            .ok()?;
         let text = rest.get(DIGITS + 1..)?.get(..length)?;
-        serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok().then_some(text)
+        serde_json::from_slice::<serde::de::IgnoredAny>(text)
+            .is_ok()
+            .then_some(text)
     })
 }
 
@@ -172,8 +188,16 @@ impl Declaration {
     pub(super) fn manifest(self, folder: &Path, sdk: &str) -> Result<Value> {
         let slug = self.slug;
         let logo = self.logo.map(|logo| read_logo(folder, &logo)).transpose()?;
-        let tools = self.tools.into_iter().map(|tool| tool.manifest(&slug)).collect::<Result<Vec<_>>>()?;
-        let triggers = self.triggers.into_iter().map(|told| told.manifest(&slug)).collect::<Result<Vec<_>>>()?;
+        let tools = self
+            .tools
+            .into_iter()
+            .map(|tool| tool.manifest(&slug))
+            .collect::<Result<Vec<_>>>()?;
+        let triggers = self
+            .triggers
+            .into_iter()
+            .map(|told| told.manifest(&slug))
+            .collect::<Result<Vec<_>>>()?;
         Ok(json!({
             "abi": manifest::ABI,
             "sdk": sdk,
@@ -234,19 +258,42 @@ impl Told {
 
 impl Scheme {
     fn manifest(self) -> Result<AuthScheme> {
-        let secret =
-            |name: &str, title: &str| Asked::new(name, self.title.as_deref().unwrap_or(title), self.help.clone(), true);
+        let secret = |name: &str, title: &str| {
+            Asked::new(
+                name,
+                self.title.as_deref().unwrap_or(title),
+                self.help.clone(),
+                true,
+            )
+        };
         let (mode, name, fields, value) = match self.mode.as_str() {
-            "api_key" => (AuthMode::ApiKey, "API key", vec![secret("api_key", "API key")], "{api_key}"),
-            "bearer_token" => (AuthMode::BearerToken, "Token", vec![secret("token", "Token")], "Bearer {token}"),
+            "api_key" => (
+                AuthMode::ApiKey,
+                "API key",
+                vec![secret("api_key", "API key")],
+                "{api_key}",
+            ),
+            "bearer_token" => (
+                AuthMode::BearerToken,
+                "Token",
+                vec![secret("token", "Token")],
+                "Bearer {token}",
+            ),
             "basic" => {
                 let user = Asked::new("username", "User name", None, false);
-                (AuthMode::Basic, "User name and password", vec![user, secret("password", "Password")], "")
+                (
+                    AuthMode::Basic,
+                    "User name and password",
+                    vec![user, secret("password", "Password")],
+                    "",
+                )
             }
             "oauth1" => (AuthMode::Oauth1, "OAuth 1.0", Vec::new(), ""),
             "no_auth" => (AuthMode::NoAuth, "No account", Vec::new(), ""),
             other => match serde_json::from_value::<AuthMode>(other.to_ascii_uppercase().into()) {
-                Ok(mode) if mode.has_flow() => (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}"),
+                Ok(mode) if mode.has_flow() => {
+                    (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}")
+                }
                 _ => bail!("`{other}` is not a way to connect an account"),
             },
         };
@@ -255,24 +302,41 @@ impl Scheme {
             (Some(request), ..) => request,
             (None, Some(name), _) => vec![Placement::Header { name, value }],
             (None, None, Some(name)) => vec![Placement::Query { name, value }],
-            (None, None, None) if self.sign.is_some() || self.client_certificate.is_some() => Vec::new(),
+            (None, None, None) if self.sign.is_some() || self.client_certificate.is_some() => {
+                Vec::new()
+            }
             (None, None, None) => match mode {
                 AuthMode::Basic => {
-                    vec![Placement::Basic { username: "{username}".to_owned(), password: "{password}".to_owned() }]
+                    vec![Placement::Basic {
+                        username: "{username}".to_owned(),
+                        password: "{password}".to_owned(),
+                    }]
                 }
                 AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
-                AuthMode::ApiKey => bail!("an API key goes somewhere; name a `header`, a `query` or a `request`"),
-                _ => vec![Placement::Header { name: "authorization".to_owned(), value }],
+                AuthMode::ApiKey => {
+                    bail!("an API key goes somewhere; name a `header`, a `query` or a `request`")
+                }
+                _ => vec![Placement::Header {
+                    name: "authorization".to_owned(),
+                    value,
+                }],
             },
         };
         Ok(AuthScheme {
             mode,
             name: self.name.unwrap_or_else(|| name.to_owned()),
-            fields: self.fields.unwrap_or(fields).into_iter().map(Asked::manifest).collect(),
+            fields: self
+                .fields
+                .unwrap_or(fields)
+                .into_iter()
+                .map(Asked::manifest)
+                .collect(),
             request,
             base_url: self.base_url,
             verify: self.verify.as_deref().map(check),
-            sign: self.sign.or_else(|| (mode == AuthMode::Oauth1).then(Sign::oauth1)),
+            sign: self
+                .sign
+                .or_else(|| (mode == AuthMode::Oauth1).then(Sign::oauth1)),
             client_certificate: self.client_certificate,
             oauth2: self.oauth2,
             oauth1: self.oauth1,
@@ -283,7 +347,13 @@ impl Scheme {
 impl Asked {
     fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
         let (name, title) = (name.to_owned(), Some(title.to_owned()));
-        Self { name, title, help, secret, ..Self::default() }
+        Self {
+            name,
+            title,
+            help,
+            secret,
+            ..Self::default()
+        }
     }
 
     fn manifest(self) -> Field {
@@ -312,13 +382,19 @@ fn words(name: &str) -> String {
         return format!("API {rest}");
     }
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// Parses `https://…` or `POST https://…`.
 fn check(text: &str) -> Check {
     let (method, url) = text.split_once(' ').unwrap_or(("GET", text));
-    Check { method: method.to_owned(), url: url.to_owned() }
+    Check {
+        method: method.to_owned(),
+        url: url.to_owned(),
+    }
 }
 
 fn rules(texts: &[String]) -> Result<Vec<EgressRule>> {
@@ -329,7 +405,9 @@ fn rules(texts: &[String]) -> Result<Vec<EgressRule>> {
 fn rule(text: &str) -> Result<EgressRule> {
     let (methods, target) = text
         .split_once(' ')
-        .map_or((Vec::new(), text), |(methods, target)| (methods.split(',').map(str::to_owned).collect(), target));
+        .map_or((Vec::new(), text), |(methods, target)| {
+            (methods.split(',').map(str::to_owned).collect(), target)
+        });
     let (authority, path) = match target.find('/') {
         Some(at) => (&target[..at], Some(target[at..].to_owned())),
         None => (target, None),
@@ -338,22 +416,34 @@ fn rule(text: &str) -> Result<EgressRule> {
         Some((host, port)) => match port.parse() {
             Ok(port) => (host, Some(port)),
             Err(_) => {
-                bail!("`{text}` is not an egress rule; write `api.example.com` or `GET,POST api.example.com:8443/v1/`")
+                bail!(
+                    "`{text}` is not an egress rule; write `api.example.com` or `GET,POST api.example.com:8443/v1/`"
+                )
             }
         },
         None => (authority, None),
     };
-    Ok(EgressRule { host: host.to_owned(), port, methods, path_prefix: path })
+    Ok(EgressRule {
+        host: host.to_owned(),
+        port,
+        methods,
+        path_prefix: path,
+    })
 }
 
 /// Reads the logo: an SVG document unchanged, a PNG as a `data:` URL.
 fn read_logo(folder: &Path, logo: &str) -> Result<String> {
     let file = folder.join(logo);
-    let bytes = fs::read(&file).with_context(|| format!("cannot read the logo {}", file.display()))?;
+    let bytes =
+        fs::read(&file).with_context(|| format!("cannot read the logo {}", file.display()))?;
     match Path::new(logo).extension().and_then(|end| end.to_str()) {
-        Some("svg") => String::from_utf8(bytes).with_context(|| format!("{} is not an SVG text", file.display())),
+        Some("svg") => String::from_utf8(bytes)
+            .with_context(|| format!("{} is not an SVG text", file.display())),
         Some("png") => Ok(format!("data:image/png;base64,{}", STANDARD.encode(bytes))),
-        _ => bail!("the logo {} is a file that ends in .svg or .png", file.display()),
+        _ => bail!(
+            "the logo {} is a file that ends in .svg or .png",
+            file.display()
+        ),
     }
 }
 
@@ -370,7 +460,10 @@ mod tests {
 
     fn declared(more: &Value) -> Value {
         let mut declaration = json!({ "slug": "hello", "name": "Hello", "description": "Greets." });
-        declaration.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        declaration
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         declaration
     }
 
@@ -394,7 +487,10 @@ mod tests {
         assert_eq!(made.egress[0].methods, ["GET", "POST"]);
         assert_eq!(made.egress[0].path_prefix.as_deref(), Some("/v1/"));
         assert_eq!(made.auth[0].fields[0].description, "Settings");
-        let bearer = Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() };
+        let bearer = Placement::Header {
+            name: "authorization".to_owned(),
+            value: "Bearer {token}".to_owned(),
+        };
         assert_eq!(made.auth[0].request, [bearer]);
         assert_eq!(made.auth[0].verify.as_ref().unwrap().method, "GET");
         assert_eq!(made.auth[1].fields.len(), 2);
@@ -403,9 +499,15 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         for (more, part) in [
-            (json!({ "auth": [{ "mode": "api_key" }] }), "an API key goes somewhere"),
+            (
+                json!({ "auth": [{ "mode": "api_key" }] }),
+                "an API key goes somewhere",
+            ),
             (json!({ "auth": [{ "mode": "magic" }] }), "`magic`"),
-            (json!({ "egress": ["api.example.com:x"] }), "`api.example.com:x`"),
+            (
+                json!({ "egress": ["api.example.com:x"] }),
+                "`api.example.com:x`",
+            ),
             (json!({ "logo": "missing.svg" }), "missing.svg"),
             (json!({ "invented": 1 }), "invented"),
         ] {
@@ -415,9 +517,14 @@ mod tests {
     }
 
     fn snapshot(texts: &[&str]) -> Vec<u8> {
-        let written: Vec<_> =
-            texts.iter().map(|json| format!("toolhost:declaration:{:08}:{json}", json.len())).collect();
-        let data: String = written.iter().map(|text| format!("(data (i32.const 0) {text:?})")).collect();
+        let written: Vec<_> = texts
+            .iter()
+            .map(|json| format!("toolhost:declaration:{:08}:{json}", json.len()))
+            .collect();
+        let data: String = written
+            .iter()
+            .map(|text| format!("(data (i32.const 0) {text:?})"))
+            .collect();
         wat::parse_str(format!("(component (core module (memory 1) {data}))")).unwrap()
     }
 
@@ -425,9 +532,19 @@ mod tests {
     fn declaration_is_found_in_module_memory() {
         let one = r#"{"slug":"one","name":"One","description":"1"}"#;
         assert_eq!(find(&snapshot(&[one, one])).unwrap().slug, "one");
-        assert!(find(&snapshot(&[])).unwrap_err().to_string().contains("no declaration"));
+        assert!(
+            find(&snapshot(&[]))
+                .unwrap_err()
+                .to_string()
+                .contains("no declaration")
+        );
         let other = r#"{"slug":"two","name":"Two","description":"2"}"#;
-        assert!(find(&snapshot(&[one, other])).unwrap_err().to_string().contains("twice"));
+        assert!(
+            find(&snapshot(&[one, other]))
+                .unwrap_err()
+                .to_string()
+                .contains("twice")
+        );
         assert!(find(&snapshot(&["{\"cut short"])).is_err());
     }
 }

@@ -12,44 +12,128 @@ use super::Language;
 /// Path and text of a file.
 pub(super) type File = (&'static str, &'static str);
 
-const WIT: File = ("wit/toolkit.wit", include_str!("../../../wit/v1/toolkit.wit"));
+const WIT: File = (
+    "wit/toolkit.wit",
+    include_str!("../../../wit/v1/toolkit.wit"),
+);
 
 const JS_LIBRARY: [File; 12] = [
-    ("toolkit-sdk/bytes.js", include_str!("../../../js/sdk/bytes.js")),
-    ("toolkit-sdk/context.js", include_str!("../../../js/sdk/context.js")),
-    ("toolkit-sdk/declare.js", include_str!("../../../js/sdk/declare.js")),
-    ("toolkit-sdk/error.js", include_str!("../../../js/sdk/error.js")),
-    ("toolkit-sdk/failure.js", include_str!("../../../js/sdk/failure.js")),
-    ("toolkit-sdk/file.js", include_str!("../../../js/sdk/file.js")),
-    ("toolkit-sdk/http.js", include_str!("../../../js/sdk/http.js")),
-    ("toolkit-sdk/index.d.ts", include_str!("../../../js/sdk/index.d.ts")),
-    ("toolkit-sdk/index.js", include_str!("../../../js/sdk/index.js")),
-    ("toolkit-sdk/platform.js", include_str!("../../../js/sdk/platform.js")),
-    ("toolkit-sdk/runtime.js", include_str!("../../../js/sdk/runtime.js")),
-    ("toolkit-sdk/trigger.js", include_str!("../../../js/sdk/trigger.js")),
+    (
+        "toolkit-sdk/bytes.js",
+        include_str!("../../../js/sdk/bytes.js"),
+    ),
+    (
+        "toolkit-sdk/context.js",
+        include_str!("../../../js/sdk/context.js"),
+    ),
+    (
+        "toolkit-sdk/declare.js",
+        include_str!("../../../js/sdk/declare.js"),
+    ),
+    (
+        "toolkit-sdk/error.js",
+        include_str!("../../../js/sdk/error.js"),
+    ),
+    (
+        "toolkit-sdk/failure.js",
+        include_str!("../../../js/sdk/failure.js"),
+    ),
+    (
+        "toolkit-sdk/file.js",
+        include_str!("../../../js/sdk/file.js"),
+    ),
+    (
+        "toolkit-sdk/http.js",
+        include_str!("../../../js/sdk/http.js"),
+    ),
+    (
+        "toolkit-sdk/index.d.ts",
+        include_str!("../../../js/sdk/index.d.ts"),
+    ),
+    (
+        "toolkit-sdk/index.js",
+        include_str!("../../../js/sdk/index.js"),
+    ),
+    (
+        "toolkit-sdk/platform.js",
+        include_str!("../../../js/sdk/platform.js"),
+    ),
+    (
+        "toolkit-sdk/runtime.js",
+        include_str!("../../../js/sdk/runtime.js"),
+    ),
+    (
+        "toolkit-sdk/trigger.js",
+        include_str!("../../../js/sdk/trigger.js"),
+    ),
 ];
 const JS_COMPILER: [File; 4] = [
     WIT,
     ("build.mjs", include_str!("../../../js/build.mjs")),
-    ("package-lock.json", include_str!("../../../js/package-lock.json")),
+    (
+        "package-lock.json",
+        include_str!("../../../js/package-lock.json"),
+    ),
     ("package.json", include_str!("../../../js/package.json")),
 ];
 
 const PYTHON_LIBRARY: [File; 12] = [
-    ("toolkit_entry.py", include_str!("../../../python/toolkit_entry.py")),
-    ("toolkit_sdk/__init__.py", include_str!("../../../python/toolkit_sdk/__init__.py")),
-    ("toolkit_sdk/context.py", include_str!("../../../python/toolkit_sdk/context.py")),
-    ("toolkit_sdk/declare.py", include_str!("../../../python/toolkit_sdk/declare.py")),
-    ("toolkit_sdk/error.py", include_str!("../../../python/toolkit_sdk/error.py")),
-    ("toolkit_sdk/failure.py", include_str!("../../../python/toolkit_sdk/failure.py")),
-    ("toolkit_sdk/file.py", include_str!("../../../python/toolkit_sdk/file.py")),
-    ("toolkit_sdk/http.py", include_str!("../../../python/toolkit_sdk/http.py")),
-    ("toolkit_sdk/loading.py", include_str!("../../../python/toolkit_sdk/loading.py")),
-    ("toolkit_sdk/runtime.py", include_str!("../../../python/toolkit_sdk/runtime.py")),
-    ("toolkit_sdk/trigger.py", include_str!("../../../python/toolkit_sdk/trigger.py")),
-    ("toolkit_sdk/types.py", include_str!("../../../python/toolkit_sdk/types.py")),
+    (
+        "toolkit_entry.py",
+        include_str!("../../../python/toolkit_entry.py"),
+    ),
+    (
+        "toolkit_sdk/__init__.py",
+        include_str!("../../../python/toolkit_sdk/__init__.py"),
+    ),
+    (
+        "toolkit_sdk/context.py",
+        include_str!("../../../python/toolkit_sdk/context.py"),
+    ),
+    (
+        "toolkit_sdk/declare.py",
+        include_str!("../../../python/toolkit_sdk/declare.py"),
+    ),
+    (
+        "toolkit_sdk/error.py",
+        include_str!("../../../python/toolkit_sdk/error.py"),
+    ),
+    (
+        "toolkit_sdk/failure.py",
+        include_str!("../../../python/toolkit_sdk/failure.py"),
+    ),
+    (
+        "toolkit_sdk/file.py",
+        include_str!("../../../python/toolkit_sdk/file.py"),
+    ),
+    (
+        "toolkit_sdk/http.py",
+        include_str!("../../../python/toolkit_sdk/http.py"),
+    ),
+    (
+        "toolkit_sdk/loading.py",
+        include_str!("../../../python/toolkit_sdk/loading.py"),
+    ),
+    (
+        "toolkit_sdk/runtime.py",
+        include_str!("../../../python/toolkit_sdk/runtime.py"),
+    ),
+    (
+        "toolkit_sdk/trigger.py",
+        include_str!("../../../python/toolkit_sdk/trigger.py"),
+    ),
+    (
+        "toolkit_sdk/types.py",
+        include_str!("../../../python/toolkit_sdk/types.py"),
+    ),
 ];
-const PYTHON_COMPILER: [File; 2] = [WIT, ("requirements.txt", include_str!("../../../python/requirements.txt"))];
+const PYTHON_COMPILER: [File; 2] = [
+    WIT,
+    (
+        "requirements.txt",
+        include_str!("../../../python/requirements.txt"),
+    ),
+];
 
 impl Language {
     /// Returns the files of the compiler.
@@ -80,7 +164,8 @@ pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
     for (path, text) in files {
         let file = folder.join(path);
         if let Some(parent) = file.parent() {
-            fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
+            fs::create_dir_all(parent)
+                .with_context(|| format!("cannot make the folder {}", parent.display()))?;
         }
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -112,13 +197,19 @@ pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
     }
     let ours = language.library().iter().chain(language.compiler());
     let ours = ours.map(|(path, text)| (*path, text.as_bytes()));
-    Ok(digest_of(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).chain(ours)))
+    Ok(digest_of(
+        texts
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+            .chain(ours),
+    ))
 }
 
 /// Collects the author's files, without hidden ones, generated ones, and cases.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     const ASIDE: [&str; 5] = ["__pycache__", "cases", "dist", "node_modules", "target"];
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -126,7 +217,11 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
             continue;
         }
         let path = entry.path();
-        if path.is_dir() { collect(&path, found)? } else { found.push(path) }
+        if path.is_dir() {
+            collect(&path, found)?
+        } else {
+            found.push(path)
+        }
     }
     Ok(())
 }
@@ -146,7 +241,12 @@ mod tests {
         };
         put("tools.js", "1");
         let first = digest();
-        for made in ["dist/hello.wasm", "node_modules/zod/index.js", ".toolkit/component.wasm", "cases/greet/a.json"] {
+        for made in [
+            "dist/hello.wasm",
+            "node_modules/zod/index.js",
+            ".toolkit/component.wasm",
+            "cases/greet/a.json",
+        ] {
             put(made, "x");
         }
         assert_eq!(digest(), first);
@@ -155,6 +255,9 @@ mod tests {
         assert_ne!(second, first);
         put("lib/more.js", "3");
         assert_ne!(digest(), second);
-        assert_ne!(super::digest(folder.path(), Language::Python).unwrap(), digest());
+        assert_ne!(
+            super::digest(folder.path(), Language::Python).unwrap(),
+            digest()
+        );
     }
 }

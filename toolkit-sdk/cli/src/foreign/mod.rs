@@ -75,15 +75,28 @@ impl Source {
         if folder.join("Cargo.toml").is_file() {
             return None;
         }
-        let entries = [("tools.js", Language::Js), ("tools.ts", Language::Js), ("tools.py", Language::Python)];
-        let (entry, language) = entries.into_iter().find(|(entry, _)| folder.join(entry).is_file())?;
-        Some(Self { folder: folder.to_owned(), language, entry })
+        let entries = [
+            ("tools.js", Language::Js),
+            ("tools.ts", Language::Js),
+            ("tools.py", Language::Python),
+        ];
+        let (entry, language) = entries
+            .into_iter()
+            .find(|(entry, _)| folder.join(entry).is_file())?;
+        Some(Self {
+            folder: folder.to_owned(),
+            language,
+            entry,
+        })
     }
 
     /// Compiles the toolkit, unless nothing has changed since the last compilation.
     pub(crate) fn compile(&self) -> Result<Compiled> {
         let place = self.folder.display();
-        let folder = self.folder.canonicalize().with_context(|| format!("cannot read {place}"))?;
+        let folder = self
+            .folder
+            .canonicalize()
+            .with_context(|| format!("cannot read {place}"))?;
         let kept = folder.join(KEPT);
         let stamp = files::digest(&folder, self.language)?;
         let (component, stamped) = (kept.join("component.wasm"), kept.join("component.from"));
@@ -96,19 +109,27 @@ impl Source {
             None => {
                 let compiler = compiler::prepare(self.language)?;
                 files::unpack(&kept, self.language)?;
-                let _spinner = progress::spinner(&format!("compiling {place}, which takes a while"));
+                let _spinner =
+                    progress::spinner(&format!("compiling {place}, which takes a while"));
                 let raw = kept.join("compiled.wasm");
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
-                let bytes = fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
+                let bytes =
+                    fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
                 let closed = close::close(&bytes, ENTRY, sandbox::gives)?;
-                fs::remove_file(&raw).with_context(|| format!("cannot remove {}", raw.display()))?;
-                fs::write(&component, &closed).with_context(|| format!("cannot write {}", component.display()))?;
-                fs::write(&stamped, stamp).with_context(|| format!("cannot write {}", stamped.display()))?;
+                fs::remove_file(&raw)
+                    .with_context(|| format!("cannot remove {}", raw.display()))?;
+                fs::write(&component, &closed)
+                    .with_context(|| format!("cannot write {}", component.display()))?;
+                fs::write(&stamped, stamp)
+                    .with_context(|| format!("cannot write {}", stamped.display()))?;
                 closed
             }
         };
         let sdk = format!("{SDK} ({})", self.language.word());
         let described = declaration::find(&component)?.manifest(&folder, &sdk)?;
-        Ok(Compiled { component, described })
+        Ok(Compiled {
+            component,
+            described,
+        })
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn is_alone(folder: &Path) -> bool {
 impl Source {
     /// Writes the import into a folder.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let file = folder.join(IMPORT);
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
@@ -56,25 +57,37 @@ impl Source {
         }
         let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let source = serde_json::from_slice(&bytes);
-        source
-            .map(Some)
-            .with_context(|| format!("{} is not of this command's release; run `toolkit import` again", file.display()))
+        source.map(Some).with_context(|| {
+            format!(
+                "{} is not of this command's release; run `toolkit import` again",
+                file.display()
+            )
+        })
     }
 
     /// Builds the toolkit with the overlay of the folder.
     fn made(self, folder: &Path) -> Result<Imported> {
         let overlay = overlay(folder)?;
         let slug = self.slug.clone();
-        let mut made = import::toolkit(self.api, &slug, &overlay)
-            .with_context(|| format!("cannot make a toolkit of {}", folder.join(IMPORT).display()))?;
-        made.manifest.logo = overlay.logo.as_deref().map(|logo| read_logo(&folder.join(logo))).transpose()?;
+        let mut made = import::toolkit(self.api, &slug, &overlay).with_context(|| {
+            format!("cannot make a toolkit of {}", folder.join(IMPORT).display())
+        })?;
+        made.manifest.logo = overlay
+            .logo
+            .as_deref()
+            .map(|logo| read_logo(&folder.join(logo)))
+            .transpose()?;
         Ok(made)
     }
 }
 
 /// Reads the overlay of a folder; an empty one if there is no file.
 fn overlay(folder: &Path) -> Result<Overlay> {
-    let Some(file) = OVERLAYS.iter().map(|name| folder.join(name)).find(|file| file.is_file()) else {
+    let Some(file) = OVERLAYS
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|file| file.is_file())
+    else {
         return Ok(Overlay::default());
     };
     read_overlay(&file)
@@ -82,9 +95,14 @@ fn overlay(folder: &Path) -> Result<Overlay> {
 
 /// Reads an overlay: JSON if the file extension says so, otherwise TOML.
 pub(crate) fn read_overlay(file: &Path) -> Result<Overlay> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let json = file.extension().is_some_and(|end| end == "json");
-    let overlay = if json { Overlay::from_json(&text) } else { Overlay::from_toml(&text) };
+    let overlay = if json {
+        Overlay::from_json(&text)
+    } else {
+        Overlay::from_toml(&text)
+    };
     overlay.with_context(|| format!("in {}", file.display()))
 }
 
@@ -96,11 +114,17 @@ pub(crate) fn overlay_like(folder: &Path, given: &Path) -> PathBuf {
 
 /// Reads the logo: an SVG document unchanged, a PNG as a `data:` URL.
 fn read_logo(file: &Path) -> Result<String> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read the logo {}", file.display()))?;
+    let bytes =
+        fs::read(file).with_context(|| format!("cannot read the logo {}", file.display()))?;
     match file.extension().and_then(|end| end.to_str()) {
-        Some("svg") => String::from_utf8(bytes).with_context(|| format!("{} is not text", file.display())),
+        Some("svg") => {
+            String::from_utf8(bytes).with_context(|| format!("{} is not text", file.display()))
+        }
         Some("png") => Ok(format!("data:image/png;base64,{}", BASE64.encode(bytes))),
-        _ => bail!("the logo {} ends neither in .svg nor in .png", file.display()),
+        _ => bail!(
+            "the logo {} ends neither in .svg nor in .png",
+            file.display()
+        ),
     }
 }
 
@@ -113,13 +137,27 @@ pub(crate) struct Guest {
 
 /// Adds the import of a folder to a guest. The guest stays unchanged if the folder has no import.
 pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Guest> {
-    let Some(source) = Source::read(folder)? else { return Ok(Guest { core, described, report: None }) };
+    let Some(source) = Source::read(folder)? else {
+        return Ok(Guest {
+            core,
+            described,
+            report: None,
+        });
+    };
     let made = source.made(folder)?;
     let plan = manifest::plan::write(&made.calls).context("the plan is too large")?;
     let core = module::with_plan(&core, &plan)?;
     let report = Some(made.report.clone());
-    let described = if is_alone(folder) { described_alone(made)? } else { joined(described, made.manifest)? };
-    Ok(Guest { core, described, report })
+    let described = if is_alone(folder) {
+        described_alone(made)?
+    } else {
+        joined(described, made.manifest)?
+    };
+    Ok(Guest {
+        core,
+        described,
+        report,
+    })
 }
 
 /// Returns the description of a toolkit that consists only of its import. It has no version unless
@@ -143,13 +181,24 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
         );
     }
     let taken: Vec<String> = names(&described["tools"]);
-    let tools = imported.tools.iter().filter(|tool| !taken.contains(&tool.slug)).map(serde_json::to_value);
+    let tools = imported
+        .tools
+        .iter()
+        .filter(|tool| !taken.contains(&tool.slug))
+        .map(serde_json::to_value);
     let tools = tools.collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["tools"], tools);
     // For a host that the crate names, only the crate's rules apply.
-    let named =
-        |host: &str| described["egress"].as_array().is_some_and(|own| own.iter().any(|rule| rule["host"] == host));
-    let rules = imported.egress.iter().filter(|rule| !named(&rule.host)).map(serde_json::to_value);
+    let named = |host: &str| {
+        described["egress"]
+            .as_array()
+            .is_some_and(|own| own.iter().any(|rule| rule["host"] == host))
+    };
+    let rules = imported
+        .egress
+        .iter()
+        .filter(|rule| !named(&rule.host))
+        .map(serde_json::to_value);
     let rules = rules.collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["egress"], rules);
     if described["auth"].as_array().is_none_or(Vec::is_empty) {
@@ -159,7 +208,12 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
 }
 
 fn names(tools: &Value) -> Vec<String> {
-    tools.as_array().into_iter().flatten().filter_map(|tool| tool["slug"].as_str().map(str::to_owned)).collect()
+    tools
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| tool["slug"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn extend(list: &mut Value, more: Vec<Value>) {
@@ -193,8 +247,16 @@ mod tests {
         let joined = joined(own, imported()).unwrap();
         assert_eq!(names(&joined["tools"]), ["ACME_B", "ACME_A"]);
         assert_eq!(joined["tools"][0]["name"], "own");
-        assert_eq!(joined["egress"], json!([{ "host": "a.example", "path_prefix": "/v1/" }, { "host": "b.example" }]));
+        assert_eq!(
+            joined["egress"],
+            json!([{ "host": "a.example", "path_prefix": "/v1/" }, { "host": "b.example" }])
+        );
         assert_eq!(joined["auth"][0]["mode"], "NO_AUTH");
-        assert!(super::joined(json!({ "slug": "other" }), imported()).unwrap_err().to_string().contains("one toolkit"));
+        assert!(
+            super::joined(json!({ "slug": "other" }), imported())
+                .unwrap_err()
+                .to_string()
+                .contains("one toolkit")
+        );
     }
 }

@@ -22,8 +22,12 @@ const SOURCE: &str = include_str!("../../interpreter/lib.rs.template");
 pub(crate) fn compiled(mode: Mode) -> Result<Module> {
     let folder = host::cache()?.join(concat!("interpreter-", env!("CARGO_PKG_VERSION")));
     let source = folder.join("src");
-    fs::create_dir_all(&source).with_context(|| format!("cannot make the folder {}", source.display()))?;
-    write(&folder.join("Cargo.toml"), &CARGO.replace("{{sdk}}", &new::dependency(None)?))?;
+    fs::create_dir_all(&source)
+        .with_context(|| format!("cannot make the folder {}", source.display()))?;
+    write(
+        &folder.join("Cargo.toml"),
+        &CARGO.replace("{{sdk}}", &new::dependency(None)?),
+    )?;
     write(&source.join("lib.rs"), SOURCE)?;
     // Cargo starts from the tested versions of the lock file and adds those that another SDK may
     // need.
@@ -32,7 +36,10 @@ pub(crate) fn compiled(mode: Mode) -> Result<Module> {
     }
     let workspace = Workspace::read(mode, &folder)?;
     let modules = workspace.compile(mode, &workspace.all()?)?;
-    modules.into_iter().next().context("cargo made no module of the interpreter")
+    modules
+        .into_iter()
+        .next()
+        .context("cargo made no module of the interpreter")
 }
 
 /// Writes a file if its content differs. An unchanged file causes no compilation.

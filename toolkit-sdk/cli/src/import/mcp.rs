@@ -16,15 +16,27 @@ const MOST_PAGES: usize = 100;
 
 /// Requests the tools of a server. Returns the input of [`import::mcp`].
 pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
-    let mut session = Session { client: client()?, url, token, version: None, id: None };
+    let mut session = Session {
+        client: client()?,
+        url,
+        token,
+        version: None,
+        id: None,
+    };
     let listing = session.listing().await;
     session.close().await;
     Ok(serde_json::to_vec(&listing?)?)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback now and then")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server is where the author says, on loopback now and then"
+)]
 fn client() -> Result<Client> {
-    Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
+    Client::builder()
+        .timeout(PATIENCE)
+        .build()
+        .context("cannot set up TLS")
 }
 
 struct Session<'a> {
@@ -38,10 +50,15 @@ struct Session<'a> {
 impl Session<'_> {
     async fn listing(&mut self) -> Result<Value> {
         let client = json!({ "name": "toolkit", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let params =
+            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
         let greeting = self.ask("initialize", params).await?;
         self.version = greeting["protocolVersion"].as_str().map(str::to_owned);
-        self.send(Method::POST, Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))).await?;
+        self.send(
+            Method::POST,
+            Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })),
+        )
+        .await?;
         let mut tools = Vec::new();
         let mut params = json!({});
         for _ in 0..MOST_PAGES {
@@ -49,7 +66,10 @@ impl Session<'_> {
             if let Value::Array(found) = page["tools"].take() {
                 tools.extend(found);
             }
-            let Some(cursor) = page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty()) else {
+            let Some(cursor) = page["nextCursor"]
+                .as_str()
+                .filter(|cursor| !cursor.is_empty())
+            else {
                 let instructions = greeting["instructions"].as_str().unwrap_or_default();
                 return Ok(json!({
                     "server": self.url, "serverInfo": greeting["serverInfo"], "instructions": instructions, "tools": tools,
@@ -57,7 +77,10 @@ impl Session<'_> {
             };
             params = json!({ "cursor": cursor });
         }
-        bail!("{} divides its tools into more than {MOST_PAGES} answers", self.url)
+        bail!(
+            "{} divides its tools into more than {MOST_PAGES} answers",
+            self.url
+        )
     }
 
     /// Sends one request and returns its result.
@@ -65,14 +88,22 @@ impl Session<'_> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let mut response = self.send(Method::POST, Some(message)).await?;
         let headers = response.headers();
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let streamed = text("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
+        let streamed =
+            text("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if let Some(id) = text(SESSION) {
             self.id = Some(id);
         }
         let mut body = Vec::new();
-        while let Some(chunk) =
-            response.chunk().await.with_context(|| format!("the answer of {} was cut off", self.url))?
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .with_context(|| format!("the answer of {} was cut off", self.url))?
         {
             body.extend_from_slice(&chunk);
             if body.len() > LARGEST {
@@ -83,12 +114,15 @@ impl Session<'_> {
                 return result;
             }
         }
-        answer(&body, streamed).unwrap_or_else(|| bail!("{} does not answer `{method}` in JSON-RPC", self.url))
+        answer(&body, streamed)
+            .unwrap_or_else(|| bail!("{} does not answer `{method}` in JSON-RPC", self.url))
     }
 
     async fn send(&self, method: Method, message: Option<Value>) -> Result<Response> {
-        let mut request =
-            self.client.request(method, self.url).header(header::ACCEPT, "application/json, text/event-stream");
+        let mut request = self
+            .client
+            .request(method, self.url)
+            .header(header::ACCEPT, "application/json, text/event-stream");
         if let Some(token) = self.token {
             request = request.bearer_auth(token);
         }
@@ -101,11 +135,20 @@ impl Session<'_> {
         if let Some(message) = message {
             request = request.json(&message);
         }
-        let response = request.send().await.with_context(|| format!("cannot reach {}", self.url))?;
+        let response = request
+            .send()
+            .await
+            .with_context(|| format!("cannot reach {}", self.url))?;
         let status = response.status();
         match status.as_u16() {
-            401 | 403 => bail!("{} answered {status}; give a token with --token or TOOLKIT_MCP_TOKEN", self.url),
-            _ if !status.is_success() => bail!("{} answered {status}; is it the address of an MCP server?", self.url),
+            401 | 403 => bail!(
+                "{} answered {status}; give a token with --token or TOOLKIT_MCP_TOKEN",
+                self.url
+            ),
+            _ if !status.is_success() => bail!(
+                "{} answered {status}; is it the address of an MCP server?",
+                self.url
+            ),
             _ => Ok(response),
         }
     }
@@ -126,15 +169,20 @@ fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
         lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
     };
     let messages: Vec<Value> = match streamed {
-        true => text.split("\n\n").filter_map(|event| serde_json::from_str(&data(event)).ok()).collect(),
+        true => text
+            .split("\n\n")
+            .filter_map(|event| serde_json::from_str(&data(event)).ok())
+            .collect(),
         false => serde_json::from_str(&text).into_iter().collect(),
     };
-    let mut found =
-        messages.into_iter().find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
+    let mut found = messages
+        .into_iter()
+        .find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
     match found.get("error") {
-        Some(error) => {
-            Some(Err(anyhow::anyhow!("the server refuses: {}", error["message"].as_str().unwrap_or("no reason"))))
-        }
+        Some(error) => Some(Err(anyhow::anyhow!(
+            "the server refuses: {}",
+            error["message"].as_str().unwrap_or("no reason")
+        ))),
         None => Some(Ok(found["result"].take())),
     }
 }
@@ -146,11 +194,27 @@ mod tests {
     #[test]
     fn response_is_read_from_json_or_stream() {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }).to_string();
-        assert_eq!(answer(message.as_bytes(), false).unwrap().unwrap(), json!({ "a": 1 }));
-        let stream = format!("event: message\r\ndata: {{\"method\":\"x\"}}\r\n\r\ndata: {message}\r\n\r\n");
-        assert_eq!(answer(stream.as_bytes(), true).unwrap().unwrap(), json!({ "a": 1 }));
-        assert!(answer(&stream.as_bytes()[..60], true).is_none(), "the answer has not come yet");
+        assert_eq!(
+            answer(message.as_bytes(), false).unwrap().unwrap(),
+            json!({ "a": 1 })
+        );
+        let stream =
+            format!("event: message\r\ndata: {{\"method\":\"x\"}}\r\n\r\ndata: {message}\r\n\r\n");
+        assert_eq!(
+            answer(stream.as_bytes(), true).unwrap().unwrap(),
+            json!({ "a": 1 })
+        );
+        assert!(
+            answer(&stream.as_bytes()[..60], true).is_none(),
+            "the answer has not come yet"
+        );
         let refused = br#"{"id":1,"error":{"message":"no"}}"#;
-        assert!(answer(refused, false).unwrap().unwrap_err().to_string().contains("no"));
+        assert!(
+            answer(refused, false)
+                .unwrap()
+                .unwrap_err()
+                .to_string()
+                .contains("no")
+        );
     }
 }

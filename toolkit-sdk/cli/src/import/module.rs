@@ -7,7 +7,9 @@
 //! as it is read.
 
 use anyhow::{Context, Result, bail, ensure};
-use wasm_encoder::{ConstExpr, DataCountSection, DataSection, MemorySection, MemoryType, RawSection};
+use wasm_encoder::{
+    ConstExpr, DataCountSection, DataSection, MemorySection, MemoryType, RawSection,
+};
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
 /// Exported global whose value is the address of the plan's address and length.
@@ -29,7 +31,8 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
     let place = layout.place.with_context(|| {
         format!("the module exports no `{PLACE}`; a crate with an import needs `import: true` in its `toolkit!`")
     })?;
-    let address = u32::try_from(layout.pages * PAGE as u64).context("the module's memory is too large")?;
+    let address =
+        u32::try_from(layout.pages * PAGE as u64).context("the module's memory is too large")?;
     let length = u32::try_from(plan.len()).context("the plan is too large")?;
     let pages = layout.pages + plan.len().div_ceil(PAGE) as u64;
     let place_bytes = [address.to_le_bytes(), length.to_le_bytes()].concat();
@@ -53,7 +56,9 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
                 out.section(&memories);
             }
             Payload::DataCountSection { count, .. } => {
-                out.section(&DataCountSection { count: count + segments.len() as u32 });
+                out.section(&DataCountSection {
+                    count: count + segments.len() as u32,
+                });
             }
             Payload::DataSection(section) => {
                 out.section(&data(section, &segments)?);
@@ -61,7 +66,10 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
             }
             other => {
                 if let Some((id, range)) = other.as_section() {
-                    out.section(&RawSection { id, data: &module[range] });
+                    out.section(&RawSection {
+                        id,
+                        data: &module[range],
+                    });
                 }
             }
         }
@@ -72,7 +80,10 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
 
 /// Appends the plan's segments to the existing data. Where segments overlap, the later one wins,
 /// which is intended for the place of the plan's address and length.
-fn data(section: wasmparser::DataSectionReader<'_>, segments: &[(u32, &[u8])]) -> Result<DataSection> {
+fn data(
+    section: wasmparser::DataSectionReader<'_>,
+    segments: &[(u32, &[u8])],
+) -> Result<DataSection> {
     let mut all = DataSection::new();
     for segment in section {
         let segment = segment?;
@@ -80,16 +91,27 @@ fn data(section: wasmparser::DataSectionReader<'_>, segments: &[(u32, &[u8])]) -
             DataKind::Passive => {
                 all.passive(segment.data.iter().copied());
             }
-            DataKind::Active { memory_index, offset_expr } => {
+            DataKind::Active {
+                memory_index,
+                offset_expr,
+            } => {
                 let Some(offset) = constant(&offset_expr)? else {
                     bail!("a segment lies at an address that is no constant")
                 };
-                all.active(memory_index, &ConstExpr::i32_const(offset), segment.data.iter().copied());
+                all.active(
+                    memory_index,
+                    &ConstExpr::i32_const(offset),
+                    segment.data.iter().copied(),
+                );
             }
         }
     }
     for (address, bytes) in segments {
-        all.active(0, &ConstExpr::i32_const(*address as i32), bytes.iter().copied());
+        all.active(
+            0,
+            &ConstExpr::i32_const(*address as i32),
+            bytes.iter().copied(),
+        );
     }
     Ok(all)
 }
@@ -107,7 +129,11 @@ fn read(module: &[u8]) -> Result<Layout> {
                 }
             }
             Payload::MemorySection(section) => {
-                ensure!(section.count() == 1, "it has {} memories instead of one", section.count());
+                ensure!(
+                    section.count() == 1,
+                    "it has {} memories instead of one",
+                    section.count()
+                );
                 for memory in section {
                     layout.pages = memory?.initial;
                 }
@@ -159,24 +185,42 @@ mod tests {
         let bytes = with_plan(&wat::parse_str(GUEST).unwrap(), &plan).unwrap();
         let engine = Engine::default();
         let mut store = Store::new(&engine, ());
-        let instance = Instance::new(&mut store, &Module::new(&engine, bytes).unwrap(), &[]).unwrap();
+        let instance =
+            Instance::new(&mut store, &Module::new(&engine, bytes).unwrap(), &[]).unwrap();
         let memory = instance.get_memory(&mut store, "memory").unwrap();
         let (address, length) = (2 * PAGE, plan.len());
         assert_eq!(&memory.data(&store)[8..14], b"before");
         assert_eq!(&memory.data(&store)[24..29], b"after");
-        let place = [(address as u32).to_le_bytes(), (length as u32).to_le_bytes()].concat();
+        let place = [
+            (address as u32).to_le_bytes(),
+            (length as u32).to_le_bytes(),
+        ]
+        .concat();
         assert_eq!(&memory.data(&store)[16..24], place);
         assert_eq!(&memory.data(&store)[address..address + length], plan);
-        let first = instance.get_typed_func::<(), i32>(&mut store, "first").unwrap();
+        let first = instance
+            .get_typed_func::<(), i32>(&mut store, "first")
+            .unwrap();
         assert_eq!(first.call(&mut store, ()).unwrap(), i32::from(b'P'));
-        let grow = instance.get_typed_func::<(), i32>(&mut store, "grow").unwrap();
-        assert_eq!(grow.call(&mut store, ()).unwrap(), 4, "what a guest asks for comes behind the plan");
+        let grow = instance
+            .get_typed_func::<(), i32>(&mut store, "grow")
+            .unwrap();
+        assert_eq!(
+            grow.call(&mut store, ()).unwrap(),
+            4,
+            "what a guest asks for comes behind the plan"
+        );
     }
 
     #[test]
     fn module_without_plan_export_is_refused() {
         let plain = wat::parse_str("(module (memory 1) (data (i32.const 0) \"a\"))").unwrap();
-        assert!(with_plan(&plain, b"plan").unwrap_err().to_string().contains("import: true"));
+        assert!(
+            with_plan(&plain, b"plan")
+                .unwrap_err()
+                .to_string()
+                .contains("import: true")
+        );
         assert!(with_plan(b"no module", b"plan").is_err());
     }
 }

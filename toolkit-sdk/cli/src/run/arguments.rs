@@ -11,19 +11,24 @@ use serde_json::{Map, Value, json};
 pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> Result<Value> {
     let mut arguments = Map::new();
     for one in given {
-        let (name, text) =
-            one.split_once('=').with_context(|| format!("`{one}` is not an argument; write name=value"))?;
+        let (name, text) = one
+            .split_once('=')
+            .with_context(|| format!("`{one}` is not an argument; write name=value"))?;
         let property = property(schema, name)?;
         if is_file(schema, property) {
-            let path = text.strip_prefix('@').with_context(|| format!("`{name}` is a file; write {name}=@path"))?;
+            let path = text
+                .strip_prefix('@')
+                .with_context(|| format!("`{name}` is a file; write {name}=@path"))?;
             arguments.insert(name.to_owned(), upload(Path::new(path), files)?);
             continue;
         }
         let text = match text.strip_prefix('@') {
-            Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {file} for `{name}`"))?,
+            Some(file) => fs::read_to_string(file)
+                .with_context(|| format!("cannot read {file} for `{name}`"))?,
             None => text.to_owned(),
         };
-        let value = value(schema, property, &text).with_context(|| format!("`{name}` does not fit its schema"))?;
+        let value = value(schema, property, &text)
+            .with_context(|| format!("`{name}` does not fit its schema"))?;
         match (arguments.get_mut(name), value) {
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
             (Some(_), _) => bail!("`{name}` is given twice, and is no list"),
@@ -38,7 +43,9 @@ pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> R
 /// Parses JSON text, or the file named by `@file`.
 pub(crate) fn json(text: &str, what: &str) -> Result<Value> {
     let text = match text.strip_prefix('@') {
-        Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {file} for {what}"))?,
+        Some(file) => {
+            fs::read_to_string(file).with_context(|| format!("cannot read {file} for {what}"))?
+        }
         None => text.to_owned(),
     };
     serde_json::from_str(&text).with_context(|| format!("{what} is not JSON"))
@@ -46,17 +53,32 @@ pub(crate) fn json(text: &str, what: &str) -> Result<Value> {
 
 /// Adds a file to the call and returns its reference for the arguments.
 fn upload(path: &Path, files: &mut Vec<File>) -> Result<Value> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?.into();
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = fs::read(path)
+        .with_context(|| format!("cannot read {}", path.display()))?
+        .into();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let media_type = media_type(path).to_owned();
     let id = format!("given_{}", files.len() + 1);
     let value = json!({ "name": name, "mimetype": media_type, "s3key": id });
-    files.push(File { id, name, media_type, bytes });
+    files.push(File {
+        id,
+        name,
+        media_type,
+        bytes,
+    });
     Ok(value)
 }
 
 fn media_type(path: &Path) -> &'static str {
-    match path.extension().and_then(|end| end.to_str()).unwrap_or_default() {
+    match path
+        .extension()
+        .and_then(|end| end.to_str())
+        .unwrap_or_default()
+    {
         "csv" => "text/csv",
         "gif" => "image/gif",
         "htm" | "html" => "text/html",
@@ -82,13 +104,23 @@ fn property<'a>(schema: &'a Value, name: &str) -> Result<&'a Value> {
     if let Some(property) = properties.and_then(|properties| properties.get(name)) {
         return Ok(property);
     }
-    if schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false)) {
+    if schema
+        .get("additionalProperties")
+        .is_some_and(|more| *more != Value::Bool(false))
+    {
         return Ok(&Value::Null);
     }
-    let known: Vec<_> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    let known: Vec<_> = properties
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+        .collect();
     match known.is_empty() {
         true => bail!("there is no argument `{name}`; this takes none"),
-        false => bail!("there is no argument `{name}`; there are {}", known.join(", ")),
+        false => bail!(
+            "there is no argument `{name}`; there are {}",
+            known.join(", ")
+        ),
     }
 }
 
@@ -111,15 +143,24 @@ fn value(root: &Value, schema: &Value, text: &str) -> Result<Value> {
         Some(parsed) if types.is_empty() || fits(&parsed) => Ok(parsed),
         _ if types.is_empty() || allows("string") => Ok(Value::String(text.to_owned())),
         _ if allows("array") => Ok(Value::Array(vec![element(root, schema, text)?])),
-        _ => bail!("`{}` is not {}", text.chars().take(60).collect::<String>(), types.join(" or ")),
+        _ => bail!(
+            "`{}` is not {}",
+            text.chars().take(60).collect::<String>(),
+            types.join(" or ")
+        ),
     }
 }
 
 /// Converts one element of a list whose elements are given one by one.
 fn element(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     let schema = resolve(root, schema);
-    let branches = ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
-    let items = std::iter::once(schema).chain(branches).find_map(|branch| resolve(root, branch).get("items"));
+    let branches = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|word| schema.get(word)?.as_array())
+        .flatten();
+    let items = std::iter::once(schema)
+        .chain(branches)
+        .find_map(|branch| resolve(root, branch).get("items"));
     value(root, items.unwrap_or(&Value::Null), text)
 }
 
@@ -135,10 +176,20 @@ fn collect<'a>(root: &'a Value, schema: &'a Value, depth: u8, types: &mut Vec<&'
         Some(Value::Array(kinds)) => types.extend(kinds.iter().filter_map(Value::as_str)),
         _ => {}
     }
-    let constants = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
+    let constants = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .chain(schema.get("const"));
     types.extend(constants.map(|constant| -> &'a str { kind(constant) }));
     for word in ["anyOf", "oneOf", "allOf"] {
-        for branch in schema.get(word).and_then(Value::as_array).into_iter().flatten() {
+        for branch in schema
+            .get(word)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             collect(root, branch, depth + 1, types);
         }
     }
@@ -158,7 +209,10 @@ fn kind(value: &Value) -> &'static str {
 
 /// Follows one local reference.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
+    let target = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| path.strip_prefix('#'));
     target.and_then(|path| root.pointer(path)).unwrap_or(schema)
 }
 
@@ -192,19 +246,39 @@ mod tests {
 
     #[test]
     fn each_value_is_read_as_its_schema_says() {
-        let given = ["text=5", "limit=5", "ratio=0.5", "exact=true", "order=up", r#"filter={"a":1}"#, "any=[1]"];
+        let given = [
+            "text=5",
+            "limit=5",
+            "ratio=0.5",
+            "exact=true",
+            "order=up",
+            r#"filter={"a":1}"#,
+            "any=[1]",
+        ];
         let expected = json!({
             "text": "5", "limit": 5, "ratio": 0.5, "exact": true, "order": "up", "filter": { "a": 1 }, "any": [1],
         });
         assert_eq!(arguments(&given).unwrap(), expected);
-        assert_eq!(arguments(&["limit=null", "any=plain"]).unwrap(), json!({ "limit": null, "any": "plain" }));
+        assert_eq!(
+            arguments(&["limit=null", "any=plain"]).unwrap(),
+            json!({ "limit": null, "any": "plain" })
+        );
     }
 
     #[test]
     fn list_is_given_whole_or_by_element() {
-        assert_eq!(arguments(&[r#"tags=["a","b"]"#]).unwrap(), json!({ "tags": ["a", "b"] }));
-        assert_eq!(arguments(&["tags=a", "tags=2"]).unwrap(), json!({ "tags": ["a", "2"] }));
-        assert_eq!(arguments(&["ids=1", "ids=2"]).unwrap(), json!({ "ids": [1, 2] }));
+        assert_eq!(
+            arguments(&[r#"tags=["a","b"]"#]).unwrap(),
+            json!({ "tags": ["a", "b"] })
+        );
+        assert_eq!(
+            arguments(&["tags=a", "tags=2"]).unwrap(),
+            json!({ "tags": ["a", "2"] })
+        );
+        assert_eq!(
+            arguments(&["ids=1", "ids=2"]).unwrap(),
+            json!({ "ids": [1, 2] })
+        );
     }
 
     #[test]
@@ -213,7 +287,10 @@ mod tests {
         let file = folder.path().join("text.md");
         fs::write(&file, "# Title = 1\n").unwrap();
         let given = format!("text=@{}", file.display());
-        assert_eq!(arguments(&[&given]).unwrap(), json!({ "text": "# Title = 1\n" }));
+        assert_eq!(
+            arguments(&[&given]).unwrap(),
+            json!({ "text": "# Title = 1\n" })
+        );
     }
 
     #[test]
@@ -222,7 +299,12 @@ mod tests {
         let path = folder.path().join("table.csv");
         fs::write(&path, [0xff, 0x00]).unwrap();
         let mut files = Vec::new();
-        let read = read(&schema(), &[format!("attachment=@{}", path.display())], &mut files).unwrap();
+        let read = read(
+            &schema(),
+            &[format!("attachment=@{}", path.display())],
+            &mut files,
+        )
+        .unwrap();
         let expected = json!({ "attachment": { "name": "table.csv", "mimetype": "text/csv", "s3key": files[0].id } });
         assert_eq!(read, expected);
         assert_eq!(&files[0].bytes[..], [0xff, 0x00]);
@@ -231,7 +313,11 @@ mod tests {
     #[test]
     fn a_mistake_says_what_would_be_right() {
         let error = |given: &[&str]| format!("{:#}", arguments(given).unwrap_err());
-        assert!(error(&["txt=a"]).contains("text, limit"), "{}", error(&["txt=a"]));
+        assert!(
+            error(&["txt=a"]).contains("text, limit"),
+            "{}",
+            error(&["txt=a"])
+        );
         assert!(error(&["text"]).contains("name=value"));
         assert!(error(&["exact=maybe"]).contains("boolean"));
         assert!(error(&["limit=1.5"]).contains("integer"));

@@ -12,7 +12,11 @@ const MEANINGS: usize = 600;
 
 /// Returns the shared schemas.
 pub(super) fn shared(document: &Document) -> BTreeMap<String, Value> {
-    document.schemas.iter().map(|(name, schema)| (name.clone(), of(schema))).collect()
+    document
+        .schemas
+        .iter()
+        .map(|(name, schema)| (name.clone(), of(schema)))
+        .collect()
 }
 
 /// Returns a reference to a shared schema.
@@ -27,7 +31,9 @@ pub(super) fn parameter(parameter: &Parameter) -> Value {
         return one;
     }
     let mut items = one;
-    let description = items.as_object_mut().and_then(|items| items.shift_remove("description"));
+    let description = items
+        .as_object_mut()
+        .and_then(|items| items.shift_remove("description"));
     let mut list = serde_json::json!({ "type": "array" });
     if let Some(description) = description {
         list["description"] = description;
@@ -38,10 +44,16 @@ pub(super) fn parameter(parameter: &Parameter) -> Value {
 
 /// Converts one schema and those inside it.
 pub(super) fn of(schema: &Value) -> Value {
-    let Some(own) = schema.as_object() else { return Value::Object(Map::new()) };
+    let Some(own) = schema.as_object() else {
+        return Value::Object(Map::new());
+    };
     let mut out = Map::new();
     let kind = own.get("type").and_then(Value::as_str).unwrap_or_default();
-    let mut description = own.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut description = own
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     for (keyword, value) in own {
         let kept = match keyword.as_str() {
             "$ref" => value.as_str().map(|name| format!("#/$defs/{name}").into()),
@@ -49,7 +61,9 @@ pub(super) fn of(schema: &Value) -> Value {
             // Formats that other consumers do not know have no effect there.
             "format" => value.as_str().map(format).map(Value::from),
             "items" | "additionalProperties" if value.is_object() => Some(of(value)),
-            "properties" => value.as_object().map(|all| all.iter().map(member).collect::<Map<_, _>>().into()),
+            "properties" => value
+                .as_object()
+                .map(|all| all.iter().map(member).collect::<Map<_, _>>().into()),
             "minimum" | "maximum" => number(value),
             "default" => typed(value, kind),
             "pattern" | "readOnly" => Some(value.clone()),
@@ -74,7 +88,10 @@ pub(super) fn of(schema: &Value) -> Value {
 fn member((name, schema): (&String, &Value)) -> (String, Value) {
     let mut made = of(schema);
     // This member names the kind of the resource and has a fixed value.
-    let fixed = schema.get("default").and_then(Value::as_str).is_some_and(|default| default.contains('#'));
+    let fixed = schema
+        .get("default")
+        .and_then(Value::as_str)
+        .is_some_and(|default| default.contains('#'));
     if name == "kind" && fixed {
         made["readOnly"] = true.into();
     }
@@ -83,7 +100,11 @@ fn member((name, schema): (&String, &Value)) -> (String, Value) {
 
 /// Returns true if the description marks a member as output only. Documents state this in words.
 fn is_output(description: &str) -> bool {
-    let start: String = description.chars().take(16).filter(char::is_ascii_alphanumeric).collect();
+    let start: String = description
+        .chars()
+        .take(16)
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
     start.to_ascii_lowercase().starts_with("outputonly")
 }
 
@@ -97,12 +118,19 @@ fn format(format: &str) -> &str {
 fn number(value: &Value) -> Option<Value> {
     let text = value.as_str()?;
     let whole = text.parse::<i64>().map(Value::from).ok();
-    whole.or_else(|| text.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from))
+    whole.or_else(|| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|it| it.is_finite())
+            .map(Value::from)
+    })
 }
 
 /// Parses a default. Defaults are texts regardless of the type.
 fn typed(value: &Value, kind: &str) -> Option<Value> {
-    let Some(text) = value.as_str() else { return Some(value.clone()) };
+    let Some(text) = value.as_str() else {
+        return Some(value.clone());
+    };
     match kind {
         "string" | "" | "any" => Some(text.into()),
         "boolean" => text.parse::<bool>().ok().map(Value::from),
@@ -113,16 +141,41 @@ fn typed(value: &Value, kind: &str) -> Option<Value> {
 
 /// Returns the values that are not deprecated, and their meanings if these fit.
 fn choices(own: &Map<String, Value>) -> (Value, String) {
-    let list = |name: &str| own.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let (all, meanings, deprecated) = (list("enum"), list("enumDescriptions"), list("enumDeprecated"));
+    let list = |name: &str| {
+        own.get(name)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    };
+    let (all, meanings, deprecated) = (
+        list("enum"),
+        list("enumDescriptions"),
+        list("enumDeprecated"),
+    );
     let kept = |index: usize| deprecated.get(index).and_then(Value::as_bool) != Some(true);
-    let values: Vec<Value> = all.iter().enumerate().filter(|(index, _)| kept(*index)).map(|it| it.1.clone()).collect();
+    let values: Vec<Value> = all
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| kept(*index))
+        .map(|it| it.1.clone())
+        .collect();
     let mut words = String::new();
     for (index, value) in all.iter().enumerate().filter(|(index, _)| kept(*index)) {
-        let meaning = meanings.get(index).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        let meaning = meanings
+            .get(index)
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .unwrap_or_default();
         if let (Some(value), false) = (value.as_str(), meaning.is_empty()) {
             words.push_str(&format!("\n{value}: {meaning}"));
         }
     }
-    (Value::Array(values), if words.len() <= MEANINGS { words } else { String::new() })
+    (
+        Value::Array(values),
+        if words.len() <= MEANINGS {
+            words
+        } else {
+            String::new()
+        },
+    )
 }

@@ -58,16 +58,29 @@ pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) ->
         let words: Vec<&str> = name.split(['.', '-', '_']).collect();
         let partial = words.iter().any(|word| PARTIAL.contains(word));
         let widest = name.starts_with("cloud-platform");
-        let reads = ["readonly", "read-only", "read_only"].iter().any(|end| name.ends_with(end));
+        let reads = ["readonly", "read-only", "read_only"]
+            .iter()
+            .any(|end| name.ends_with(end));
         let count = counts.get(scope.as_str()).copied().unwrap_or_default();
-        (partial, widest, read_only && !reads, count, scope.len(), (*scope).clone())
+        (
+            partial,
+            widest,
+            read_only && !reads,
+            count,
+            scope.len(),
+            (*scope).clone(),
+        )
     };
     scopes.iter().min_by_key(rank).cloned()
 }
 
 /// Returns the last part of `https://www.googleapis.com/auth/calendar.events`.
 fn name(scope: &str) -> &str {
-    scope.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    scope
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -76,7 +89,10 @@ mod tests {
 
     /// Returns the scope of a method, given scopes with the number of methods that each grants.
     fn chosen_of(read_only: bool, scopes: &[(&'static str, usize)]) -> String {
-        let all: Vec<String> = scopes.iter().map(|(scope, _)| (*scope).to_owned()).collect();
+        let all: Vec<String> = scopes
+            .iter()
+            .map(|(scope, _)| (*scope).to_owned())
+            .collect();
         chosen(&all, read_only, &scopes.iter().copied().collect()).unwrap_or_default()
     }
 
@@ -92,12 +108,25 @@ mod tests {
         ];
         assert_eq!(chosen_of(true, &events), "a/calendar.events.readonly");
         assert_eq!(chosen_of(false, &events[..2]), "a/calendar.events");
-        let drive = [("a/drive", 50), ("a/drive.file", 30), ("a/drive.appdata", 20), ("a/drive.metadata.readonly", 9)];
+        let drive = [
+            ("a/drive", 50),
+            ("a/drive.file", 30),
+            ("a/drive.appdata", 20),
+            ("a/drive.metadata.readonly", 9),
+        ];
         assert_eq!(chosen_of(false, &drive), "a/drive");
         assert_eq!(chosen_of(true, &drive), "a/drive");
-        let mail = [("https://mail.example.com/", 70), ("a/gmail.compose", 12), ("a/gmail.send", 2)];
+        let mail = [
+            ("https://mail.example.com/", 70),
+            ("a/gmail.compose", 12),
+            ("a/gmail.send", 2),
+        ];
         assert_eq!(chosen_of(false, &mail), "a/gmail.send");
-        let cloud = [("a/cloud-platform", 40), ("a/cloud-platform.read-only", 10), ("a/cloud-language-models", 40)];
+        let cloud = [
+            ("a/cloud-platform", 40),
+            ("a/cloud-platform.read-only", 10),
+            ("a/cloud-language-models", 40),
+        ];
         assert_eq!(chosen_of(true, &cloud), "a/cloud-language-models");
         assert_eq!(chosen_of(false, &[("a/drive.file", 3)]), "a/drive.file");
         assert_eq!(chosen_of(true, &[]), "");

@@ -65,7 +65,10 @@ fn read(document: &Value) -> Api {
 }
 
 fn operation<'a>(api: &'a Api, id: &str) -> &'a Operation {
-    api.operations.iter().find(|operation| operation.id == id).unwrap()
+    api.operations
+        .iter()
+        .find(|operation| operation.id == id)
+        .unwrap()
 }
 
 fn made() -> Imported {
@@ -75,7 +78,11 @@ fn made() -> Imported {
 #[test]
 fn media_methods_become_separate_tools() {
     let api = read(&document());
-    let ids: Vec<&str> = api.operations.iter().map(|operation| operation.id.as_str()).collect();
+    let ids: Vec<&str> = api
+        .operations
+        .iter()
+        .map(|operation| operation.id.as_str())
+        .collect();
     let expected = [
         "books.batchDelete",
         "books.get.media",
@@ -89,10 +96,17 @@ fn media_methods_become_separate_tools() {
     ];
     assert_eq!(ids, expected);
     assert_eq!(api.servers[0].url, "https://shelf.example.com/shelf/v1");
-    assert!(operation(&api, "books.batchDelete").hints.destructive && operation(&api, "books.batchDelete").deprecated);
+    assert!(
+        operation(&api, "books.batchDelete").hints.destructive
+            && operation(&api, "books.batchDelete").deprecated
+    );
     assert_eq!(operation(&api, "books.loans.lend").tags, ["books.loans"]);
     let made = made();
-    assert!(made.calls.contains_key("SHELF_BOOKS_GET_MEDIA"), "{:?}", made.calls.keys());
+    assert!(
+        made.calls.contains_key("SHELF_BOOKS_GET_MEDIA"),
+        "{:?}",
+        made.calls.keys()
+    );
     assert_eq!(made.report.not_chosen, 1);
 }
 
@@ -100,49 +114,92 @@ fn media_methods_become_separate_tools() {
 fn parameters_keep_their_meaning() {
     let api = read(&document());
     let list = operation(&api, "books.list");
-    let names: Vec<&str> = list.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let names: Vec<&str> = list
+        .parameters
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
     assert_eq!(names, ["parent", "q", "maxResults", "pageToken", "fields"]);
-    assert_eq!((list.path.as_str(), list.parameters[0].segments), ("/{parent}/books", true));
+    assert_eq!(
+        (list.path.as_str(), list.parameters[0].segments),
+        ("/{parent}/books", true)
+    );
     assert_eq!(
         list.parameters[1].schema,
         json!({ "type": "array", "description": "Words.", "items": { "type": "string" } })
     );
     assert!(list.parameters[1].explode);
-    let expected = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 50, "default": 10 });
+    let expected =
+        json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 50, "default": 10 });
     assert_eq!(list.parameters[2].schema, expected);
     let pages = list.pages.clone().unwrap();
     assert_eq!(pages.items, "/items");
     assert_eq!(list.scopes, ["a/shelf.readonly"]);
-    assert!(api.unsupported.iter().any(|it| it.operation.as_deref() == Some("books.list") && it.what.contains("old")));
+    assert!(
+        api.unsupported
+            .iter()
+            .any(|it| it.operation.as_deref() == Some("books.list") && it.what.contains("old"))
+    );
 }
 
 #[test]
 fn body_arguments_omit_output_only_members() {
     let made = made();
-    let input = |slug: &str| made.manifest.tools.iter().find(|tool| tool.slug == slug).unwrap().input.clone();
+    let input = |slug: &str| {
+        made.manifest
+            .tools
+            .iter()
+            .find(|tool| tool.slug == slug)
+            .unwrap()
+            .input
+            .clone()
+    };
     let insert = input("SHELF_BOOKS_INSERT");
     assert_eq!(insert["required"], json!(["title"]));
     let names: Vec<&String> = insert["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["title", "fields", "pages", "bound", "next", "more"]);
-    assert_eq!(insert["properties"]["bound"]["enum"], json!(["HARD", "SOFT"]));
-    assert_eq!(insert["properties"]["bound"]["description"], "How.\nHARD: With boards.\nSOFT: Without.");
+    assert_eq!(
+        insert["properties"]["bound"]["enum"],
+        json!(["HARD", "SOFT"])
+    );
+    assert_eq!(
+        insert["properties"]["bound"]["description"],
+        "How.\nHARD: With boards.\nSOFT: Without."
+    );
     assert_eq!(insert["properties"]["next"]["type"], "object");
     assert_eq!(input("SHELF_BOOKS_LOANS_LEND")["required"], json!(["to"]));
-    assert_eq!(made.calls["SHELF_BOOKS_LOANS_SCAN"].url, "https://shelf.example.com/upload/shelf/v1/scan");
+    assert_eq!(
+        made.calls["SHELF_BOOKS_LOANS_SCAN"].url,
+        "https://shelf.example.com/upload/shelf/v1/scan"
+    );
 }
 
 #[test]
 fn uploads_carry_description_and_downloads_return_file() {
     let api = read(&document());
     let upload = operation(&api, "books.insert.media");
-    assert!(matches!(upload.body.as_ref().unwrap().media, Media::Related { .. }));
-    assert_eq!(upload.server.as_ref().unwrap().url, "https://shelf.example.com");
+    assert!(matches!(
+        upload.body.as_ref().unwrap().media,
+        Media::Related { .. }
+    ));
+    assert_eq!(
+        upload.server.as_ref().unwrap().url,
+        "https://shelf.example.com"
+    );
     let sent = |operation: &Operation, name: &str| {
-        operation.parameters.iter().find(|it| it.name == name && it.hidden).and_then(|it| it.default.clone()).unwrap()
+        operation
+            .parameters
+            .iter()
+            .find(|it| it.name == name && it.hidden)
+            .and_then(|it| it.default.clone())
+            .unwrap()
     };
     assert_eq!(sent(upload, "uploadType"), "multipart");
     let scan = operation(&api, "books.loans.scan");
-    assert!(matches!(scan.body.as_ref().unwrap().media, Media::File { .. }));
+    assert!(matches!(
+        scan.body.as_ref().unwrap().media,
+        Media::File { .. }
+    ));
     assert_eq!(sent(scan, "uploadType"), "media");
     for id in ["books.get.media", "books.loans.page"] {
         assert!(operation(&api, id).answer.file, "{id}");
@@ -151,7 +208,13 @@ fn uploads_carry_description_and_downloads_return_file() {
     let server = operation(&api, "books.get.media").server.clone().unwrap();
     assert_eq!(server.url, "https://shelf.example.com/download/shelf/v1");
     let made = made();
-    let input = &made.manifest.tools.iter().find(|tool| tool.slug == "SHELF_BOOKS_INSERT_MEDIA").unwrap().input;
+    let input = &made
+        .manifest
+        .tools
+        .iter()
+        .find(|tool| tool.slug == "SHELF_BOOKS_INSERT_MEDIA")
+        .unwrap()
+        .input;
     assert_eq!(input["required"], json!(["title", "file"]));
 }
 
@@ -172,10 +235,15 @@ fn accounts_are_connected_as_google_wants_it() {
 fn what_is_no_document_is_refused_in_words() {
     for (given, part) in [
         (json!({}), "discovery#restDescription"),
-        (json!({ "kind": "discovery#restDescription", "resources": [] }), "not well made"),
+        (
+            json!({ "kind": "discovery#restDescription", "resources": [] }),
+            "not well made",
+        ),
         (json!({ "kind": "discovery#restDescription" }), "rootUrl"),
     ] {
-        let refused = discovery(given.to_string().as_bytes()).unwrap_err().to_string();
+        let refused = discovery(given.to_string().as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(part), "{refused}");
     }
 }

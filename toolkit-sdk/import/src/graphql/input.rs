@@ -30,12 +30,25 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
-    let (files, sent): (Vec<_>, Vec<_>) =
-        arguments.iter().filter(|it| !it.deprecated || it.is_required()).partition(|it| it.ty.name() == "Upload");
-    let declared: Vec<String> = sent.iter().map(|it| format!("${}: {}", it.name, declared(it))).collect();
-    let passed: Vec<String> = sent.iter().map(|it| format!("{0}: ${0}", it.name)).collect();
-    let brackets =
-        |parts: Vec<String>| if parts.is_empty() { String::new() } else { format!("({})", parts.join(", ")) };
+    let (files, sent): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .filter(|it| !it.deprecated || it.is_required())
+        .partition(|it| it.ty.name() == "Upload");
+    let declared: Vec<String> = sent
+        .iter()
+        .map(|it| format!("${}: {}", it.name, declared(it)))
+        .collect();
+    let passed: Vec<String> = sent
+        .iter()
+        .map(|it| format!("{0}: ${0}", it.name))
+        .collect();
+    let brackets = |parts: Vec<String>| {
+        if parts.is_empty() {
+            String::new()
+        } else {
+            format!("({})", parts.join(", "))
+        }
+    };
     Arguments {
         schema: object(&sent, |argument| member(schema, argument, false)),
         variables: brackets(declared),
@@ -47,7 +60,11 @@ pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
 /// Returns the type of a variable. A variable with a default of the provider may be omitted
 /// (GraphQL, 5.8.5).
 fn declared(argument: &Argument) -> String {
-    if argument.has_default { argument.ty.nullable().to_string() } else { argument.ty.to_string() }
+    if argument.has_default {
+        argument.ty.nullable().to_string()
+    } else {
+        argument.ty.to_string()
+    }
 }
 
 /// Returns the schemas of the types that arguments refer to.
@@ -55,11 +72,18 @@ pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
     let described = |(name, ty): (&String, &Type)| {
         let mut made = match &ty.kind {
             Kind::Enum(choices) => {
-                let values: Vec<&str> = choices.iter().filter(|it| !it.deprecated).map(|it| it.name.as_str()).collect();
+                let values: Vec<&str> = choices
+                    .iter()
+                    .filter(|it| !it.deprecated)
+                    .map(|it| it.name.as_str())
+                    .collect();
                 json!({ "type": "string", "enum": values })
             }
             Kind::Input { fields, one_of } => {
-                let fields: Vec<&Argument> = fields.iter().filter(|it| !it.deprecated || it.is_required()).collect();
+                let fields: Vec<&Argument> = fields
+                    .iter()
+                    .filter(|it| !it.deprecated || it.is_required())
+                    .collect();
                 let mut made = object(&fields, |field| member(schema, field, !one_of));
                 made["additionalProperties"] = false.into();
                 if *one_of {
@@ -77,8 +101,13 @@ pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
 }
 
 fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
-    let properties: Map<String, Value> = members.iter().map(|it| (it.name.clone(), of(it))).collect();
-    let required: Vec<&str> = members.iter().filter(|it| it.is_required()).map(|it| it.name.as_str()).collect();
+    let properties: Map<String, Value> =
+        members.iter().map(|it| (it.name.clone(), of(it))).collect();
+    let required: Vec<&str> = members
+        .iter()
+        .filter(|it| it.is_required())
+        .map(|it| it.name.as_str())
+        .collect();
     let mut made = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         made["required"] = json!(required);
@@ -91,7 +120,10 @@ fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
 fn member(schema: &Schema, argument: &Argument, nullable: bool) -> Value {
     let mut made = of(schema, &argument.ty);
     let open = nullable && !matches!(argument.ty, Ref::NonNull(_));
-    if let (true, Some(kind)) = (open, made.get("type").filter(|kind| kind.is_string()).cloned()) {
+    if let (true, Some(kind)) = (
+        open,
+        made.get("type").filter(|kind| kind.is_string()).cloned(),
+    ) {
         made["type"] = json!([kind, "null"]);
     }
     describe(&mut made, &argument.description);
@@ -113,8 +145,13 @@ fn of(schema: &Schema, ty: &Ref) -> Value {
         Ref::NonNull(inner) => of(schema, inner),
         Ref::List(inner) => json!({ "type": "array", "items": of(schema, inner) }),
         Ref::Named(name) => match schema.types.get(name).map(|it| &it.kind) {
-            Some(Kind::Enum(_) | Kind::Input { .. }) => json!({ "$ref": format!("#/$defs/{name}") }),
-            _ => scalar(name, schema.types.get(name).map_or("", |it| &it.description)),
+            Some(Kind::Enum(_) | Kind::Input { .. }) => {
+                json!({ "$ref": format!("#/$defs/{name}") })
+            }
+            _ => scalar(
+                name,
+                schema.types.get(name).map_or("", |it| &it.description),
+            ),
         },
     }
 }
@@ -128,9 +165,8 @@ pub(super) fn scalar(name: &str, description: &str) -> Value {
         "float" => json!({ "type": "number" }),
         "boolean" => json!({ "type": "boolean" }),
         "string" | "id" => json!({ "type": "string" }),
-        "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime" | "precisedatetime" => {
-            with("date-time")
-        }
+        "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime"
+        | "precisedatetime" => with("date-time"),
         "date" | "iso8601date" | "localdate" => with("date"),
         "time" | "localtime" => with("time"),
         "uri" | "url" => with("uri"),

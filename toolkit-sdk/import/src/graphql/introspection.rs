@@ -79,10 +79,16 @@ struct TypeRef {
 
 pub(super) fn read(document: &Value) -> Result<Schema> {
     let places = ["/data/__schema", "/__schema", ""];
-    let root = places.iter().find_map(|place| document.pointer(place).filter(|it| it.get("types").is_some()));
-    let root = root.ok_or_else(|| Error::new("this is no answer to an introspection query: it has no `__schema`"))?;
-    let root =
-        Root::deserialize(root).map_err(|cause| Error::new(format!("the introspection is not well made: {cause}")))?;
+    let root = places.iter().find_map(|place| {
+        document
+            .pointer(place)
+            .filter(|it| it.get("types").is_some())
+    });
+    let root = root.ok_or_else(|| {
+        Error::new("this is no answer to an introspection query: it has no `__schema`")
+    })?;
+    let root = Root::deserialize(root)
+        .map_err(|cause| Error::new(format!("the introspection is not well made: {cause}")))?;
     let name = |named: Option<Named>| named.map(|named| named.name);
     Ok(Schema {
         query: name(root.query_type),
@@ -93,33 +99,73 @@ pub(super) fn read(document: &Value) -> Result<Schema> {
 }
 
 fn kind(ty: Type) -> Option<(String, model::Type)> {
-    let fields = ty.fields.unwrap_or_default().into_iter().map(field).collect::<Option<Vec<_>>>()?;
-    let possible = || ty.possible_types.into_iter().flatten().map(|named| named.name).collect();
+    let fields = ty
+        .fields
+        .unwrap_or_default()
+        .into_iter()
+        .map(field)
+        .collect::<Option<Vec<_>>>()?;
+    let possible = || {
+        ty.possible_types
+            .into_iter()
+            .flatten()
+            .map(|named| named.name)
+            .collect()
+    };
     let kind = match ty.kind.as_str() {
         "SCALAR" => Kind::Scalar,
         "OBJECT" => Kind::Object(fields),
-        "INTERFACE" => Kind::Interface { fields, possible: possible() },
+        "INTERFACE" => Kind::Interface {
+            fields,
+            possible: possible(),
+        },
         "UNION" => Kind::Union(possible()),
         "ENUM" => {
-            let choice = |it: EnumValue| Choice { name: it.name, deprecated: it.is_deprecated };
-            Kind::Enum(ty.enum_values.unwrap_or_default().into_iter().map(choice).collect())
+            let choice = |it: EnumValue| Choice {
+                name: it.name,
+                deprecated: it.is_deprecated,
+            };
+            Kind::Enum(
+                ty.enum_values
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(choice)
+                    .collect(),
+            )
         }
         "INPUT_OBJECT" => Kind::Input {
-            fields: ty.input_fields.unwrap_or_default().into_iter().map(argument).collect::<Option<_>>()?,
+            fields: ty
+                .input_fields
+                .unwrap_or_default()
+                .into_iter()
+                .map(argument)
+                .collect::<Option<_>>()?,
             one_of: ty.is_one_of == Some(true),
         },
         _ => return None,
     };
-    Some((ty.name, model::Type { description: ty.description.unwrap_or_default(), kind }))
+    Some((
+        ty.name,
+        model::Type {
+            description: ty.description.unwrap_or_default(),
+            kind,
+        },
+    ))
 }
 
 fn field(field: Field) -> Option<model::Field> {
     Some(model::Field {
         name: field.name,
         description: field.description.unwrap_or_default(),
-        arguments: field.args.into_iter().map(argument).collect::<Option<_>>()?,
+        arguments: field
+            .args
+            .into_iter()
+            .map(argument)
+            .collect::<Option<_>>()?,
         ty: reference(field.ty)?,
-        deprecated: field.is_deprecated.then(|| field.deprecation_reason.unwrap_or_default()),
+        deprecated: field
+            .is_deprecated
+            .then(|| field.deprecation_reason.unwrap_or_default()),
     })
 }
 
@@ -146,8 +192,12 @@ fn reference(ty: TypeRef) -> Option<Ref> {
 /// Parses a default in the syntax of the schema language. Only values that are also JSON, and
 /// values of an enumeration, are supported.
 fn literal(text: &str) -> Option<Value> {
-    let is_name =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
     match serde_json::from_str(text) {
         Ok(Value::Null) => None,
         Ok(value) => Some(value),

@@ -15,14 +15,22 @@ const MOST_TOKENS: usize = 5_000_000;
 
 /// Parses a text of definitions. Extensions are merged into the types that they extend.
 pub(super) fn read(source: &str) -> Result<Schema> {
-    let parsed = Parser::new().recursion_limit(DEEPEST).token_limit(MOST_TOKENS).parse_ast(source, "schema.graphql");
+    let parsed = Parser::new()
+        .recursion_limit(DEEPEST)
+        .token_limit(MOST_TOKENS)
+        .parse_ast(source, "schema.graphql");
     let document = parsed.map_err(|failed| {
         let first = failed.errors.iter().next().map(|error| {
-            let line =
-                error.line_column_range().map(|range| format!("line {}: ", range.start.line)).unwrap_or_default();
+            let line = error
+                .line_column_range()
+                .map(|range| format!("line {}: ", range.start.line))
+                .unwrap_or_default();
             format!("{line}{}", error.error)
         });
-        Error::new(format!("the schema cannot be read: {}", first.unwrap_or_else(|| "unknown error".to_owned())))
+        Error::new(format!(
+            "the schema cannot be read: {}",
+            first.unwrap_or_else(|| "unknown error".to_owned())
+        ))
     })?;
     let mut schema = Schema::default();
     let mut implementors: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -38,17 +46,25 @@ pub(super) fn read(source: &str) -> Result<Schema> {
         schema.subscription = schema.subscription.take().or_else(|| known("Subscription"));
     }
     for (interface, types) in implementors {
-        if let Some(Kind::Interface { possible, .. }) = schema.types.get_mut(&interface).map(|it| &mut it.kind) {
+        if let Some(Kind::Interface { possible, .. }) =
+            schema.types.get_mut(&interface).map(|it| &mut it.kind)
+        {
             possible.extend(types);
         }
     }
     if schema.query.is_none() && schema.mutation.is_none() {
-        return Err(Error::new("the schema has neither a query nor a mutation type"));
+        return Err(Error::new(
+            "the schema has neither a query nor a mutation type",
+        ));
     }
     Ok(schema)
 }
 
-fn define(definition: &Definition, schema: &mut Schema, implementors: &mut BTreeMap<String, Vec<String>>) {
+fn define(
+    definition: &Definition,
+    schema: &mut Schema,
+    implementors: &mut BTreeMap<String, Vec<String>>,
+) {
     let mut roots = |operations: &[apollo_compiler::Node<(OperationType, ast::NamedType)>]| {
         for operation in operations {
             let place = match operation.0 {
@@ -69,11 +85,22 @@ fn define(definition: &Definition, schema: &mut Schema, implementors: &mut BTree
         Definition::ObjectTypeExtension(it) => Some((&it.name, &it.implements_interfaces)),
         _ => None,
     };
-    for (name, interface) in objects.into_iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
-        implementors.entry(interface.to_string()).or_default().push(name.to_string());
+    for (name, interface) in objects
+        .into_iter()
+        .flat_map(|(name, all)| all.iter().map(move |it| (name, it)))
+    {
+        implementors
+            .entry(interface.to_string())
+            .or_default()
+            .push(name.to_string());
     }
-    let Some((name, description, kind)) = kind(definition) else { return };
-    let made = schema.types.entry(name).or_insert_with(|| Type { description: String::new(), kind: kind.empty() });
+    let Some((name, description, kind)) = kind(definition) else {
+        return;
+    };
+    let made = schema.types.entry(name).or_insert_with(|| Type {
+        description: String::new(),
+        kind: kind.empty(),
+    });
     if !description.is_empty() {
         made.description = description;
     }
@@ -81,36 +108,74 @@ fn define(definition: &Definition, schema: &mut Schema, implementors: &mut BTree
 }
 
 fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
-    let said = |text: &Option<apollo_compiler::Node<str>>| text.as_ref().map(|it| it.to_string()).unwrap_or_default();
+    let said = |text: &Option<apollo_compiler::Node<str>>| {
+        text.as_ref().map(|it| it.to_string()).unwrap_or_default()
+    };
     let none = String::new;
     Some(match definition {
-        Definition::ScalarTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Scalar),
-        Definition::EnumTypeDefinition(it) => {
-            (it.name.to_string(), said(&it.description), Kind::Enum(choices(&it.values)))
+        Definition::ScalarTypeDefinition(it) => {
+            (it.name.to_string(), said(&it.description), Kind::Scalar)
         }
-        Definition::EnumTypeExtension(it) => (it.name.to_string(), none(), Kind::Enum(choices(&it.values))),
+        Definition::EnumTypeDefinition(it) => (
+            it.name.to_string(),
+            said(&it.description),
+            Kind::Enum(choices(&it.values)),
+        ),
+        Definition::EnumTypeExtension(it) => {
+            (it.name.to_string(), none(), Kind::Enum(choices(&it.values)))
+        }
         Definition::InputObjectTypeDefinition(it) => {
             let one_of = it.directives.has("oneOf");
-            (it.name.to_string(), said(&it.description), Kind::Input { fields: arguments(&it.fields), one_of })
+            (
+                it.name.to_string(),
+                said(&it.description),
+                Kind::Input {
+                    fields: arguments(&it.fields),
+                    one_of,
+                },
+            )
         }
-        Definition::InputObjectTypeExtension(it) => {
-            (it.name.to_string(), none(), Kind::Input { fields: arguments(&it.fields), one_of: false })
-        }
-        Definition::ObjectTypeDefinition(it) => {
-            (it.name.to_string(), said(&it.description), Kind::Object(fields(&it.fields)))
-        }
-        Definition::ObjectTypeExtension(it) => (it.name.to_string(), none(), Kind::Object(fields(&it.fields))),
+        Definition::InputObjectTypeExtension(it) => (
+            it.name.to_string(),
+            none(),
+            Kind::Input {
+                fields: arguments(&it.fields),
+                one_of: false,
+            },
+        ),
+        Definition::ObjectTypeDefinition(it) => (
+            it.name.to_string(),
+            said(&it.description),
+            Kind::Object(fields(&it.fields)),
+        ),
+        Definition::ObjectTypeExtension(it) => (
+            it.name.to_string(),
+            none(),
+            Kind::Object(fields(&it.fields)),
+        ),
         Definition::InterfaceTypeDefinition(it) => {
-            let kind = Kind::Interface { fields: fields(&it.fields), possible: Vec::new() };
+            let kind = Kind::Interface {
+                fields: fields(&it.fields),
+                possible: Vec::new(),
+            };
             (it.name.to_string(), said(&it.description), kind)
         }
-        Definition::InterfaceTypeExtension(it) => {
-            (it.name.to_string(), none(), Kind::Interface { fields: fields(&it.fields), possible: Vec::new() })
+        Definition::InterfaceTypeExtension(it) => (
+            it.name.to_string(),
+            none(),
+            Kind::Interface {
+                fields: fields(&it.fields),
+                possible: Vec::new(),
+            },
+        ),
+        Definition::UnionTypeDefinition(it) => (
+            it.name.to_string(),
+            said(&it.description),
+            Kind::Union(names(&it.members)),
+        ),
+        Definition::UnionTypeExtension(it) => {
+            (it.name.to_string(), none(), Kind::Union(names(&it.members)))
         }
-        Definition::UnionTypeDefinition(it) => {
-            (it.name.to_string(), said(&it.description), Kind::Union(names(&it.members)))
-        }
-        Definition::UnionTypeExtension(it) => (it.name.to_string(), none(), Kind::Union(names(&it.members))),
         _ => return None,
     })
 }
@@ -120,13 +185,23 @@ fn names(names: &[ast::NamedType]) -> Vec<String> {
 }
 
 fn choices(values: &[apollo_compiler::Node<ast::EnumValueDefinition>]) -> Vec<Choice> {
-    values.iter().map(|it| Choice { name: it.value.to_string(), deprecated: it.directives.has("deprecated") }).collect()
+    values
+        .iter()
+        .map(|it| Choice {
+            name: it.value.to_string(),
+            deprecated: it.directives.has("deprecated"),
+        })
+        .collect()
 }
 
 fn fields(fields: &[apollo_compiler::Node<ast::FieldDefinition>]) -> Vec<Field> {
     let field = |it: &apollo_compiler::Node<ast::FieldDefinition>| Field {
         name: it.name.to_string(),
-        description: it.description.as_ref().map(|it| it.to_string()).unwrap_or_default(),
+        description: it
+            .description
+            .as_ref()
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
         arguments: arguments(&it.arguments),
         ty: reference(&it.ty),
         deprecated: deprecated(&it.directives),
@@ -137,7 +212,11 @@ fn fields(fields: &[apollo_compiler::Node<ast::FieldDefinition>]) -> Vec<Field> 
 fn arguments(arguments: &[apollo_compiler::Node<ast::InputValueDefinition>]) -> Vec<Argument> {
     let argument = |it: &apollo_compiler::Node<ast::InputValueDefinition>| Argument {
         name: it.name.to_string(),
-        description: it.description.as_ref().map(|it| it.to_string()).unwrap_or_default(),
+        description: it
+            .description
+            .as_ref()
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
         ty: reference(&it.ty),
         has_default: it.default_value.is_some(),
         default: it.default_value.as_ref().and_then(|value| json(value)),
@@ -148,7 +227,9 @@ fn arguments(arguments: &[apollo_compiler::Node<ast::InputValueDefinition>]) -> 
 
 fn deprecated(directives: &DirectiveList) -> Option<String> {
     let directive = directives.get("deprecated")?;
-    let reason = directive.specified_argument_by_name("reason").and_then(|reason| reason.as_str());
+    let reason = directive
+        .specified_argument_by_name("reason")
+        .and_then(|reason| reason.as_str());
     Some(reason.unwrap_or_default().to_owned())
 }
 
@@ -158,7 +239,9 @@ fn reference(ty: &ast::Type) -> Ref {
         ast::Type::Named(name) => named(name),
         ast::Type::NonNullNamed(name) => Ref::NonNull(Box::new(named(name))),
         ast::Type::List(inner) => Ref::List(Box::new(reference(inner))),
-        ast::Type::NonNullList(inner) => Ref::NonNull(Box::new(Ref::List(Box::new(reference(inner))))),
+        ast::Type::NonNullList(inner) => {
+            Ref::NonNull(Box::new(Ref::List(Box::new(reference(inner)))))
+        }
     }
 }
 
@@ -171,11 +254,16 @@ fn json(value: &ast::Value) -> Option<Value> {
         ast::Value::Float(number) => number.try_to_f64().ok()?.into(),
         ast::Value::Int(number) => number.as_str().parse::<i64>().ok()?.into(),
         ast::Value::Boolean(flag) => (*flag).into(),
-        ast::Value::List(items) => items.iter().map(|item| json(item)).collect::<Option<Vec<_>>>()?.into(),
+        ast::Value::List(items) => items
+            .iter()
+            .map(|item| json(item))
+            .collect::<Option<Vec<_>>>()?
+            .into(),
         ast::Value::Object(members) => {
-            let member = |(name, value): &(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)| {
-                Some((name.to_string(), json(value)?))
-            };
+            let member =
+                |(name, value): &(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)| {
+                    Some((name.to_string(), json(value)?))
+                };
             Value::Object(members.iter().map(member).collect::<Option<_>>()?)
         }
     })
@@ -187,9 +275,15 @@ impl Kind {
         match self {
             Self::Scalar => Self::Scalar,
             Self::Enum(_) => Self::Enum(Vec::new()),
-            Self::Input { .. } => Self::Input { fields: Vec::new(), one_of: false },
+            Self::Input { .. } => Self::Input {
+                fields: Vec::new(),
+                one_of: false,
+            },
             Self::Object(_) => Self::Object(Vec::new()),
-            Self::Interface { .. } => Self::Interface { fields: Vec::new(), possible: Vec::new() },
+            Self::Interface { .. } => Self::Interface {
+                fields: Vec::new(),
+                possible: Vec::new(),
+            },
             Self::Union(_) => Self::Union(Vec::new()),
         }
     }
@@ -198,7 +292,13 @@ impl Kind {
     fn join(&mut self, more: Self) {
         match (self, more) {
             (Self::Enum(own), Self::Enum(more)) => own.extend(more),
-            (Self::Input { fields, one_of }, Self::Input { fields: more, one_of: also }) => {
+            (
+                Self::Input { fields, one_of },
+                Self::Input {
+                    fields: more,
+                    one_of: also,
+                },
+            ) => {
                 fields.extend(more);
                 *one_of |= also;
             }

@@ -58,16 +58,26 @@ pub(super) struct Selected {
 
 /// Returns the selection for a field of this type.
 pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
-    let mut selecting = Selecting { schema, left: MOST_FIELDS, path: Vec::new() };
+    let mut selecting = Selecting {
+        schema,
+        left: MOST_FIELDS,
+        path: Vec::new(),
+    };
     let name = ty.name();
     if schema.is_leaf(name) {
-        return Selected { text: String::new(), schema: wrapped(ty, leaf(schema, name)) };
+        return Selected {
+            text: String::new(),
+            schema: wrapped(ty, leaf(schema, name)),
+        };
     }
     let (text, inner) = match schema.connection(name) {
         Some(list) => selecting.connection(name, list),
         None => selecting.object(name, 0),
     };
-    Selected { text: format!(" {{ {text} }}"), schema: wrapped(ty, inner) }
+    Selected {
+        text: format!(" {{ {text} }}"),
+        schema: wrapped(ty, inner),
+    }
 }
 
 struct Selecting<'a> {
@@ -94,7 +104,10 @@ impl Set {
         if self.parts.is_empty() {
             self.add("__typename", "", json!({ "type": "string" }));
         }
-        (self.parts.join(" "), json!({ "type": "object", "properties": self.members }))
+        (
+            self.parts.join(" "),
+            json!({ "type": "object", "properties": self.members }),
+        )
     }
 }
 
@@ -109,13 +122,32 @@ impl<'a> Selecting<'a> {
             set.add(list, &text, wrapped(&items.ty, inner));
         }
         self.path.pop();
-        let info = schema.field(name, "pageInfo").map(|info| info.ty.name()).unwrap_or_default();
-        let told: Vec<&str> =
-            ["hasNextPage", "endCursor"].into_iter().filter(|it| schema.field(info, it).is_some()).collect();
-        let members: Map<String, Value> = told.iter().map(|it| ((*it).to_owned(), json!({}))).collect();
-        set.add("pageInfo", &format!(" {{ {} }}", told.join(" ")), json!({ "type": "object", "properties": members }));
-        if let Some(count) = schema.field(name, "totalCount").filter(|it| is_plain(it, schema)) {
-            set.add("totalCount", "", wrapped(&count.ty, leaf(schema, count.ty.name())));
+        let info = schema
+            .field(name, "pageInfo")
+            .map(|info| info.ty.name())
+            .unwrap_or_default();
+        let told: Vec<&str> = ["hasNextPage", "endCursor"]
+            .into_iter()
+            .filter(|it| schema.field(info, it).is_some())
+            .collect();
+        let members: Map<String, Value> = told
+            .iter()
+            .map(|it| ((*it).to_owned(), json!({})))
+            .collect();
+        set.add(
+            "pageInfo",
+            &format!(" {{ {} }}", told.join(" ")),
+            json!({ "type": "object", "properties": members }),
+        );
+        if let Some(count) = schema
+            .field(name, "totalCount")
+            .filter(|it| is_plain(it, schema))
+        {
+            set.add(
+                "totalCount",
+                "",
+                wrapped(&count.ty, leaf(schema, count.ty.name())),
+            );
         }
         set.finish()
     }
@@ -132,7 +164,8 @@ impl<'a> Selecting<'a> {
             return (format!(" {{ {text} }}"), schema);
         };
         let (text, inner) = self.items(node.ty.name(), "");
-        let schema = json!({ "type": "object", "properties": { "node": wrapped(&node.ty, inner) } });
+        let schema =
+            json!({ "type": "object", "properties": { "node": wrapped(&node.ty, inner) } });
         (format!(" {{ node{text} }}"), schema)
     }
 
@@ -161,12 +194,21 @@ impl<'a> Selecting<'a> {
     fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut Set) {
         let schema = self.schema;
         let fields = &fields[..fields.len().min(MOST_SEEN)];
-        let plain: Vec<&Field> = fields.iter().filter(|field| is_plain(field, schema)).collect();
+        let plain: Vec<&Field> = fields
+            .iter()
+            .filter(|field| is_plain(field, schema))
+            .collect();
         for field in first(plain, VALUES[level].min(self.left)) {
-            set.add(&field.name, "", wrapped(&field.ty, leaf(schema, field.ty.name())));
+            set.add(
+                &field.name,
+                "",
+                wrapped(&field.ty, leaf(schema, field.ty.name())),
+            );
             self.left -= 1;
         }
-        let objects = fields.iter().filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
+        let objects = fields
+            .iter()
+            .filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
         let mut room = OBJECTS[level];
         for field in objects {
             let name = field.ty.name();
@@ -180,16 +222,24 @@ impl<'a> Selecting<'a> {
             room -= 1;
             self.left -= 1;
             let (text, inner) = self.object(name, level + 1);
-            set.add(&field.name, &format!(" {{ {text} }}"), wrapped(&field.ty, inner));
+            set.add(
+                &field.name,
+                &format!(" {{ {text} }}"),
+                wrapped(&field.ty, inner),
+            );
         }
     }
 
     /// Selects the length of a list whose items are not selected.
     fn count(&mut self, field: &'a Field, set: &mut Set) {
-        let count = self.schema.field(field.ty.name(), "totalCount").filter(|it| is_plain(it, self.schema));
+        let count = self
+            .schema
+            .field(field.ty.name(), "totalCount")
+            .filter(|it| is_plain(it, self.schema));
         if count.is_some() && self.left > 0 {
             self.left -= 1;
-            let schema = json!({ "type": "object", "properties": { "totalCount": { "type": "integer" } } });
+            let schema =
+                json!({ "type": "object", "properties": { "totalCount": { "type": "integer" } } });
             set.add(&field.name, " { totalCount }", schema);
         }
     }
@@ -200,22 +250,30 @@ impl<'a> Selecting<'a> {
         let schema = self.schema;
         let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
         for name in possible.iter().take(MOST_TYPES) {
-            let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else { continue };
+            let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else {
+                continue;
+            };
             let fits = |field: &&'a Field| {
                 is_plain(field, schema)
                     && common.iter().all(|it| it.name != field.name)
-                    && told.get(field.name.as_str()).is_none_or(|ty| **ty == field.ty)
+                    && told
+                        .get(field.name.as_str())
+                        .is_none_or(|ty| **ty == field.ty)
             };
             let plain: Vec<&Field> = fields.iter().take(MOST_SEEN).filter(fits).collect();
             let chosen = first(plain, MOST_OF_TYPE.min(VALUES[level]).min(self.left));
             self.left -= chosen.len();
             let names: Vec<&str> = chosen.iter().map(|field| field.name.as_str()).collect();
             if !names.is_empty() {
-                set.parts.push(format!("... on {name} {{ {} }}", names.join(" ")));
+                set.parts
+                    .push(format!("... on {name} {{ {} }}", names.join(" ")));
             }
             for field in chosen {
                 told.insert(&field.name, &field.ty);
-                set.members.insert(field.name.clone(), wrapped(&field.ty, leaf(schema, field.ty.name())));
+                set.members.insert(
+                    field.name.clone(),
+                    wrapped(&field.ty, leaf(schema, field.ty.name())),
+                );
             }
         }
     }
@@ -223,7 +281,11 @@ impl<'a> Selecting<'a> {
 
 /// Returns true if a field is not deprecated and has no required arguments.
 fn is_free(field: &Field) -> bool {
-    field.deprecated.is_none() && !field.arguments.iter().any(super::model::Argument::is_required)
+    field.deprecated.is_none()
+        && !field
+            .arguments
+            .iter()
+            .any(super::model::Argument::is_required)
 }
 
 fn is_plain(field: &Field, schema: &Schema) -> bool {
@@ -233,9 +295,18 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 /// Keeps at most this many fields in the order of the schema. Identifying fields take precedence.
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
-        let place = |field: &&Field| TELLING.iter().position(|name| *name == field.name).unwrap_or(TELLING.len());
-        let mut ranked: Vec<(usize, usize)> =
-            fields.iter().map(place).enumerate().map(|(at, rank)| (rank, at)).collect();
+        let place = |field: &&Field| {
+            TELLING
+                .iter()
+                .position(|name| *name == field.name)
+                .unwrap_or(TELLING.len())
+        };
+        let mut ranked: Vec<(usize, usize)> = fields
+            .iter()
+            .map(place)
+            .enumerate()
+            .map(|(at, rank)| (rank, at))
+            .collect();
         ranked.sort_unstable();
         let mut kept: Vec<usize> = ranked.into_iter().take(most).map(|(_, at)| at).collect();
         kept.sort_unstable();

@@ -54,7 +54,10 @@ fn api() -> Api {
 }
 
 fn operation<'a>(api: &'a Api, id: &str) -> &'a Operation {
-    api.operations.iter().find(|operation| operation.id == id).unwrap()
+    api.operations
+        .iter()
+        .find(|operation| operation.id == id)
+        .unwrap()
 }
 
 fn document<'a>(api: &'a Api, id: &str) -> &'a str {
@@ -72,11 +75,24 @@ fn variables(api: &Api, id: &str) -> Value {
 fn every_document_is_valid() {
     let schema = Checked::parse_and_validate(SDL, "schema.graphql").unwrap();
     let api = api();
-    let unusable: Vec<_> = api.unsupported.iter().filter(|it| it.unusable).map(|it| it.operation.clone()).collect();
-    for operation in api.operations.iter().filter(|it| !unusable.contains(&Some(it.id.clone()))) {
+    let unusable: Vec<_> = api
+        .unsupported
+        .iter()
+        .filter(|it| it.unusable)
+        .map(|it| it.operation.clone())
+        .collect();
+    for operation in api
+        .operations
+        .iter()
+        .filter(|it| !unusable.contains(&Some(it.id.clone())))
+    {
         let document = document(&api, &operation.id);
         let checked = ExecutableDocument::parse_and_validate(&schema, document, "document.graphql");
-        assert!(checked.is_ok(), "{document}\n{}", checked.unwrap_err().errors);
+        assert!(
+            checked.is_ok(),
+            "{document}\n{}",
+            checked.unwrap_err().errors
+        );
     }
 }
 
@@ -88,13 +104,26 @@ fn what_matters_is_selected_and_circles_are_cut() {
     assert_eq!(document(&api, "book"), expected);
     let nodes = "nodes { id title pages price printed author { id name books { totalCount } home { id city } } \
                  reviews { totalCount } }";
-    assert!(document(&api, "books").contains(nodes), "{}", document(&api, "books"));
+    assert!(
+        document(&api, "books").contains(nodes),
+        "{}",
+        document(&api, "books")
+    );
     assert!(document(&api, "books").ends_with("pageInfo { hasNextPage endCursor } totalCount } }"));
     let found = "edges { node { __typename ... on Book { id title pages price printed } ... on Song { id title seconds } \
                  ... on Author { id name } } }";
-    assert!(document(&api, "search").contains(found), "{}", document(&api, "search"));
-    let work = "{ __typename id title ... on Book { pages price printed } ... on Song { seconds } }";
-    assert!(document(&api, "work").contains(work), "{}", document(&api, "work"));
+    assert!(
+        document(&api, "search").contains(found),
+        "{}",
+        document(&api, "search")
+    );
+    let work =
+        "{ __typename id title ... on Book { pages price printed } ... on Song { seconds } }";
+    assert!(
+        document(&api, "work").contains(work),
+        "{}",
+        document(&api, "work")
+    );
     assert_eq!(document(&api, "count"), "query count { count }");
 }
 
@@ -104,26 +133,58 @@ fn arguments_say_what_the_schema_says() {
     assert_eq!(variables(&api, "book")["required"], json!(["pick"]));
     assert_eq!(api.schemas["Pick"]["maxProperties"], 1);
     let books = variables(&api, "books");
-    assert_eq!(books["properties"]["first"], json!({ "type": "integer", "default": 10 }));
-    assert_eq!(books["properties"]["filter"], json!({ "$ref": "#/$defs/Filter" }));
+    assert_eq!(
+        books["properties"]["first"],
+        json!({ "type": "integer", "default": 10 })
+    );
+    assert_eq!(
+        books["properties"]["filter"],
+        json!({ "$ref": "#/$defs/Filter" })
+    );
     let filter = &api.schemas["Filter"]["properties"];
-    assert_eq!(filter["order"], json!({ "$ref": "#/$defs/Order", "default": "NEW" }));
-    assert_eq!(filter["made"], json!({ "type": ["string", "null"], "format": "date-time" }));
-    assert_eq!(api.schemas["Order"], json!({ "type": "string", "enum": ["NEW", "OLD"] }));
+    assert_eq!(
+        filter["order"],
+        json!({ "$ref": "#/$defs/Order", "default": "NEW" })
+    );
+    assert_eq!(
+        filter["made"],
+        json!({ "type": ["string", "null"], "format": "date-time" })
+    );
+    assert_eq!(
+        api.schemas["Order"],
+        json!({ "type": "string", "enum": ["NEW", "OLD"] })
+    );
     assert_eq!(api.schemas["NewBook"]["required"], json!(["title", "by"]));
-    assert!(document(&api, "deleteBook").starts_with("mutation deleteBook($id: ID!, $soft: Boolean)"));
+    assert!(
+        document(&api, "deleteBook").starts_with("mutation deleteBook($id: ID!, $soft: Boolean)")
+    );
 }
 
 #[test]
 fn tools_are_made_of_queries_and_mutations() {
     let api = api();
-    assert!(operation(&api, "book").hints.read_only && !operation(&api, "addBook mutation").hints.read_only);
-    assert!(operation(&api, "deleteBook").hints.destructive && !operation(&api, "addBook mutation").hints.destructive);
+    assert!(
+        operation(&api, "book").hints.read_only
+            && !operation(&api, "addBook mutation").hints.read_only
+    );
+    assert!(
+        operation(&api, "deleteBook").hints.destructive
+            && !operation(&api, "addBook mutation").hints.destructive
+    );
     assert!(operation(&api, "gone").deprecated);
     assert_eq!(operation(&api, "hello").tags, ["query"]);
-    assert_eq!(operation(&api, "books").pages.as_ref().unwrap().items, "/nodes");
-    assert_eq!(operation(&api, "search").pages.as_ref().unwrap().items, "/edges");
-    let overlay = Overlay { server: Some("https://api.example.com/graphql".to_owned()), ..Overlay::default() };
+    assert_eq!(
+        operation(&api, "books").pages.as_ref().unwrap().items,
+        "/nodes"
+    );
+    assert_eq!(
+        operation(&api, "search").pages.as_ref().unwrap().items,
+        "/edges"
+    );
+    let overlay = Overlay {
+        server: Some("https://api.example.com/graphql".to_owned()),
+        ..Overlay::default()
+    };
     let made = toolkit(api, "shelf", &overlay).unwrap();
     let slugs: Vec<&str> = made.calls.keys().map(String::as_str).collect();
     let expected = [
@@ -139,10 +200,19 @@ fn tools_are_made_of_queries_and_mutations() {
         "SHELF_WORK",
     ];
     assert_eq!(slugs, expected);
-    assert_eq!(made.calls["SHELF_BOOK"].url, "https://api.example.com/graphql");
-    let said: Vec<&str> = made.report.unsupported.iter().map(|it| it.what.as_str()).collect();
+    assert_eq!(
+        made.calls["SHELF_BOOK"].url,
+        "https://api.example.com/graphql"
+    );
+    let said: Vec<&str> = made
+        .report
+        .unsupported
+        .iter()
+        .map(|it| it.what.as_str())
+        .collect();
     assert!(
-        said.contains(&"the argument `file` takes a file") && said.iter().any(|it| it.contains("subscriptions")),
+        said.contains(&"the argument `file` takes a file")
+            && said.iter().any(|it| it.contains("subscriptions")),
         "{said:?}"
     );
 }
@@ -163,12 +233,19 @@ fn both_forms_of_a_schema_say_the_same() {
     let read = graphql(introspection.to_string().as_bytes()).unwrap();
     let same = graphql(b"type Query { book(n: Int! = 1): Book } type Book { id: ID }").unwrap();
     assert_eq!(read, same);
-    assert_eq!(document(&read, "book"), "query book($n: Int) { book(n: $n) { id } }");
+    assert_eq!(
+        document(&read, "book"),
+        "query book($n: Int) { book(n: $n) { id } }"
+    );
 }
 
 #[test]
 fn what_is_no_schema_is_refused_in_words() {
-    let deep = format!("type Query {{ a(x: Int = {}1{}): Int }}", "[".repeat(5_000), "]".repeat(5_000));
+    let deep = format!(
+        "type Query {{ a(x: Int = {}1{}): Int }}",
+        "[".repeat(5_000),
+        "]".repeat(5_000)
+    );
     for (given, part) in [
         ("type Query {\n a: }", "line 2"),
         ("{}", "__schema"),

@@ -8,8 +8,14 @@ use crate::Api;
 /// Imports a schema. Its shared parts are added to the API's shared schemas.
 pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
     for keyword in ["$defs", "definitions"] {
-        for (name, part) in schema.get(keyword).and_then(Value::as_object).into_iter().flatten() {
-            api.schemas.insert(format!("{prefix}.{name}"), moved(part, prefix));
+        for (name, part) in schema
+            .get(keyword)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            api.schemas
+                .insert(format!("{prefix}.{name}"), moved(part, prefix));
         }
     }
     // A part refers to the whole schema.
@@ -25,7 +31,8 @@ pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
 fn refers_to_whole(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            members.get("$ref").and_then(Value::as_str) == Some("#") || members.values().any(refers_to_whole)
+            members.get("$ref").and_then(Value::as_str) == Some("#")
+                || members.values().any(refers_to_whole)
         }
         Value::Array(items) => items.iter().any(refers_to_whole),
         _ => false,
@@ -37,8 +44,12 @@ fn refers_to_whole(schema: &Value) -> bool {
 fn moved(schema: &Value, prefix: &str) -> Value {
     match schema {
         Value::Object(members) => {
-            let kept = members.iter().filter(|(name, _)| !matches!(name.as_str(), "$defs" | "definitions" | "$schema"));
-            kept.map(|(name, value)| (name.clone(), member(name, value, prefix))).collect::<Map<_, _>>().into()
+            let kept = members
+                .iter()
+                .filter(|(name, _)| !matches!(name.as_str(), "$defs" | "definitions" | "$schema"));
+            kept.map(|(name, value)| (name.clone(), member(name, value, prefix)))
+                .collect::<Map<_, _>>()
+                .into()
         }
         Value::Array(items) => items.iter().map(|item| moved(item, prefix)).collect(),
         other => other.clone(),
@@ -46,8 +57,12 @@ fn moved(schema: &Value, prefix: &str) -> Value {
 }
 
 fn member(name: &str, value: &Value, prefix: &str) -> Value {
-    let Some(reference) = value.as_str().filter(|_| name == "$ref") else { return moved(value, prefix) };
-    let part = ["#/$defs/", "#/definitions/"].iter().find_map(|begin| reference.strip_prefix(begin));
+    let Some(reference) = value.as_str().filter(|_| name == "$ref") else {
+        return moved(value, prefix);
+    };
+    let part = ["#/$defs/", "#/definitions/"]
+        .iter()
+        .find_map(|begin| reference.strip_prefix(begin));
     match part {
         Some(part) => format!("#/$defs/{prefix}.{part}").into(),
         None if reference == "#" => format!("#/$defs/{prefix}").into(),

@@ -31,19 +31,37 @@ pub(crate) fn listing() -> Value {
 #[test]
 fn a_tool_keeps_its_schemas_and_hints() {
     let api = mcp(listing().to_string().as_bytes()).unwrap();
-    assert_eq!((api.name.as_str(), api.description.as_str()), ("The Shelf", "Keeps books."));
+    assert_eq!(
+        (api.name.as_str(), api.description.as_str()),
+        ("The Shelf", "Keeps books.")
+    );
     assert_eq!(api.unsupported.len(), 1, "the second tool of one name");
     let made = toolkit(api, "shelf", &Overlay::default()).unwrap();
-    let tool = |slug: &str| made.manifest.tools.iter().find(|tool| tool.slug == slug).unwrap();
+    let tool = |slug: &str| {
+        made.manifest
+            .tools
+            .iter()
+            .find(|tool| tool.slug == slug)
+            .unwrap()
+    };
     let find = tool("SHELF_FIND_BOOKS");
     assert_eq!(find.name, "Find books");
     assert_eq!(find.input["required"], json!(["words"]));
-    assert_eq!(find.input["properties"]["where"]["properties"]["inside"], json!({ "type": "object" }));
-    assert_eq!(find.output, json!({ "type": "object", "properties": { "count": { "type": "integer" } } }));
+    assert_eq!(
+        find.input["properties"]["where"]["properties"]["inside"],
+        json!({ "type": "object" })
+    );
+    assert_eq!(
+        find.output,
+        json!({ "type": "object", "properties": { "count": { "type": "integer" } } })
+    );
     assert!(find.hints.read_only && !find.hints.destructive && !find.hints.open_world);
     assert_eq!(find.egress.as_ref().unwrap()[0].methods, ["POST", "DELETE"]);
     let burn = tool("SHELF_BURN");
-    assert!(burn.hints.destructive, "a tool that says nothing may destroy");
+    assert!(
+        burn.hints.destructive,
+        "a tool that says nothing may destroy"
+    );
     assert_ne!(burn.input.get("additionalProperties"), Some(&json!(false)));
     assert_eq!(tool("SHELF_ADD").input["additionalProperties"], false);
     assert_eq!(tool("SHELF_ADD").name, "Add one");
@@ -58,7 +76,11 @@ fn tools_are_read_from_json_rpc_response() {
     let api = mcp(whole.to_string().as_bytes()).unwrap();
     assert_eq!(api.operations.len(), 3);
     assert!(api.unsupported.iter().any(|it| it.what.contains("goes on")));
-    for (given, part) in [("[]", "no `tools`"), (r#"{"tools":[1]}"#, "not well made"), ("{", "not JSON")] {
+    for (given, part) in [
+        ("[]", "no `tools`"),
+        (r#"{"tools":[1]}"#, "not well made"),
+        ("{", "not JSON"),
+    ] {
         let refused = mcp(given.as_bytes()).unwrap_err().to_string();
         assert!(refused.contains(part), "{refused}");
     }

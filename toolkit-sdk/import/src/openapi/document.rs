@@ -42,7 +42,9 @@ impl<'a> Document<'a> {
     /// Returns the target of a local reference.
     pub(super) fn target(&self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
-        self.root.pointer(pointer).or_else(|| self.root.pointer(&unescaped(pointer)))
+        self.root
+            .pointer(pointer)
+            .or_else(|| self.root.pointer(&unescaped(pointer)))
     }
 }
 

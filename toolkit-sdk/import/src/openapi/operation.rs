@@ -16,9 +16,13 @@ impl<'a> Reader<'a> {
     ) -> Operation {
         let mut made = self.outline(path, method, own);
         let own_servers = |holder: &'a Map<String, Value>| {
-            holder.get("servers").map(|it| servers(&serde_json::json!({ "servers": it })))
+            holder
+                .get("servers")
+                .map(|it| servers(&serde_json::json!({ "servers": it })))
         };
-        made.server = own_servers(own).or_else(|| own_servers(item)).and_then(|servers| servers.into_iter().next());
+        made.server = own_servers(own)
+            .or_else(|| own_servers(item))
+            .and_then(|servers| servers.into_iter().next());
         self.parameters(&mut made, item, own);
         if let Some(body) = own.get("requestBody") {
             self.body(&mut made, body);
@@ -30,9 +34,15 @@ impl<'a> Reader<'a> {
         made.no_auth = needed.none;
         if let Some(scheme) = needed.unsupported {
             let what = format!("the security scheme `{scheme}`, without which it does not answer");
-            self.api.unsupported.push(Unsupported::unusable(&made.id, what));
+            self.api
+                .unsupported
+                .push(Unsupported::unusable(&made.id, what));
         }
-        if own.get("callbacks").and_then(Value::as_object).is_some_and(|callbacks| !callbacks.is_empty()) {
+        if own
+            .get("callbacks")
+            .and_then(Value::as_object)
+            .is_some_and(|callbacks| !callbacks.is_empty())
+        {
             self.part(&made.id, "its callbacks");
         }
         made

@@ -40,8 +40,16 @@ const NEXT_CURSORS: [&str; 16] = [
     "endCursor",
     "next",
 ];
-const NEXT_URLS: [&str; 8] =
-    ["next", "next_url", "next_page_url", "nextLink", "next_page_uri", "@odata.nextLink", "next_href", "href"];
+const NEXT_URLS: [&str; 8] = [
+    "next",
+    "next_url",
+    "next_page_url",
+    "nextLink",
+    "next_page_uri",
+    "@odata.nextLink",
+    "next_href",
+    "href",
+];
 /// Objects of a page that are about pagination.
 const HOLDERS: [&str; 11] = [
     "meta",
@@ -56,22 +64,46 @@ const HOLDERS: [&str; 11] = [
     "cursors",
     "page",
 ];
-const OFFSETS: [&str; 6] = ["offset", "skip", "startAt", "start_at", "$skip", "page[offset]"];
+const OFFSETS: [&str; 6] = [
+    "offset",
+    "skip",
+    "startAt",
+    "start_at",
+    "$skip",
+    "page[offset]",
+];
 const PAGES: [&str; 5] = ["page", "page_number", "pageNumber", "page[number]", "Page"];
-const LISTS: [&str; 8] = ["data", "items", "results", "values", "value", "records", "entries", "list"];
+const LISTS: [&str; 8] = [
+    "data", "items", "results", "values", "value", "records", "entries", "list",
+];
 
 /// Detects the pagination of the list that an operation returns.
-pub(super) fn detect(made: &Operation, response: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Pages> {
+pub(super) fn detect(
+    made: &Operation,
+    response: &Value,
+    flat: &mut dyn FnMut(&Value) -> Value,
+) -> Option<Pages> {
     if made.method != "GET" || made.answer.file {
         return None;
     }
     let page = flat(made.answer.schema.as_ref()?);
     let items = list(&page, flat)?;
-    let link =
-        response["headers"].as_object().is_some_and(|headers| headers.keys().any(|it| it.eq_ignore_ascii_case("link")));
-    let next = if link { Some(Next::Link) } else { by_cursor(made, &page, flat) };
-    let next = next.or_else(|| by_url(&page, flat)).or_else(|| by_number(made));
-    Some(Pages { next: next?, items, argument: String::new() })
+    let link = response["headers"]
+        .as_object()
+        .is_some_and(|headers| headers.keys().any(|it| it.eq_ignore_ascii_case("link")));
+    let next = if link {
+        Some(Next::Link)
+    } else {
+        by_cursor(made, &page, flat)
+    };
+    let next = next
+        .or_else(|| by_url(&page, flat))
+        .or_else(|| by_number(made));
+    Some(Pages {
+        next: next?,
+        items,
+        argument: String::new(),
+    })
 }
 
 /// Returns the place of the list in a page, if it is unambiguous.
@@ -86,7 +118,9 @@ fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
             lists.push(name);
         }
     }
-    let usual = LISTS.iter().find_map(|usual| lists.iter().find(|name| *name == usual));
+    let usual = LISTS
+        .iter()
+        .find_map(|usual| lists.iter().find(|name| *name == usual));
     let name = match (usual, lists.as_slice()) {
         (Some(name), _) | (None, [name]) => name,
         _ => return None,
@@ -95,11 +129,19 @@ fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
 }
 
 fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter> {
-    let named = |name: &&str| made.parameters.iter().find(|it| it.place == Place::Query && it.name == **name);
+    let named = |name: &&str| {
+        made.parameters
+            .iter()
+            .find(|it| it.place == Place::Query && it.name == **name)
+    };
     names.iter().find_map(named)
 }
 
-fn by_cursor(made: &Operation, page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Next> {
+fn by_cursor(
+    made: &Operation,
+    page: &Value,
+    flat: &mut dyn FnMut(&Value) -> Value,
+) -> Option<Next> {
     let parameter = query(made, &CURSORS)?.name.clone();
     let place = member(page, &NEXT_CURSORS, &["string", "integer"], flat)?;
     Some(Next::Cursor { place, parameter })
@@ -112,16 +154,29 @@ fn by_url(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Next> {
 
 fn by_number(made: &Operation) -> Option<Next> {
     if let Some(offset) = query(made, &OFFSETS) {
-        return Some(Next::Offset { parameter: offset.name.clone() });
+        return Some(Next::Offset {
+            parameter: offset.name.clone(),
+        });
     }
-    let page = query(made, &PAGES).filter(|page| page.schema["type"] != "object" && page.schema["type"] != "array")?;
-    let from_zero = ["default", "minimum"].iter().any(|word| page.schema[*word].as_i64() == Some(0));
-    Some(Next::Page { parameter: page.name.clone(), first: u32::from(!from_zero) })
+    let page = query(made, &PAGES)
+        .filter(|page| page.schema["type"] != "object" && page.schema["type"] != "array")?;
+    let from_zero = ["default", "minimum"]
+        .iter()
+        .any(|word| page.schema[*word].as_i64() == Some(0));
+    Some(Next::Page {
+        parameter: page.name.clone(),
+        first: u32::from(!from_zero),
+    })
 }
 
 /// Returns the place of a member with one of these names, at the top of a page or in an object
 /// about pagination.
-fn member(page: &Value, names: &[&str], kinds: &[&str], flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
+fn member(
+    page: &Value,
+    names: &[&str],
+    kinds: &[&str],
+    flat: &mut dyn FnMut(&Value) -> Value,
+) -> Option<String> {
     let mut holders = vec![(String::new(), page.clone())];
     for holder in HOLDERS {
         let inner = flat(&page["properties"][holder]);
@@ -139,7 +194,10 @@ fn member(page: &Value, names: &[&str], kinds: &[&str], flat: &mut dyn FnMut(&Va
             };
             // A link at the top called `href` is that of the page itself.
             if fits && (*name != "href" || place.ends_with("/next")) {
-                return Some(format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")));
+                return Some(format!(
+                    "{place}/{}",
+                    name.replace('~', "~0").replace('/', "~1")
+                ));
             }
         }
     }

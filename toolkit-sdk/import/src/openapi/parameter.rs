@@ -42,13 +42,27 @@ impl<'a> Reader<'a> {
         own: &'a Map<String, Value>,
     ) {
         let mut all: Vec<&'a Value> = Vec::new();
-        let key = |parameter: &Value| (parse::text(&parameter["name"]), parse::text(&parameter["in"]));
-        for list in [item, own].into_iter().filter_map(|holder| holder.get("parameters")?.as_array()) {
+        let key = |parameter: &Value| {
+            (
+                parse::text(&parameter["name"]),
+                parse::text(&parameter["in"]),
+            )
+        };
+        for list in [item, own]
+            .into_iter()
+            .filter_map(|holder| holder.get("parameters")?.as_array())
+        {
             for parameter in list.iter().take(MOST) {
                 let found = self.document.follow(parameter);
                 if !found.is_object() {
                     let named = parameter["$ref"].as_str().unwrap_or("a parameter");
-                    self.part(&made.id, format!("the parameter `{}` is not in this document", text::line(named, 200)));
+                    self.part(
+                        &made.id,
+                        format!(
+                            "the parameter `{}` is not in this document",
+                            text::line(named, 200)
+                        ),
+                    );
                     continue;
                 }
                 all.retain(|known| key(known) != key(found));
@@ -72,7 +86,11 @@ impl<'a> Reader<'a> {
             other => {
                 let what = format!("the {} parameter `{name}`", other.unwrap_or("unplaced"));
                 let unusable = required && other == Some("cookie");
-                let entry = if unusable { Unsupported::unusable } else { Unsupported::part };
+                let entry = if unusable {
+                    Unsupported::unusable
+                } else {
+                    Unsupported::part
+                };
                 return self.api.unsupported.push(entry(&made.id, what));
             }
         };
@@ -81,17 +99,26 @@ impl<'a> Reader<'a> {
         }
         if place == Place::Header && manifest::is_platforms(&name) {
             let what = format!("the header `{name}`, which only the platform may write");
-            let entry = if required { Unsupported::unusable } else { Unsupported::part };
+            let entry = if required {
+                Unsupported::unusable
+            } else {
+                Unsupported::part
+            };
             return self.api.unsupported.push(entry(&made.id, what));
         }
         let (style, explode) = style(parameter, place);
         let mut schema = self.parameter_schema(parameter);
-        if let (Some(said), Some(schema)) =
-            (parameter["description"].as_str().filter(|it| !it.trim().is_empty()), schema.as_object_mut())
-        {
+        if let (Some(said), Some(schema)) = (
+            parameter["description"]
+                .as_str()
+                .filter(|it| !it.trim().is_empty()),
+            schema.as_object_mut(),
+        ) {
             schema.insert("description".to_owned(), text::block(said, 2000).into());
         }
-        let wide = ["x-multi-segment", "allowReserved"].iter().any(|word| parameter[*word].as_bool() == Some(true));
+        let wide = ["x-multi-segment", "allowReserved"]
+            .iter()
+            .any(|word| parameter[*word].as_bool() == Some(true));
         made.parameters.push(Parameter {
             name,
             place,
@@ -109,14 +136,19 @@ impl<'a> Reader<'a> {
     /// message.
     fn is_given(&self, place: Place, name: &str) -> bool {
         match place {
-            Place::Header => WRITTEN.contains(&name.to_ascii_lowercase().as_str()) || self.security.fills_header(name),
+            Place::Header => {
+                WRITTEN.contains(&name.to_ascii_lowercase().as_str())
+                    || self.security.fills_header(name)
+            }
             Place::Query => self.security.fills_query(name),
             Place::Path => false,
         }
     }
 
     fn parameter_schema(&mut self, parameter: &'a Value) -> Value {
-        let content = parameter["content"].as_object().and_then(|content| content.values().next());
+        let content = parameter["content"]
+            .as_object()
+            .and_then(|content| content.values().next());
         match parameter.get("schema").or_else(|| content?.get("schema")) {
             Some(schema) => self.schemas.read(schema),
             None => json!({ "type": "string" }),
@@ -134,7 +166,9 @@ impl<'a> Reader<'a> {
         let mut rest = made.path.as_str();
         let mut holes = Vec::new();
         while let Some((before, after)) = rest.split_once('{') {
-            let Some((hole, after)) = after.split_once('}') else { break };
+            let Some((hole, after)) = after.split_once('}') else {
+                break;
+            };
             let name = hole.trim_matches(['+', '*', '#', '.', ';', '/']);
             holes.push((name.to_owned(), name.len() != hole.len()));
             path.push_str(&format!("{before}{{{name}}}"));
@@ -144,16 +178,22 @@ impl<'a> Reader<'a> {
         made.path = path;
         let id = made.id.clone();
         made.parameters.retain(|parameter| {
-            let there = parameter.place != Place::Path || holes.iter().any(|(hole, _)| *hole == parameter.name);
+            let there = parameter.place != Place::Path
+                || holes.iter().any(|(hole, _)| *hole == parameter.name);
             if !there {
-                let what = format!("the path parameter `{}`, for which the path has no place", parameter.name);
+                let what = format!(
+                    "the path parameter `{}`, for which the path has no place",
+                    parameter.name
+                );
                 self.api.unsupported.push(Unsupported::part(&id, what));
             }
             there
         });
         for (hole, wide) in holes {
-            let known =
-                made.parameters.iter_mut().find(|parameter| parameter.place == Place::Path && parameter.name == hole);
+            let known = made
+                .parameters
+                .iter_mut()
+                .find(|parameter| parameter.place == Place::Path && parameter.name == hole);
             match known {
                 Some(known) => known.segments |= wide,
                 None => made.parameters.push(path_parameter(hole, wide)),
@@ -181,7 +221,11 @@ fn style(parameter: &Value, place: Place) -> (Style, bool) {
     if parameter.get("content").is_some_and(Value::is_object) && parameter.get("schema").is_none() {
         return (Style::Json, false);
     }
-    let usual = if place == Place::Query { Style::Form } else { Style::Simple };
+    let usual = if place == Place::Query {
+        Style::Form
+    } else {
+        Style::Simple
+    };
     let style = match parameter["style"].as_str() {
         Some("simple") => Style::Simple,
         Some("label") => Style::Label,
@@ -192,5 +236,10 @@ fn style(parameter: &Value, place: Place) -> (Style, bool) {
         Some("deepObject") => Style::DeepObject,
         _ => usual,
     };
-    (style, parameter["explode"].as_bool().unwrap_or(style == Style::Form))
+    (
+        style,
+        parameter["explode"]
+            .as_bool()
+            .unwrap_or(style == Style::Form),
+    )
 }

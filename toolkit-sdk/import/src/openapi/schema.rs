@@ -54,13 +54,23 @@ pub(super) struct Schemas<'a> {
 
 impl<'a> Schemas<'a> {
     pub(super) fn new(document: &'a Document<'a>) -> Self {
-        Self { document, names: BTreeMap::new(), waiting: Vec::new(), done: Shared::new(), missing: BTreeSet::new() }
+        Self {
+            document,
+            names: BTreeMap::new(),
+            waiting: Vec::new(),
+            done: Shared::new(),
+            missing: BTreeSet::new(),
+        }
     }
 
     /// Converts a schema.
     pub(super) fn read(&mut self, schema: &Value) -> Value {
         let Value::Object(own) = schema else {
-            return if schema.is_boolean() { schema.clone() } else { json!({}) };
+            return if schema.is_boolean() {
+                schema.clone()
+            } else {
+                json!({})
+            };
         };
         let mut out = Map::new();
         if let Some(reference) = own.get("$ref").and_then(Value::as_str) {
@@ -76,7 +86,10 @@ impl<'a> Schemas<'a> {
         }
         self.nested(own, &mut out);
         bounds(own, &mut out);
-        if ["nullable", "x-nullable"].iter().any(|word| own.get(*word).and_then(Value::as_bool) == Some(true)) {
+        if ["nullable", "x-nullable"]
+            .iter()
+            .any(|word| own.get(*word).and_then(Value::as_bool) == Some(true))
+        {
             return nullable(out);
         }
         Value::Object(out)
@@ -102,8 +115,10 @@ impl<'a> Schemas<'a> {
             }
         }
         if let Some(Value::Object(members)) = own.get("properties") {
-            let members: Map<String, Value> =
-                members.iter().map(|(name, schema)| (name.clone(), self.read(schema))).collect();
+            let members: Map<String, Value> = members
+                .iter()
+                .map(|(name, schema)| (name.clone(), self.read(schema)))
+                .collect();
             out.insert("properties".to_owned(), members.into());
         }
     }
@@ -118,8 +133,17 @@ impl<'a> Schemas<'a> {
             self.missing.insert(reference.to_owned());
             return None;
         }
-        let own = reference.strip_prefix("#/components/schemas/").filter(|name| !name.contains(['/', '~', '%']));
-        let name = own.map_or_else(|| reference.trim_start_matches("#/").replace(['/', '~', '%'], "."), str::to_owned);
+        let own = reference
+            .strip_prefix("#/components/schemas/")
+            .filter(|name| !name.contains(['/', '~', '%']));
+        let name = own.map_or_else(
+            || {
+                reference
+                    .trim_start_matches("#/")
+                    .replace(['/', '~', '%'], ".")
+            },
+            str::to_owned,
+        );
         self.names.insert(reference.to_owned(), name.clone());
         self.waiting.push(reference.to_owned());
         Some(name)
@@ -128,7 +152,9 @@ impl<'a> Schemas<'a> {
     /// Converts all schemas that are referred to.
     fn settle(&mut self) {
         while let Some(reference) = self.waiting.pop() {
-            let Some(name) = self.names.get(&reference).cloned() else { continue };
+            let Some(name) = self.names.get(&reference).cloned() else {
+                continue;
+            };
             if let Some(target) = self.document.target(&reference) {
                 let schema = self.read(target);
                 self.done.insert(name, schema);
@@ -147,7 +173,10 @@ impl<'a> Schemas<'a> {
         self.settle();
         api.schemas = self.done;
         for reference in self.missing {
-            let what = format!("the reference `{}` is not in this document", crate::text::line(&reference, 200));
+            let what = format!(
+                "the reference `{}` is not in this document",
+                crate::text::line(&reference, 200)
+            );
             api.unsupported.push(Unsupported::whole(what));
         }
     }
@@ -155,7 +184,10 @@ impl<'a> Schemas<'a> {
 
 /// Converts exclusive bounds. Until 3.0 a flag beside a bound made it exclusive.
 fn bounds(own: &Map<String, Value>, out: &mut Map<String, Value>) {
-    for (flag, bound) in [("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")] {
+    for (flag, bound) in [
+        ("exclusiveMaximum", "maximum"),
+        ("exclusiveMinimum", "minimum"),
+    ] {
         if let Some(exclusive) = own.get(flag).and_then(Value::as_bool) {
             out.shift_remove(flag);
             if let Some(value) = exclusive.then(|| out.shift_remove(bound)).flatten() {
@@ -195,8 +227,12 @@ fn nullable(mut out: Map<String, Value>) -> Value {
 
 /// Returns true if a value is the bytes of a file.
 pub(super) fn is_binary(schema: &Value) -> bool {
-    let text = schema.get("type").is_none_or(|kind| kind == "string" || *kind == json!(["string", "null"]));
+    let text = schema
+        .get("type")
+        .is_none_or(|kind| kind == "string" || *kind == json!(["string", "null"]));
     let format = matches!(schema["format"].as_str(), Some("binary"));
-    let media = schema["contentMediaType"].as_str().is_some_and(|media| media != "application/json");
+    let media = schema["contentMediaType"]
+        .as_str()
+        .is_some_and(|media| media != "application/json");
     schema["type"] == "file" || (text && (format || media))
 }

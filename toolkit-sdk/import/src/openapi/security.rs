@@ -62,84 +62,144 @@ impl<'a> Security<'a> {
         let all = document.root["components"]["securitySchemes"].as_object();
         let scheme = |(name, about): (&'a String, &'a Value)| {
             let about = document.follow(about);
-            (name.as_str(), Scheme { name, kind: kind(about), about })
+            (
+                name.as_str(),
+                Scheme {
+                    name,
+                    kind: kind(about),
+                    about,
+                },
+            )
         };
         let schemes: BTreeMap<_, _> = all.into_iter().flatten().take(100).map(scheme).collect();
-        let general = document.root.get("security").filter(|security| security.is_array());
-        Self { schemes, general, asked: BTreeMap::new(), stated: general.is_some() }
+        let general = document
+            .root
+            .get("security")
+            .filter(|security| security.is_array());
+        Self {
+            schemes,
+            general,
+            asked: BTreeMap::new(),
+            stated: general.is_some(),
+        }
     }
 
     /// Reads the requirements of an operation: its own, otherwise those of the document.
     pub(super) fn of(&mut self, own: Option<&'a Value>) -> Needed {
         self.stated |= own.is_some_and(Value::is_array);
-        let Some(all) = own.or(self.general).and_then(Value::as_array) else { return Needed::default() };
+        let Some(all) = own.or(self.general).and_then(Value::as_array) else {
+            return Needed::default();
+        };
         let sets: Vec<BTreeMap<&'a str, &'a Value>> = all
             .iter()
             .filter_map(Value::as_object)
-            .map(|set| set.iter().map(|(name, scopes)| (name.as_str(), scopes)).collect())
+            .map(|set| {
+                set.iter()
+                    .map(|(name, scopes)| (name.as_str(), scopes))
+                    .collect()
+            })
             .collect();
         // A requirement that is empty, or names only undescribed schemes, is met with or without an
         // account.
-        let open = sets.iter().any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
+        let open = sets
+            .iter()
+            .any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
         let usable = |set: &&BTreeMap<&'a str, &'a Value>| {
-            set.keys().all(|name| !matches!(self.schemes.get(name).map(|it| &it.kind), Some(Kind::Unknown(_))))
+            set.keys().all(|name| {
+                !matches!(
+                    self.schemes.get(name).map(|it| &it.kind),
+                    Some(Kind::Unknown(_))
+                )
+            })
         };
         let first = sets.iter().find(|set| !set.is_empty() && usable(set));
         let unsupported = match first {
-            None if !open => sets
-                .iter()
-                .flat_map(BTreeMap::keys)
-                .find_map(|name| matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())),
+            None if !open => sets.iter().flat_map(BTreeMap::keys).find_map(|name| {
+                matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())
+            }),
             _ => None,
         };
-        let scopes = first.into_iter().flat_map(BTreeMap::values).filter_map(|scopes| scopes.as_array()).flatten();
-        let scopes =
-            scopes.filter_map(Value::as_str).filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace));
+        let scopes = first
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(|scopes| scopes.as_array())
+            .flatten();
+        let scopes = scopes
+            .filter_map(Value::as_str)
+            .filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace));
         let scopes = scopes.map(str::to_owned).collect();
         for set in sets.iter().filter(usable) {
-            let names: BTreeSet<&'a str> = set.keys().copied().filter(|name| self.schemes.contains_key(name)).collect();
+            let names: BTreeSet<&'a str> = set
+                .keys()
+                .copied()
+                .filter(|name| self.schemes.contains_key(name))
+                .collect();
             if !names.is_empty() {
                 *self.asked.entry(names).or_default() += 1;
             }
         }
-        Needed { scopes, none: open || sets.is_empty(), unsupported }
+        Needed {
+            scopes,
+            none: open || sets.is_empty(),
+            unsupported,
+        }
     }
 
     pub(super) fn fills_header(&self, name: &str) -> bool {
         let fills = |kind: &Kind| match kind {
             Kind::Header(own) => own.eq_ignore_ascii_case(name),
-            Kind::Bearer | Kind::Flow(..) | Kind::Basic => name.eq_ignore_ascii_case("authorization"),
+            Kind::Bearer | Kind::Flow(..) | Kind::Basic => {
+                name.eq_ignore_ascii_case("authorization")
+            }
             _ => false,
         };
         self.schemes.values().any(|scheme| fills(&scheme.kind))
     }
 
     pub(super) fn fills_query(&self, name: &str) -> bool {
-        self.schemes.values().any(|scheme| matches!(&scheme.kind, Kind::Query(own) if own == name))
+        self.schemes
+            .values()
+            .any(|scheme| matches!(&scheme.kind, Kind::Query(own) if own == name))
     }
 
     pub(super) fn fills_cookie(&self, name: &str) -> bool {
-        self.schemes.values().any(|scheme| matches!(&scheme.kind, Kind::Cookie(own) if own == name))
+        self.schemes
+            .values()
+            .any(|scheme| matches!(&scheme.kind, Kind::Cookie(own) if own == name))
     }
 
     /// Makes the schemes of the manifest.
     pub(super) fn finish(mut self, api: &mut Api) {
         if !self.stated {
             // No requirement is stated, so all schemes are used.
-            self.asked = self.schemes.keys().map(|name| (BTreeSet::from([*name]), 1)).collect();
+            self.asked = self
+                .schemes
+                .keys()
+                .map(|name| (BTreeSet::from([*name]), 1))
+                .collect();
         }
         for scheme in self.schemes.values() {
             if let Kind::Unknown(what) = &scheme.kind {
-                api.unsupported.push(Unsupported::whole(format!("the security scheme `{}`: {what}", scheme.name)));
+                api.unsupported.push(Unsupported::whole(format!(
+                    "the security scheme `{}`: {what}",
+                    scheme.name
+                )));
             }
         }
-        let mut sets: Vec<(BTreeSet<&'a str>, usize)> = std::mem::take(&mut self.asked).into_iter().collect();
-        sets.retain(|(set, _)| set.iter().all(|name| !matches!(self.schemes[name].kind, Kind::Unknown(_))));
+        let mut sets: Vec<(BTreeSet<&'a str>, usize)> =
+            std::mem::take(&mut self.asked).into_iter().collect();
+        sets.retain(|(set, _)| {
+            set.iter()
+                .all(|name| !matches!(self.schemes[name].kind, Kind::Unknown(_)))
+        });
         sets.sort_by_key(|(set, count)| (std::cmp::Reverse(*count), set.clone()));
         let modes = self.modes(&sets);
         for mode in &modes {
-            let own: Vec<&BTreeSet<&str>> =
-                sets.iter().map(|(set, _)| set).filter(|set| self.mode(set) == *mode).collect();
+            let own: Vec<&BTreeSet<&str>> = sets
+                .iter()
+                .map(|(set, _)| set)
+                .filter(|set| self.mode(set) == *mode)
+                .collect();
             api.auth.push(self.scheme(*mode, &own));
             // A user who already has a token need not go through the authorization flow.
             if *mode == AuthMode::Oauth2 && !modes.contains(&AuthMode::BearerToken) {
@@ -148,7 +208,9 @@ impl<'a> Security<'a> {
         }
         // The API has no way to connect an account, so `no_auth` has no meaning.
         if api.auth.is_empty() {
-            api.operations.iter_mut().for_each(|operation| operation.no_auth = false);
+            api.operations
+                .iter_mut()
+                .for_each(|operation| operation.no_auth = false);
         }
     }
 
@@ -165,7 +227,10 @@ impl<'a> Security<'a> {
 
     fn mode(&self, set: &BTreeSet<&str>) -> AuthMode {
         let has = |kind: &Kind| set.iter().any(|name| self.schemes[name].kind == *kind);
-        if set.iter().any(|name| matches!(self.schemes[name].kind, Kind::Flow(..))) {
+        if set
+            .iter()
+            .any(|name| matches!(self.schemes[name].kind, Kind::Flow(..)))
+        {
             AuthMode::Oauth2
         } else if has(&Kind::Bearer) {
             AuthMode::BearerToken
@@ -178,7 +243,11 @@ impl<'a> Security<'a> {
 
     fn scheme(&self, mode: AuthMode, sets: &[&BTreeSet<&str>]) -> AuthScheme {
         let mut all: Vec<&Scheme<'_>> = Vec::new();
-        for scheme in sets.iter().flat_map(|set| set.iter()).map(|name| &self.schemes[name]) {
+        for scheme in sets
+            .iter()
+            .flat_map(|set| set.iter())
+            .map(|name| &self.schemes[name])
+        {
             if all.iter().all(|known| known.kind != scheme.kind) {
                 all.push(scheme);
             }
@@ -189,11 +258,18 @@ impl<'a> Security<'a> {
             AuthMode::Basic => "User name and password",
             _ => "API key",
         };
-        let mut made = AuthScheme { mode, name: name.to_owned(), ..AuthScheme::default() };
+        let mut made = AuthScheme {
+            mode,
+            name: name.to_owned(),
+            ..AuthScheme::default()
+        };
         let key = |kind: &Kind| matches!(kind, Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_));
         let keys = all.iter().filter(|scheme| key(&scheme.kind)).count();
         for scheme in all.iter().take(15) {
-            let everywhere = sets.iter().all(|set| set.iter().any(|name| self.schemes[name].kind == scheme.kind));
+            let everywhere = sets.iter().all(|set| {
+                set.iter()
+                    .any(|name| self.schemes[name].kind == scheme.kind)
+            });
             add(&mut made, scheme, keys == 1, !everywhere);
         }
         made
@@ -224,18 +300,33 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
             ..Field::default()
         });
     };
-    let key = if alone { "api_key".to_owned() } else { names::field(scheme.name) };
-    let title = |name: &str| if alone { "API key".to_owned() } else { text::line(name, 80) };
+    let key = if alone {
+        "api_key".to_owned()
+    } else {
+        names::field(scheme.name)
+    };
+    let title = |name: &str| {
+        if alone {
+            "API key".to_owned()
+        } else {
+            text::line(name, 80)
+        }
+    };
     match &scheme.kind {
         Kind::Flow(authorize_url, token_url) if made.mode == AuthMode::Oauth2 => {
             let value = format!("Bearer {{{ACCESS_TOKEN}}}");
-            made.request.push(Placement::Header { name: "authorization".to_owned(), value });
+            made.request.push(Placement::Header {
+                name: "authorization".to_owned(),
+                value,
+            });
             made.oauth2 = Some(OAuth2::new(authorize_url, token_url));
         }
         Kind::Bearer | Kind::Flow(..) => {
             field("token", "Token", true, optional && !alone);
-            made.request
-                .push(Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() });
+            made.request.push(Placement::Header {
+                name: "authorization".to_owned(),
+                value: "Bearer {token}".to_owned(),
+            });
         }
         Kind::Basic => {
             field("username", "User name", false, optional);
@@ -245,15 +336,24 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         }
         Kind::Header(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Header { name: name.to_ascii_lowercase(), value: format!("{{{key}}}") });
+            made.request.push(Placement::Header {
+                name: name.to_ascii_lowercase(),
+                value: format!("{{{key}}}"),
+            });
         }
         Kind::Query(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Query { name: name.clone(), value: format!("{{{key}}}") });
+            made.request.push(Placement::Query {
+                name: name.clone(),
+                value: format!("{{{key}}}"),
+            });
         }
         Kind::Cookie(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Header { name: "cookie".to_owned(), value: format!("{name}={{{key}}}") });
+            made.request.push(Placement::Header {
+                name: "cookie".to_owned(),
+                value: format!("{name}={{{key}}}"),
+            });
         }
         Kind::Unknown(_) => {}
     }
@@ -274,28 +374,49 @@ fn flow_of(about: &Value) -> Option<Kind> {
     let flow = &about["flows"]["authorizationCode"];
     let address = |name: &str| {
         let url = flow[name].as_str()?.trim();
-        let host = url.strip_prefix("https://")?.split(['/', '?', ':']).next()?;
-        let plain = !url.contains(['#', '\\', ' ', '@', '{', '}']) && manifest::host_problem(host).is_none();
+        let host = url
+            .strip_prefix("https://")?
+            .split(['/', '?', ':'])
+            .next()?;
+        let plain = !url.contains(['#', '\\', ' ', '@', '{', '}'])
+            && manifest::host_problem(host).is_none();
         plain.then(|| url.to_owned())
     };
-    Some(Kind::Flow(address("authorizationUrl")?, address("tokenUrl")?))
+    Some(Kind::Flow(
+        address("authorizationUrl")?,
+        address("tokenUrl")?,
+    ))
 }
 
 fn kind(about: &Value) -> Kind {
     let word = |name: &str| parse::text(&about[name]).trim().to_ascii_lowercase();
     let help = word("description");
     match word("type").as_str() {
-        _ if about.get("x-amazon-apigateway-authtype").and_then(Value::as_str) == Some("awsSigv4") => {
-            Kind::Unknown("requests are signed (AWS Signature 4), and keys alone are attached here".to_owned())
+        _ if about
+            .get("x-amazon-apigateway-authtype")
+            .and_then(Value::as_str)
+            == Some("awsSigv4") =>
+        {
+            Kind::Unknown(
+                "requests are signed (AWS Signature 4), and keys alone are attached here"
+                    .to_owned(),
+            )
         }
         "apikey" => {
             let name = parse::text(&about["name"]).trim().to_owned();
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-                return Kind::Unknown(format!("`{}` cannot name where a key goes", text::line(&name, 80)));
+                return Kind::Unknown(format!(
+                    "`{}` cannot name where a key goes",
+                    text::line(&name, 80)
+                ));
             }
             match word("in").as_str() {
-                "header" if name.eq_ignore_ascii_case("authorization") && help.contains("bearer") => Kind::Bearer,
+                "header"
+                    if name.eq_ignore_ascii_case("authorization") && help.contains("bearer") =>
+                {
+                    Kind::Bearer
+                }
                 "header" => Kind::Header(name),
                 "query" => Kind::Query(name),
                 "cookie" => Kind::Cookie(name),

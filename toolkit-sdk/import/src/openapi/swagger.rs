@@ -34,12 +34,15 @@ pub(super) fn upgraded(old: Value) -> Value {
         new["security"] = security.clone();
     }
     let schemes = old["securityDefinitions"].as_object().into_iter().flatten();
-    let schemes: Map<String, Value> = schemes.map(|(name, about)| (name.clone(), scheme(about))).collect();
+    let schemes: Map<String, Value> = schemes
+        .map(|(name, about)| (name.clone(), scheme(about)))
+        .collect();
     new["components"] = json!({ "securitySchemes": schemes });
     let document = Document::new(&old);
     let paths = old["paths"].as_object().into_iter().flatten();
-    let paths: Map<String, Value> =
-        paths.map(|(path, item)| (path.clone(), item_of(&document, document.follow(item)))).collect();
+    let paths: Map<String, Value> = paths
+        .map(|(path, item)| (path.clone(), item_of(&document, document.follow(item))))
+        .collect();
     new["paths"] = Value::Object(paths);
     // Must be last, since it is taken from the old document.
     new["components"]["schemas"] = old["definitions"].clone();
@@ -48,10 +51,24 @@ pub(super) fn upgraded(old: Value) -> Value {
 }
 
 fn servers(old: &Value) -> Value {
-    let Some(host) = old["host"].as_str().filter(|host| !host.is_empty()) else { return json!([]) };
-    let base = old["basePath"].as_str().unwrap_or_default().trim_matches('/');
-    let schemes: Vec<&str> = old["schemes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let scheme = if schemes.contains(&"http") && !schemes.contains(&"https") { "http" } else { "https" };
+    let Some(host) = old["host"].as_str().filter(|host| !host.is_empty()) else {
+        return json!([]);
+    };
+    let base = old["basePath"]
+        .as_str()
+        .unwrap_or_default()
+        .trim_matches('/');
+    let schemes: Vec<&str> = old["schemes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let scheme = if schemes.contains(&"http") && !schemes.contains(&"https") {
+        "http"
+    } else {
+        "https"
+    };
     let url = format!("{scheme}://{host}/{base}");
     json!([{ "url": url.trim_end_matches('/') }])
 }
@@ -70,13 +87,18 @@ fn scheme(about: &Value) -> Value {
 }
 
 fn item_of<'a>(document: &Document<'a>, item: &'a Value) -> Value {
-    let Value::Object(item) = item else { return json!({}) };
+    let Value::Object(item) = item else {
+        return json!({});
+    };
     let shared = parameters(document, item);
     let mut new = Map::new();
     for (method, operation) in item {
         match operation.as_object().filter(|_| is_method(method)) {
             Some(operation) => {
-                new.insert(method.clone(), self::operation(document, operation, &shared));
+                new.insert(
+                    method.clone(),
+                    self::operation(document, operation, &shared),
+                );
             }
             None if method == "parameters" => {}
             None => {
@@ -88,25 +110,48 @@ fn item_of<'a>(document: &Document<'a>, item: &'a Value) -> Value {
 }
 
 fn parameters<'a>(document: &Document<'a>, holder: &'a Map<String, Value>) -> Vec<&'a Value> {
-    let list = holder.get("parameters").and_then(Value::as_array).into_iter().flatten();
-    list.map(|parameter| document.follow(parameter)).filter(|parameter| parameter.is_object()).collect()
+    let list = holder
+        .get("parameters")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    list.map(|parameter| document.follow(parameter))
+        .filter(|parameter| parameter.is_object())
+        .collect()
 }
 
-fn operation<'a>(document: &Document<'a>, old: &'a Map<String, Value>, shared: &[&'a Value]) -> Value {
+fn operation<'a>(
+    document: &Document<'a>,
+    old: &'a Map<String, Value>,
+    shared: &[&'a Value],
+) -> Value {
     let mut new = old.clone();
     let mut all: Vec<&Value> = shared.to_vec();
     for own in parameters(document, old) {
         all.retain(|known| known["name"] != own["name"] || known["in"] != own["in"]);
         all.push(own);
     }
-    let is_in = |place: &'static str| move |parameter: &&&Value| parameter["in"].as_str() == Some(place);
+    let is_in =
+        |place: &'static str| move |parameter: &&&Value| parameter["in"].as_str() == Some(place);
     let body = all.iter().find(is_in("body"));
     let form: Vec<&Value> = all.iter().filter(is_in("formData")).copied().collect();
-    let rest = all.iter().filter(|it| !matches!(it["in"].as_str(), Some("body" | "formData")));
-    new.insert("parameters".to_owned(), rest.map(|parameter| parameter_of(parameter)).collect());
+    let rest = all
+        .iter()
+        .filter(|it| !matches!(it["in"].as_str(), Some("body" | "formData")));
+    new.insert(
+        "parameters".to_owned(),
+        rest.map(|parameter| parameter_of(parameter)).collect(),
+    );
     let media_types = |word: &str| -> Vec<String> {
-        let list = old.get(word).or_else(|| document.root.get(word)).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        let list = old
+            .get(word)
+            .or_else(|| document.root.get(word))
+            .and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     };
     let consumes = media_types("consumes");
     if let Some(body) = body {
@@ -115,20 +160,37 @@ fn operation<'a>(document: &Document<'a>, old: &'a Map<String, Value>, shared: &
         new.insert("requestBody".to_owned(), form_of(&form, &consumes));
     }
     let produces = media_types("produces");
-    let responses = old.get("responses").and_then(Value::as_object).into_iter().flatten();
+    let responses = old
+        .get("responses")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let responses: Map<String, Value> = responses
-        .map(|(status, response)| (status.clone(), response_of(document.follow(response), &produces)))
+        .map(|(status, response)| {
+            (
+                status.clone(),
+                response_of(document.follow(response), &produces),
+            )
+        })
         .collect();
     new.insert("responses".to_owned(), responses.into());
     Value::Object(new)
 }
 
 fn parameter_of(old: &Value) -> Value {
-    let Value::Object(own) = old else { return old.clone() };
-    let mut new: Map<String, Value> =
-        own.iter().filter(|(name, _)| !OF_VALUE.contains(&name.as_str())).map(owned).collect();
-    let schema: Map<String, Value> =
-        own.iter().filter(|(name, _)| OF_VALUE.contains(&name.as_str())).map(owned).collect();
+    let Value::Object(own) = old else {
+        return old.clone();
+    };
+    let mut new: Map<String, Value> = own
+        .iter()
+        .filter(|(name, _)| !OF_VALUE.contains(&name.as_str()))
+        .map(owned)
+        .collect();
+    let schema: Map<String, Value> = own
+        .iter()
+        .filter(|(name, _)| OF_VALUE.contains(&name.as_str()))
+        .map(owned)
+        .collect();
     if let Some(description) = own.get("description") {
         new.insert("description".to_owned(), description.clone());
     }
@@ -156,8 +218,16 @@ fn body_of(old: &Value, consumes: &[String]) -> Value {
 
 fn content(schema: &Value, media_types: &[String]) -> Value {
     let any = ["application/json".to_owned()];
-    let media_types = if media_types.is_empty() { &any } else { media_types };
-    media_types.iter().map(|media_type| (media_type.clone(), json!({ "schema": schema }))).collect::<Map<_, _>>().into()
+    let media_types = if media_types.is_empty() {
+        &any
+    } else {
+        media_types
+    };
+    media_types
+        .iter()
+        .map(|media_type| (media_type.clone(), json!({ "schema": schema })))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn form_of(fields: &[&Value], consumes: &[String]) -> Value {
@@ -165,7 +235,9 @@ fn form_of(fields: &[&Value], consumes: &[String]) -> Value {
     let mut encoding = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let Some(name) = field["name"].as_str() else { continue };
+        let Some(name) = field["name"].as_str() else {
+            continue;
+        };
         let mut schema = parameter_of(field)["schema"].take();
         if schema["type"] == "file" {
             schema = json!({ "type": "string", "format": "binary", "description": field["description"] });
@@ -175,14 +247,21 @@ fn form_of(fields: &[&Value], consumes: &[String]) -> Value {
             required.push(name);
         }
         if field["type"] == "array" && field["collectionFormat"] != "multi" {
-            encoding.insert(name.to_owned(), json!({ "style": "form", "explode": false }));
+            encoding.insert(
+                name.to_owned(),
+                json!({ "style": "form", "explode": false }),
+            );
         }
     }
     let file = fields.iter().any(|field| field["type"] == "file");
     let multipart = file
         || consumes.iter().any(|it| it.starts_with("multipart/"))
             && !consumes.iter().any(|it| it.ends_with("urlencoded"));
-    let media_type = if multipart { "multipart/form-data" } else { "application/x-www-form-urlencoded" };
+    let media_type = if multipart {
+        "multipart/form-data"
+    } else {
+        "application/x-www-form-urlencoded"
+    };
     let schema = json!({ "type": "object", "properties": members, "required": required });
     json!({ "required": !required.is_empty(), "content": { media_type: { "schema": schema, "encoding": encoding } } })
 }
@@ -192,9 +271,12 @@ fn response_of(old: &Value, produces: &[String]) -> Value {
     match &old["schema"] {
         Value::Null => {}
         schema if schema["type"] == "file" => {
-            let media_type =
-                produces.iter().find(|it| !it.contains("json")).map_or("application/octet-stream", String::as_str);
-            new["content"] = json!({ media_type: { "schema": { "type": "string", "format": "binary" } } });
+            let media_type = produces
+                .iter()
+                .find(|it| !it.contains("json"))
+                .map_or("application/octet-stream", String::as_str);
+            new["content"] =
+                json!({ media_type: { "schema": { "type": "string", "format": "binary" } } });
         }
         schema => new["content"] = content(schema, produces),
     }

@@ -33,32 +33,55 @@ fn an_operation_says_what_it_is() {
         "operationId": "items/list", "summary": "List items", "description": "Newest first.", "tags": ["items"],
         "responses": { "200": { "content": { "application/json": { "schema": { "type": "array", "items": { "type": "string" } } } } } },
     });
-    let tool = made(&document("get", "/items", operation)).manifest.tools.remove(0);
-    assert_eq!((tool.slug.as_str(), tool.name.as_str()), ("ACME_ITEMS_LIST", "List items"));
+    let tool = made(&document("get", "/items", operation))
+        .manifest
+        .tools
+        .remove(0);
+    assert_eq!(
+        (tool.slug.as_str(), tool.name.as_str()),
+        ("ACME_ITEMS_LIST", "List items")
+    );
     assert_eq!(tool.description, "List items.\n\nNewest first.");
     assert!(tool.hints.read_only && tool.loose_output);
     assert_eq!(tool.tags, ["items"]);
-    assert_eq!(tool.output["properties"]["items"]["items"], json!({ "type": "string" }));
+    assert_eq!(
+        tool.output["properties"]["items"]["items"],
+        json!({ "type": "string" })
+    );
 }
 
 #[test]
 fn ambiguous_operation_id_becomes_method_and_path() {
     let mut twice = document("get", "/a", json!({ "operationId": "same" }));
     twice["paths"]["/b"] = json!({ "get": { "operationId": "same" }, "post": {} });
-    let ids: Vec<_> = read(&twice).operations.into_iter().map(|operation| operation.id).collect();
+    let ids: Vec<_> = read(&twice)
+        .operations
+        .into_iter()
+        .map(|operation| operation.id)
+        .collect();
     assert_eq!(ids, ["GET /a", "GET /b", "POST /b"]);
 }
 
 #[test]
 fn preflight_options_are_not_operations() {
-    let mut document =
-        document("options", "/files", json!({ "operationId": "checkUpload", "summary": "Check before upload" }));
+    let mut document = document(
+        "options",
+        "/files",
+        json!({ "operationId": "checkUpload", "summary": "Check before upload" }),
+    );
     document["paths"]["/other"] = json!({ "options": { "responses": {} }, "trace": {} });
     let api = read(&document);
-    let ids: Vec<_> =
-        api.operations.iter().map(|it| (it.id.as_str(), it.method.as_str(), it.hints.read_only)).collect();
+    let ids: Vec<_> = api
+        .operations
+        .iter()
+        .map(|it| (it.id.as_str(), it.method.as_str(), it.hints.read_only))
+        .collect();
     assert_eq!(ids, [("checkUpload", "OPTIONS", true)]);
-    let left: Vec<_> = api.unsupported.iter().map(|it| (it.operation.as_deref().unwrap(), it.unusable)).collect();
+    let left: Vec<_> = api
+        .unsupported
+        .iter()
+        .map(|it| (it.operation.as_deref().unwrap(), it.unusable))
+        .collect();
     assert_eq!(left, [("OPTIONS /other", false), ("TRACE /other", true)]);
 }
 
@@ -79,10 +102,15 @@ fn operation_parameters_override_path_parameters() {
         }),
     );
     document["components"] = json!({ "parameters": { "Limit": { "name": "limit", "in": "query", "schema": { "type": "integer" }, "description": "How many." } } });
-    document["paths"]["/i/{id}/{rest+}"]["parameters"] = json!([{ "name": "limit", "in": "query", "required": true }]);
+    document["paths"]["/i/{id}/{rest+}"]["parameters"] =
+        json!([{ "name": "limit", "in": "query", "required": true }]);
     let mut api = read(&document);
     let operation = api.operations.remove(0);
-    let found: Vec<_> = operation.parameters.iter().map(|it| (it.name.as_str(), it.required, it.segments)).collect();
+    let found: Vec<_> = operation
+        .parameters
+        .iter()
+        .map(|it| (it.name.as_str(), it.required, it.segments))
+        .collect();
     let expected = [
         ("limit", false, false),
         ("filter", false, false),
@@ -94,7 +122,11 @@ fn operation_parameters_override_path_parameters() {
     assert_eq!(found, expected);
     assert_eq!(operation.path, "/i/{id}/{rest}");
     assert_eq!(operation.parameters[0].schema["description"], "How many.");
-    assert!(api.unsupported[0].what.contains("`gone`"), "{:?}", api.unsupported);
+    assert!(
+        api.unsupported[0].what.contains("`gone`"),
+        "{:?}",
+        api.unsupported
+    );
 }
 
 #[test]
@@ -113,41 +145,91 @@ fn what_cannot_be_sent_is_named() {
         }),
     );
     assert!(operation.parameters.is_empty());
-    let unusable: Vec<_> = unsupported.iter().filter(|it| it.unusable).map(|it| it.what.as_str()).collect();
+    let unusable: Vec<_> = unsupported
+        .iter()
+        .filter(|it| it.unusable)
+        .map(|it| it.what.as_str())
+        .collect();
     assert_eq!(unusable, ["the cookie parameter `session`"]);
     assert_eq!(unsupported.len(), 4, "{unsupported:?}");
     let refused = crate::toolkit(
-        read(&document("get", "/i", json!({ "parameters": [{ "name": "s", "in": "cookie", "required": true }] }))),
+        read(&document(
+            "get",
+            "/i",
+            json!({ "parameters": [{ "name": "s", "in": "cookie", "required": true }] }),
+        )),
         "acme",
         &Overlay::default(),
     );
-    assert!(refused.unwrap_err().to_string().contains("cookie parameter `s`"));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("cookie parameter `s`")
+    );
 }
 
 fn body_of(content: Value) -> Body {
-    one("post", "/i", json!({ "requestBody": { "content": content, "required": true } })).0.body.unwrap()
+    one(
+        "post",
+        "/i",
+        json!({ "requestBody": { "content": content, "required": true } }),
+    )
+    .0
+    .body
+    .unwrap()
 }
 
 #[test]
 fn the_best_of_several_bodies_is_taken() {
     let object = json!({ "schema": { "type": "object", "properties": { "f": { "type": "string", "format": "binary" }, "n": { "type": "string" } } } });
-    let json = body_of(json!({ "text/plain": {}, "multipart/form-data": object, "application/json": object }));
+    let json = body_of(
+        json!({ "text/plain": {}, "multipart/form-data": object, "application/json": object }),
+    );
     assert_eq!(json.media, Media::Json { media_type: None });
-    let parts = body_of(json!({ "application/x-www-form-urlencoded": object, "multipart/form-data": object }));
+    let parts = body_of(
+        json!({ "application/x-www-form-urlencoded": object, "multipart/form-data": object }),
+    );
     assert!(matches!(parts.media, Media::Multipart { .. }));
-    assert!(crate::is_file(&parts.schema["properties"]["f"]) && !crate::is_file(&parts.schema["properties"]["n"]));
+    assert!(
+        crate::is_file(&parts.schema["properties"]["f"])
+            && !crate::is_file(&parts.schema["properties"]["n"])
+    );
     let bytes = body_of(json!({ "image/png": {} }));
-    assert_eq!(bytes.media, Media::File { media_type: Some("image/png".to_owned()) });
+    assert_eq!(
+        bytes.media,
+        Media::File {
+            media_type: Some("image/png".to_owned())
+        }
+    );
     assert!(crate::is_file(&bytes.schema));
     let text = body_of(json!({ "application/xml": {} }));
-    assert_eq!(text.media, Media::Text { media_type: "application/xml".to_owned() });
+    assert_eq!(
+        text.media,
+        Media::Text {
+            media_type: "application/xml".to_owned()
+        }
+    );
     let patch = body_of(json!({ "application/merge-patch+json": object }));
-    assert_eq!(patch.media, Media::Json { media_type: Some("application/merge-patch+json".to_owned()) });
+    assert_eq!(
+        patch.media,
+        Media::Json {
+            media_type: Some("application/merge-patch+json".to_owned())
+        }
+    );
 }
 
 #[test]
 fn binary_response_becomes_file() {
-    let answer = |content: Value| one("get", "/i", json!({ "responses": { "200": { "content": content } } })).0.answer;
+    let answer = |content: Value| {
+        one(
+            "get",
+            "/i",
+            json!({ "responses": { "200": { "content": content } } }),
+        )
+        .0
+        .answer
+    };
     assert!(answer(json!({ "application/pdf": {} })).file);
     assert!(!answer(json!({ "text/csv": {} })).file);
     assert!(!answer(json!({ "application/pdf": {}, "application/json": { "schema": {} } })).file);
@@ -164,15 +246,30 @@ fn secured(schemes: Value, security: Value) -> Api {
 #[test]
 fn security_schemes_become_ways_to_connect() {
     let key = |place: &str, name: &str| json!({ "type": "apiKey", "in": place, "name": name });
-    let modes = |api: &Api| api.auth.iter().map(|scheme| scheme.mode).collect::<Vec<_>>();
+    let modes = |api: &Api| {
+        api.auth
+            .iter()
+            .map(|scheme| scheme.mode)
+            .collect::<Vec<_>>()
+    };
 
     let api = secured(json!({ "k": key("query", "key") }), json!([{ "k": [] }]));
-    assert_eq!(api.auth[0].request, [Placement::Query { name: "key".into(), value: "{api_key}".into() }]);
+    assert_eq!(
+        api.auth[0].request,
+        [Placement::Query {
+            name: "key".into(),
+            value: "{api_key}".into()
+        }]
+    );
 
     let both = json!({ "app": key("header", "X-App"), "user": key("header", "X-User") });
     let api = secured(both.clone(), json!([{ "app": [], "user": [] }]));
     assert_eq!(
-        api.auth[0].fields.iter().map(|it| (it.name.as_str(), it.optional)).collect::<Vec<_>>(),
+        api.auth[0]
+            .fields
+            .iter()
+            .map(|it| (it.name.as_str(), it.optional))
+            .collect::<Vec<_>>(),
         [("app", false), ("user", false)]
     );
     let api = secured(both, json!([{ "app": [] }, { "user": [] }]));
@@ -181,30 +278,56 @@ fn security_schemes_become_ways_to_connect() {
     let flow = json!({ "authorizationUrl": "https://acme.example/agree", "tokenUrl": "https://acme.example/token", "scopes": {} });
     let schemes = json!({ "o": { "type": "oauth2", "flows": { "authorizationCode": flow } }, "b": { "type": "http", "scheme": "basic" } });
     let api = secured(schemes, json!([{ "o": ["read", "write"] }, { "b": [] }]));
-    assert_eq!(modes(&api), [AuthMode::Basic, AuthMode::Oauth2, AuthMode::BearerToken]);
+    assert_eq!(
+        modes(&api),
+        [AuthMode::Basic, AuthMode::Oauth2, AuthMode::BearerToken]
+    );
     assert_eq!(api.operations[0].scopes, ["read", "write"]);
 
     let relative = json!({ "o": { "type": "oauth2", "flows": { "authorizationCode": { "authorizationUrl": "/a", "tokenUrl": "/t" } } } });
-    assert_eq!(modes(&secured(relative, json!([{ "o": [] }]))), [AuthMode::BearerToken]);
+    assert_eq!(
+        modes(&secured(relative, json!([{ "o": [] }]))),
+        [AuthMode::BearerToken]
+    );
     let unused = secured(json!({ "k": key("cookie", "sid") }), Value::Null);
-    assert_eq!(unused.auth[0].request, [Placement::Header { name: "cookie".into(), value: "sid={api_key}".into() }]);
+    assert_eq!(
+        unused.auth[0].request,
+        [Placement::Header {
+            name: "cookie".into(),
+            value: "sid={api_key}".into()
+        }]
+    );
 }
 
 #[test]
 fn empty_security_means_no_auth() {
     let mut document = document("get", "/open", json!({ "security": [] }));
     document["paths"]["/closed"] = json!({ "get": {} });
-    document["components"] = json!({ "securitySchemes": { "k": { "type": "http", "scheme": "bearer" } } });
+    document["components"] =
+        json!({ "securitySchemes": { "k": { "type": "http", "scheme": "bearer" } } });
     document["security"] = json!([{ "k": [] }]);
-    let open: Vec<_> = read(&document).operations.iter().map(|operation| operation.no_auth).collect();
+    let open: Vec<_> = read(&document)
+        .operations
+        .iter()
+        .map(|operation| operation.no_auth)
+        .collect();
     assert_eq!(open, [true, false]);
 }
 
 #[test]
 fn a_signature_cannot_be_attached() {
-    let api = secured(json!({ "d": { "type": "http", "scheme": "digest" } }), json!([{ "d": [] }]));
+    let api = secured(
+        json!({ "d": { "type": "http", "scheme": "digest" } }),
+        json!([{ "d": [] }]),
+    );
     assert!(api.auth.is_empty());
-    assert!(api.unsupported.iter().any(|it| it.unusable && it.what.contains("`d`")), "{:?}", api.unsupported);
+    assert!(
+        api.unsupported
+            .iter()
+            .any(|it| it.unusable && it.what.contains("`d`")),
+        "{:?}",
+        api.unsupported
+    );
 }
 
 #[test]
@@ -230,12 +353,25 @@ fn schemas_of_every_version_are_translated() {
     document["components"] = json!({ "schemas": { "In": schema } });
     let made = made(&document);
     let members = &made.manifest.tools[0].input["properties"];
-    assert_eq!(members["old"], json!({ "type": ["integer", "null"], "exclusiveMinimum": 1 }));
+    assert_eq!(
+        members["old"],
+        json!({ "type": ["integer", "null"], "exclusiveMinimum": 1 })
+    );
     assert_eq!(members["new"], members["old"]);
-    assert_eq!(members["far"]["properties"]["x"], json!({ "type": "string" }));
+    assert_eq!(
+        members["far"]["properties"]["x"],
+        json!({ "type": "string" })
+    );
     assert_eq!(members["other"], json!({ "description": "Anything." }));
     assert_eq!(members["choice"]["enum"], json!(["a", null]));
-    assert!(made.report.unsupported.iter().any(|it| it.what.contains("other.yaml")), "{:?}", made.report.unsupported);
+    assert!(
+        made.report
+            .unsupported
+            .iter()
+            .any(|it| it.what.contains("other.yaml")),
+        "{:?}",
+        made.report.unsupported
+    );
 }
 
 #[test]
@@ -245,19 +381,41 @@ fn lists_that_go_on_are_noticed() {
             .iter()
             .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }))
             .collect();
-        let response = json!({ "headers": headers, "content": { "application/json": { "schema": schema } } });
-        let pages = one("get", "/i", json!({ "parameters": parameters, "responses": { "200": response } })).0.pages;
+        let response =
+            json!({ "headers": headers, "content": { "application/json": { "schema": schema } } });
+        let pages = one(
+            "get",
+            "/i",
+            json!({ "parameters": parameters, "responses": { "200": response } }),
+        )
+        .0
+        .pages;
         serde_json::to_value(pages).unwrap()
     };
     let array = json!({ "type": "array", "items": {} });
     let page = |name: &str| json!({ "type": "object", "properties": { "data": array, name: { "type": "string" } } });
-    assert_eq!(list(&[], array.clone(), json!({ "Link": {} }))["next"], json!({ "by": "link" }));
+    assert_eq!(
+        list(&[], array.clone(), json!({ "Link": {} }))["next"],
+        json!({ "by": "link" })
+    );
     let cursor = list(&["cursor"], page("next_cursor"), json!({}));
-    assert_eq!(cursor["next"], json!({ "by": "cursor", "place": "/next_cursor", "parameter": "cursor" }));
+    assert_eq!(
+        cursor["next"],
+        json!({ "by": "cursor", "place": "/next_cursor", "parameter": "cursor" })
+    );
     assert_eq!(cursor["items"], "/data");
-    assert_eq!(list(&[], page("next"), json!({}))["next"], json!({ "by": "url", "place": "/next" }));
-    assert_eq!(list(&["page"], page("x"), json!({}))["next"], json!({ "by": "page", "parameter": "page", "first": 1 }));
-    assert_eq!(list(&["offset"], array.clone(), json!({}))["next"], json!({ "by": "offset", "parameter": "offset" }));
+    assert_eq!(
+        list(&[], page("next"), json!({}))["next"],
+        json!({ "by": "url", "place": "/next" })
+    );
+    assert_eq!(
+        list(&["page"], page("x"), json!({}))["next"],
+        json!({ "by": "page", "parameter": "page", "first": 1 })
+    );
+    assert_eq!(
+        list(&["offset"], array.clone(), json!({}))["next"],
+        json!({ "by": "offset", "parameter": "offset" })
+    );
     assert_eq!(list(&[], array, json!({})), Value::Null);
 }
 
@@ -286,25 +444,48 @@ fn swagger_2_reads_like_openapi_3() {
     let call = |name: &str| serde_json::to_value(&made.calls[name]).unwrap();
     let get = call("ACME_GET_ITEMS");
     assert_eq!(get["url"], "https://api.example.com/v1/items");
-    assert_eq!(get["parameters"][1], json!({ "name": "ids", "place": "query", "style": "pipe_delimited" }));
+    assert_eq!(
+        get["parameters"][1],
+        json!({ "name": "ids", "place": "query", "style": "pipe_delimited" })
+    );
     let tool = |name: &str| made.manifest.tool(name).unwrap();
-    assert_eq!(tool("ACME_GET_ITEMS").input["properties"]["limit"]["maximum"], 9);
+    assert_eq!(
+        tool("ACME_GET_ITEMS").input["properties"]["limit"]["maximum"],
+        9
+    );
     assert_eq!(tool("ACME_POST_ITEMS").input["required"], json!(["name"]));
     let put = call("ACME_PUT_ITEMS");
     assert_eq!(put["body"]["media"], "multipart");
-    assert_eq!(put["body"]["fields"][0], json!({ "name": "file", "carries": "file" }));
-    assert_eq!(call("ACME_PATCH_ITEMS")["body"]["fields"][0], json!({ "name": "tags", "carries": "joined" }));
+    assert_eq!(
+        put["body"]["fields"][0],
+        json!({ "name": "file", "carries": "file" })
+    );
+    assert_eq!(
+        call("ACME_PATCH_ITEMS")["body"]["fields"][0],
+        json!({ "name": "tags", "carries": "joined" })
+    );
     assert_eq!(call("ACME_DELETE_ITEMS")["answer"], json!({ "file": true }));
 }
 
 #[test]
 fn what_is_no_description_is_refused_in_words() {
-    for (bytes, part) in
-        [("{}", "neither `openapi` nor `swagger`"), ("openapi: 4.0.0", "OpenAPI 4.0.0"), ("[1]", "no OpenAPI document")]
-    {
+    for (bytes, part) in [
+        ("{}", "neither `openapi` nor `swagger`"),
+        ("openapi: 4.0.0", "OpenAPI 4.0.0"),
+        ("[1]", "no OpenAPI document"),
+    ] {
         let refused = openapi(bytes.as_bytes()).unwrap_err().to_string();
         assert!(refused.contains(part), "{refused}");
     }
-    let nothing = crate::toolkit(read(&json!({ "openapi": "3.0.0" })), "acme", &Overlay::default());
-    assert!(nothing.unwrap_err().to_string().contains("no operation is left"));
+    let nothing = crate::toolkit(
+        read(&json!({ "openapi": "3.0.0" })),
+        "acme",
+        &Overlay::default(),
+    );
+    assert!(
+        nothing
+            .unwrap_err()
+            .to_string()
+            .contains("no operation is left")
+    );
 }

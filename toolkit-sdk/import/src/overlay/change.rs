@@ -9,7 +9,12 @@ use crate::{
 };
 
 impl Change {
-    pub(super) fn apply(&self, operation: &mut Operation, shared: &Shared, problems: &mut Vec<String>) {
+    pub(super) fn apply(
+        &self,
+        operation: &mut Operation,
+        shared: &Shared,
+        problems: &mut Vec<String>,
+    ) {
         let set = |target: &mut String, value: &Option<String>| {
             if let Some(value) = value {
                 target.clone_from(value);
@@ -26,11 +31,17 @@ impl Change {
         operation.no_auth = self.no_auth.unwrap_or(operation.no_auth);
         let hints = &mut operation.hints;
         hints.read_only = self.hints.read_only.unwrap_or(hints.read_only);
-        hints.destructive = self.hints.destructive.unwrap_or(hints.destructive && !hints.read_only);
+        hints.destructive = self
+            .hints
+            .destructive
+            .unwrap_or(hints.destructive && !hints.read_only);
         hints.idempotent = self.hints.idempotent.unwrap_or(hints.idempotent);
         hints.open_world = self.hints.open_world.unwrap_or(hints.open_world);
         operation.examples.extend(self.examples.iter().cloned());
-        let hidden = Argument { hide: true, ..Argument::default() };
+        let hidden = Argument {
+            hide: true,
+            ..Argument::default()
+        };
         let hidden = self.hide.iter().map(|name| (name, &hidden));
         for (name, change) in hidden.chain(&self.arguments) {
             if !argument(operation, name, change, shared) {
@@ -42,12 +53,26 @@ impl Change {
 
 /// Changes an argument, which is a parameter or a member of the body. Returns false if the
 /// operation has no argument with this name.
-pub(super) fn argument(operation: &mut Operation, name: &str, change: &Argument, shared: &Shared) -> bool {
+pub(super) fn argument(
+    operation: &mut Operation,
+    name: &str,
+    change: &Argument,
+    shared: &Shared,
+) -> bool {
     let is = |own: &str| own == name || names::argument(own) == name;
-    let Some(parameter) = operation.parameters.iter_mut().find(|parameter| is(&parameter.name)) else {
+    let Some(parameter) = operation
+        .parameters
+        .iter_mut()
+        .find(|parameter| is(&parameter.name))
+    else {
         return member(operation, name, change, shared);
     };
-    operation.names.extend(change.name.clone().map(|given| (parameter.name.clone(), given)));
+    operation.names.extend(
+        change
+            .name
+            .clone()
+            .map(|given| (parameter.name.clone(), given)),
+    );
     parameter.schema = changed(&parameter.schema, change, shared);
     parameter.required = change.required.unwrap_or(parameter.required);
     parameter.segments = change.segments.unwrap_or(parameter.segments);
@@ -59,13 +84,23 @@ pub(super) fn argument(operation: &mut Operation, name: &str, change: &Argument,
 }
 
 fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Shared) -> bool {
-    let Some(body) = &mut operation.body else { return false };
-    let mut whole = schema::flat(&body.schema, shared);
-    let Some(members) = whole.get_mut("properties").and_then(Value::as_object_mut) else { return false };
-    let Some(key) = members.keys().find(|own| *own == name || names::argument(own) == name).cloned() else {
+    let Some(body) = &mut operation.body else {
         return false;
     };
-    operation.names.extend(change.name.clone().map(|given| (key.clone(), given)));
+    let mut whole = schema::flat(&body.schema, shared);
+    let Some(members) = whole.get_mut("properties").and_then(Value::as_object_mut) else {
+        return false;
+    };
+    let Some(key) = members
+        .keys()
+        .find(|own| *own == name || names::argument(own) == name)
+        .cloned()
+    else {
+        return false;
+    };
+    operation
+        .names
+        .extend(change.name.clone().map(|given| (key.clone(), given)));
     if change.hide || change.fixed.is_some() {
         members.shift_remove(&key);
     } else if let Some(member) = members.get_mut(&key) {
@@ -74,7 +109,9 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     if let Some(value) = change.fixed.as_ref().or(change.default.as_ref()) {
         body.defaults.insert(key.clone(), value.clone());
     }
-    let required = change.required.or((change.hide || change.fixed.is_some()).then_some(false));
+    let required = change
+        .required
+        .or((change.hide || change.fixed.is_some()).then_some(false));
     if let (Some(required), Some(whole)) = (required, whole.as_object_mut()) {
         require(whole, &key, required);
     }
@@ -85,7 +122,11 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
 }
 
 fn require(whole: &mut Map<String, Value>, key: &str, required: bool) {
-    let mut names = whole.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut names = whole
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     names.retain(|name| name != key);
     if required {
         names.push(key.into());
@@ -116,7 +157,9 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Some(members) = target.as_object_mut() else { return };
+    let Some(members) = target.as_object_mut() else {
+        return;
+    };
     for (name, value) in patch {
         match value {
             Value::Null => {

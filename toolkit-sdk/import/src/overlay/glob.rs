@@ -3,12 +3,18 @@
 /// Returns true if a text matches a pattern, where `*` matches any letters.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
     let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
     // The leftmost match is sufficient: the part after a `*` may begin anywhere after it.
     for part in middle {
-        let Some(place) = rest.find(part) else { return false };
+        let Some(place) = rest.find(part) else {
+            return false;
+        };
         rest = &rest[place + part.len()..];
     }
     rest.ends_with(last)
@@ -41,9 +47,14 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_letters() {
-        for (pattern, text) in
-            [("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*b*c", "axxbyc"), ("repos/*", "repos/get/all"), ("a", "a")]
-        {
+        for (pattern, text) in [
+            ("*", ""),
+            ("a*", "abc"),
+            ("*c", "abc"),
+            ("a*b*c", "axxbyc"),
+            ("repos/*", "repos/get/all"),
+            ("a", "a"),
+        ] {
             assert!(fits(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("a", "ab"), ("a*b", "abc"), ("*ab*ab", "ab"), ("", "a")] {
@@ -62,7 +73,11 @@ mod tests {
         ] {
             assert!(fits_path(pattern, path), "{pattern} {path}");
         }
-        for (pattern, path) in [("/repos/*", "/repos/a/b"), ("/a", "/a/b"), ("/**/z", "/a/b")] {
+        for (pattern, path) in [
+            ("/repos/*", "/repos/a/b"),
+            ("/a", "/a/b"),
+            ("/**/z", "/a/b"),
+        ] {
             assert!(!fits_path(pattern, path), "{pattern} {path}");
         }
     }

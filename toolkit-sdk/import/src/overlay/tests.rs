@@ -23,21 +23,38 @@ fn api() -> Api {
 
 fn applied(overlay: &str) -> Api {
     let mut api = api();
-    Overlay::from_toml(overlay).unwrap().apply(&mut api).unwrap();
+    Overlay::from_toml(overlay)
+        .unwrap()
+        .apply(&mut api)
+        .unwrap();
     api
 }
 
 fn ids(overlay: &str) -> Vec<String> {
-    applied(overlay).operations.into_iter().map(|operation| operation.id).collect()
+    applied(overlay)
+        .operations
+        .into_iter()
+        .map(|operation| operation.id)
+        .collect()
 }
 
 #[test]
 fn operations_are_chosen_by_pattern() {
-    assert_eq!(ids(""), ["items/list", "items/add"], "what is deprecated is left out");
+    assert_eq!(
+        ids(""),
+        ["items/list", "items/add"],
+        "what is deprecated is left out"
+    );
     assert_eq!(ids("[choose]\ndeprecated = true").len(), 3);
     assert_eq!(ids("[choose]\noperations = [\"old\"]"), ["old"]);
-    assert_eq!(ids("[choose]\ntags = [\"it*\"]\nexcept.operations = [\"*/add\"]"), ["items/list"]);
-    assert_eq!(ids("[choose]\npaths = [\"/it*\"]\nmethods = [\"post\"]"), ["items/add"]);
+    assert_eq!(
+        ids("[choose]\ntags = [\"it*\"]\nexcept.operations = [\"*/add\"]"),
+        ["items/list"]
+    );
+    assert_eq!(
+        ids("[choose]\npaths = [\"/it*\"]\nmethods = [\"post\"]"),
+        ["items/add"]
+    );
 }
 
 #[test]
@@ -48,11 +65,27 @@ fn what_an_overlay_names_must_be_there() {
         operations."items/list".hide = ["page"]
         arguments.none.hide = true
     "#;
-    let problems = Overlay::from_toml(overlay).unwrap().apply(&mut api()).unwrap_err();
-    for part in ["`gone`", "`nothing`", "has no argument `page`", "an argument `none`"] {
-        assert!(problems.iter().any(|problem| problem.contains(part)), "{part}: {problems:?}");
+    let problems = Overlay::from_toml(overlay)
+        .unwrap()
+        .apply(&mut api())
+        .unwrap_err();
+    for part in [
+        "`gone`",
+        "`nothing`",
+        "has no argument `page`",
+        "an argument `none`",
+    ] {
+        assert!(
+            problems.iter().any(|problem| problem.contains(part)),
+            "{part}: {problems:?}"
+        );
     }
-    assert!(Overlay::from_toml("nmae = \"x\"").unwrap_err().to_string().contains("nmae"));
+    assert!(
+        Overlay::from_toml("nmae = \"x\"")
+            .unwrap_err()
+            .to_string()
+            .contains("nmae")
+    );
     assert!(Overlay::from_json("{\"choose\": 1}").is_err());
 }
 
@@ -72,11 +105,17 @@ fn argument_changes_apply_to_parameters_and_members() {
     let api = applied(overlay);
     assert_eq!(api.servers[0].url, "https://north.example.com");
     let limit = &api.operations[0].parameters[0];
-    assert_eq!((limit.default.clone(), limit.schema["description"].as_str()), (Some(json!(50)), Some("How many.")));
+    assert_eq!(
+        (limit.default.clone(), limit.schema["description"].as_str()),
+        (Some(json!(50)), Some("How many."))
+    );
     let add = &api.operations[1];
     assert!(add.title == "Add" && add.hints.idempotent);
     let body = add.body.as_ref().unwrap();
-    assert_eq!(body.schema["properties"], json!({ "name": { "type": "string", "maxLength": 10 } }));
+    assert_eq!(
+        body.schema["properties"],
+        json!({ "name": { "type": "string", "maxLength": 10 } })
+    );
     assert_eq!(body.schema["required"], json!(["name"]));
     assert_eq!(body.defaults["kind"], "plain");
 }
@@ -91,14 +130,30 @@ fn renamed_argument_keeps_its_name_on_wire() {
     "#;
     let made = crate::toolkit(api(), "acme", &Overlay::from_toml(overlay).unwrap()).unwrap();
     let arguments = |slug: &str| {
-        let tool = made.manifest.tools.iter().find(|tool| tool.slug == slug).unwrap();
-        tool.input["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        let tool = made
+            .manifest
+            .tools
+            .iter()
+            .find(|tool| tool.slug == slug)
+            .unwrap();
+        tool.input["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(arguments("ACME_ITEMS_LIST"), ["most"]);
     let limit = &made.calls["ACME_ITEMS_LIST"].parameters[0];
-    assert_eq!((limit.name.as_str(), limit.argument.as_deref()), ("limit", Some("most")));
+    assert_eq!(
+        (limit.name.as_str(), limit.argument.as_deref()),
+        ("limit", Some("most"))
+    );
     assert_eq!(arguments("ACME_ITEMS_ADD"), ["name", "sort"]);
-    let Some(manifest::plan::Body::Json { renamed, .. }) = &made.calls["ACME_ITEMS_ADD"].body else { panic!() };
+    let Some(manifest::plan::Body::Json { renamed, .. }) = &made.calls["ACME_ITEMS_ADD"].body
+    else {
+        panic!()
+    };
     assert_eq!(renamed["sort"], "kind");
 }
 
@@ -112,6 +167,9 @@ fn a_server_stands_for_all_others() {
 fn required_member_makes_optional_body_required() {
     let mut api = api();
     api.operations[1].body.as_mut().unwrap().required = false;
-    Overlay::from_toml("arguments.name.required = true").unwrap().apply(&mut api).unwrap();
+    Overlay::from_toml("arguments.name.required = true")
+        .unwrap()
+        .apply(&mut api)
+        .unwrap();
     assert!(api.operations[1].body.as_ref().unwrap().required);
 }

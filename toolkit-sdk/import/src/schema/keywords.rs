@@ -6,10 +6,25 @@ use serde_json::{Map, Value};
 use super::Way;
 use crate::text;
 
-const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
 /// Bounds of values. They are checked for arguments but are of no use in outputs.
-const NUMBERS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
-const COUNTS: [&str; 6] = ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
+const NUMBERS: [&str; 5] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maximum",
+    "minimum",
+    "multipleOf",
+];
+const COUNTS: [&str; 6] = [
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minItems",
+    "minLength",
+    "minProperties",
+];
 /// Limits of a manifest for a pattern.
 const PATTERN: usize = 1024;
 const PROGRAM: usize = 1 << 20;
@@ -25,7 +40,12 @@ pub(super) fn is_type(kind: &Value) -> bool {
 }
 
 /// Returns the keywords that are kept, with cleaned values. The caller handles nested schemas.
-pub(super) fn values(own: &Map<String, Value>, way: Way, most: usize, longest: usize) -> Map<String, Value> {
+pub(super) fn values(
+    own: &Map<String, Value>,
+    way: Way,
+    most: usize,
+    longest: usize,
+) -> Map<String, Value> {
     let mut out = Map::new();
     let mut keep = |keyword: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -38,23 +58,53 @@ pub(super) fn values(own: &Map<String, Value>, way: Way, most: usize, longest: u
     keep("enum", choices(own, kind, most));
     keep(
         "format",
-        own.get("format").and_then(Value::as_str).filter(|it| it.len() <= 64).map(|it| text::line(it, 64).into()),
+        own.get("format")
+            .and_then(Value::as_str)
+            .filter(|it| it.len() <= 64)
+            .map(|it| text::line(it, 64).into()),
     );
     if way == Way::Out {
         return out;
     }
-    keep("file_uploadable", own.get("file_uploadable").filter(|flag| flag.is_boolean()).cloned());
+    keep(
+        "file_uploadable",
+        own.get("file_uploadable")
+            .filter(|flag| flag.is_boolean())
+            .cloned(),
+    );
     keep("const", own.get("const").map(cleaned));
-    keep("default", own.get("default").filter(|value| value.to_string().len() <= VALUE).map(cleaned));
+    keep(
+        "default",
+        own.get("default")
+            .filter(|value| value.to_string().len() <= VALUE)
+            .map(cleaned),
+    );
     keep("required", required(own));
-    keep("pattern", own.get("pattern").and_then(Value::as_str).filter(|it| usable(it)).map(Value::from));
-    keep("uniqueItems", own.get("uniqueItems").filter(|it| it.is_boolean()).cloned());
+    keep(
+        "pattern",
+        own.get("pattern")
+            .and_then(Value::as_str)
+            .filter(|it| usable(it))
+            .map(Value::from),
+    );
+    keep(
+        "uniqueItems",
+        own.get("uniqueItems").filter(|it| it.is_boolean()).cloned(),
+    );
     for keyword in NUMBERS {
         let number = own.get(keyword).filter(|value| value.is_number());
-        keep(keyword, number.filter(|it| keyword != "multipleOf" || it.as_f64().is_some_and(|it| it > 0.0)).cloned());
+        keep(
+            keyword,
+            number
+                .filter(|it| keyword != "multipleOf" || it.as_f64().is_some_and(|it| it > 0.0))
+                .cloned(),
+        );
     }
     for keyword in COUNTS {
-        keep(keyword, own.get(keyword).filter(|value| value.is_u64()).cloned());
+        keep(
+            keyword,
+            own.get(keyword).filter(|value| value.is_u64()).cloned(),
+        );
     }
     out
 }
@@ -66,21 +116,30 @@ fn implied(own: &Map<String, Value>) -> Option<Value> {
     }
     let object = own.get("properties").is_some_and(Value::is_object);
     let array = own.get("items").is_some_and(Value::is_object);
-    object.then(|| "object".into()).or_else(|| array.then(|| "array".into()))
+    object
+        .then(|| "object".into())
+        .or_else(|| array.then(|| "array".into()))
 }
 
 fn description(own: &Map<String, Value>, longest: usize) -> Option<Value> {
-    let said = ["description", "title"]
-        .iter()
-        .find_map(|keyword| own.get(*keyword).and_then(Value::as_str).filter(|text| !text.trim().is_empty()));
-    said.map(|said| text::block(said, longest)).filter(|said| !said.is_empty()).map(Value::from)
+    let said = ["description", "title"].iter().find_map(|keyword| {
+        own.get(*keyword)
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
+    });
+    said.map(|said| text::block(said, longest))
+        .filter(|said| !said.is_empty())
+        .map(Value::from)
 }
 
 /// Returns the possible values. A list that is too long is left out: it would be the longest part
 /// of the schema.
 fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
-    if given.is_empty() || given.len() > most || given.iter().any(|value| value.to_string().len() > VALUE) {
+    if given.is_empty()
+        || given.len() > most
+        || given.iter().any(|value| value.to_string().len() > VALUE)
+    {
         return None;
     }
     let kind = kind.and_then(Value::as_str);
@@ -103,7 +162,13 @@ fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Optio
 
 fn required(own: &Map<String, Value>) -> Option<Value> {
     let mut names: Vec<String> = Vec::new();
-    for name in own.get("required")?.as_array()?.iter().filter_map(Value::as_str).map(manifest::cleaned) {
+    for name in own
+        .get("required")?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .map(manifest::cleaned)
+    {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -115,16 +180,23 @@ fn required(own: &Map<String, Value>) -> Option<Value> {
 /// unsupported pattern is left out.
 fn usable(pattern: &str) -> bool {
     let clean = manifest::cleaned(pattern) == pattern;
-    clean && pattern.len() <= PATTERN && RegexBuilder::new(pattern).size_limit(PROGRAM).build().is_ok()
+    clean
+        && pattern.len() <= PATTERN
+        && RegexBuilder::new(pattern)
+            .size_limit(PROGRAM)
+            .build()
+            .is_ok()
 }
 
 fn cleaned(value: &Value) -> Value {
     match value {
         Value::String(text) => manifest::cleaned(text).into(),
         Value::Array(values) => values.iter().map(cleaned).collect(),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| (manifest::cleaned(name), cleaned(value))).collect::<Map<_, _>>().into()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (manifest::cleaned(name), cleaned(value)))
+            .collect::<Map<_, _>>()
+            .into(),
         other => other.clone(),
     }
 }

@@ -14,14 +14,15 @@ fn closed(schema: Value, schemas: Value) -> Value {
 
 #[test]
 fn a_reference_becomes_what_it_leads_to() {
-    let schemas =
-        json!({ "Name": { "type": "string", "description": "A name." }, "Alias": { "$ref": "#/$defs/Name" } });
+    let schemas = json!({ "Name": { "type": "string", "description": "A name." }, "Alias": { "$ref": "#/$defs/Name" } });
     let schema = json!({ "properties": { "a": { "$ref": "#/$defs/Alias" }, "b": { "$ref": "#/$defs/None" } } });
-    let expected =
-        json!({ "type": "object", "properties": { "a": { "type": "string", "description": "A name." }, "b": {} } });
+    let expected = json!({ "type": "object", "properties": { "a": { "type": "string", "description": "A name." }, "b": {} } });
     assert_eq!(closed(schema, schemas.clone()), expected);
     let beside = json!({ "$ref": "#/$defs/Name", "description": "Of the owner." });
-    assert_eq!(closed(beside, schemas), json!({ "type": "string", "description": "Of the owner." }));
+    assert_eq!(
+        closed(beside, schemas),
+        json!({ "type": "string", "description": "Of the owner." })
+    );
 }
 
 #[test]
@@ -30,11 +31,18 @@ fn a_circle_is_cut_where_it_closes() {
         "Node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" }, "n": { "type": "integer" } } },
         "Self": { "$ref": "#/$defs/Self" },
     });
-    let node = close(&json!({ "$ref": "#/$defs/Node" }), &shared(schemas.clone()), Way::In, 24_000);
-    let expected =
-        json!({ "type": "object", "properties": { "next": { "type": "object" }, "n": { "type": "integer" } } });
+    let node = close(
+        &json!({ "$ref": "#/$defs/Node" }),
+        &shared(schemas.clone()),
+        Way::In,
+        24_000,
+    );
+    let expected = json!({ "type": "object", "properties": { "next": { "type": "object" }, "n": { "type": "integer" } } });
     assert_eq!((node.schema, node.cut), (expected, true));
-    assert_eq!(closed(json!({ "$ref": "#/$defs/Self" }), schemas), json!({}));
+    assert_eq!(
+        closed(json!({ "$ref": "#/$defs/Self" }), schemas),
+        json!({})
+    );
 }
 
 #[test]
@@ -43,18 +51,23 @@ fn exponential_schema_stays_within_limit() {
     let schemas: Shared = (0..40)
         .map(|n| {
             let next = json!({ "$ref": format!("#/$defs/S{}", n + 1) });
-            (format!("S{n}"), json!({ "type": "object", "properties": { "a": next, "b": next } }))
+            (
+                format!("S{n}"),
+                json!({ "type": "object", "properties": { "a": next, "b": next } }),
+            )
         })
         .collect();
     let closed = close(&json!({ "$ref": "#/$defs/S0" }), &schemas, Way::In, 2_000);
     assert!(closed.cut && closed.schema.to_string().len() <= 2_000);
-    assert_eq!(closed.schema["properties"]["a"]["properties"]["b"]["type"], "object");
+    assert_eq!(
+        closed.schema["properties"]["a"]["properties"]["b"]["type"],
+        "object"
+    );
 }
 
 #[test]
 fn parts_are_joined_and_alternatives_loosened() {
-    let schemas =
-        json!({ "Base": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] } });
+    let schemas = json!({ "Base": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] } });
     let whole = json!({
         "description": "All.",
         "allOf": [{ "$ref": "#/$defs/Base" }, { "properties": { "x": { "oneOf": [{ "type": "string" }, { "type": "null" }] } }, "required": ["x", "id"] }],
@@ -65,7 +78,10 @@ fn parts_are_joined_and_alternatives_loosened() {
     });
     assert_eq!(closed(whole, schemas), expected);
     assert_eq!(
-        closed(json!({ "oneOf": [{ "type": "string" }, { "type": "string" }] }), json!({})),
+        closed(
+            json!({ "oneOf": [{ "type": "string" }, { "type": "string" }] }),
+            json!({})
+        ),
         json!({ "type": "string" })
     );
 }
@@ -107,18 +123,40 @@ fn members_of_the_other_direction_are_left_out() {
     let shared = shared(json!({ "Secret": { "type": "string", "writeOnly": true } }));
     let names = |way: Way| {
         let closed = close(&schema, &shared, way, 24_000).schema;
-        closed["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        closed["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(names(Way::In), ["secret"]);
     assert_eq!(names(Way::Out), ["id"]);
-    assert_eq!(close(&schema, &shared, Way::In, 24_000).schema["required"], json!(["secret"]));
+    assert_eq!(
+        close(&schema, &shared, Way::In, 24_000).schema["required"],
+        json!(["secret"])
+    );
 }
 
 #[test]
 fn oversized_schema_keeps_only_its_type() {
     let long = "word ".repeat(400);
-    let members: Map<String, Value> =
-        (0..500).map(|n| (format!("member_{n}"), json!({ "type": "string", "description": long }))).collect();
-    let closed = close(&json!({ "properties": members }), &Shared::new(), Way::In, 1_000);
-    assert_eq!((closed.schema, closed.cut), (json!({ "type": "object" }), true));
+    let members: Map<String, Value> = (0..500)
+        .map(|n| {
+            (
+                format!("member_{n}"),
+                json!({ "type": "string", "description": long }),
+            )
+        })
+        .collect();
+    let closed = close(
+        &json!({ "properties": members }),
+        &Shared::new(),
+        Way::In,
+        1_000,
+    );
+    assert_eq!(
+        (closed.schema, closed.cut),
+        (json!({ "type": "object" }), true)
+    );
 }

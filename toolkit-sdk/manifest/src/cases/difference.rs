@@ -16,13 +16,19 @@ pub fn lines(expected: &str, actual: &str) -> String {
         if number > 0 {
             lines.push("    …".to_owned());
         }
-        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+        for change in group
+            .iter()
+            .flat_map(|operation| diff.iter_changes(operation))
+        {
             let sign = match change.tag() {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
                 ChangeTag::Equal => ' ',
             };
-            lines.push(format!("  {sign} {}", change.value().trim_end_matches('\n')));
+            lines.push(format!(
+                "  {sign} {}",
+                change.value().trim_end_matches('\n')
+            ));
         }
     }
     lines.join("\n")
@@ -52,8 +58,14 @@ mod tests {
     fn only_what_is_near_a_change_is_shown() {
         let list = |last: u32| Value::from((0..50).chain([last]).collect::<Vec<_>>());
         let shown = difference(&list(98), &list(99)).unwrap();
-        assert!(shown.contains("-   98") && shown.contains("+   99") && shown.contains("    49,"), "{shown}");
+        assert!(
+            shown.contains("-   98") && shown.contains("+   99") && shown.contains("    49,"),
+            "{shown}"
+        );
         assert!(!shown.contains("    12,"), "{shown}");
-        assert_eq!(difference(&json!({ "a": 1, "b": 2 }), &json!({ "b": 2, "a": 1 })), None);
+        assert_eq!(
+            difference(&json!({ "a": 1, "b": 2 }), &json!({ "b": 2, "a": 1 })),
+            None
+        );
     }
 }

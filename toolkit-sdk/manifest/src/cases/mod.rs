@@ -164,7 +164,10 @@ fn ok() -> u16 {
     200
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
 fn is_ok(status: &u16) -> bool {
     *status == ok()
 }
@@ -192,7 +195,9 @@ impl Case {
     /// # Errors
     /// As [`Case::from_json`], and when the file cannot be read.
     pub fn read(file: &Path) -> Result<Self, String> {
-        Self::from_json(&std::fs::read_to_string(file).map_err(|cause| format!("cannot be read: {cause}"))?)
+        Self::from_json(
+            &std::fs::read_to_string(file).map_err(|cause| format!("cannot be read: {cause}"))?,
+        )
     }
 
     /// Returns the difference between the expected and the actual outcome, or none if the case
@@ -200,9 +205,8 @@ impl Case {
     #[must_use]
     pub fn judge(&self, ended: Ended<'_>) -> Option<String> {
         match (ended, &self.data, &self.error) {
-            (Ended::Data(data), Some(expected), _) => {
-                difference(expected, data).map(|lines| format!("the data differs (- expected, + answered):\n{lines}"))
-            }
+            (Ended::Data(data), Some(expected), _) => difference(expected, data)
+                .map(|lines| format!("the data differs (- expected, + answered):\n{lines}")),
             (Ended::Data(data), None, Some(error)) => Some(format!(
                 "expected the error `{}`, but it answers data (+ answered):\n{}",
                 error.kind,
@@ -216,17 +220,24 @@ impl Case {
                     format!("the error differs (- expected, with a part of the message; + answered):\n{lines}")
                 })
             }
-            (Ended::Error { kind, message }, _, _) => {
-                Some(format!("expected data, but it fails with `{kind}: {message}`"))
+            (Ended::Error { kind, message }, _, _) => Some(format!(
+                "expected data, but it fails with `{kind}: {message}`"
+            )),
+            (Ended::Data(_), None, None) => {
+                Some("write what is expected: `data` or `error`".to_owned())
             }
-            (Ended::Data(_), None, None) => Some("write what is expected: `data` or `error`".to_owned()),
         }
     }
 }
 
 impl Default for GivenResponse {
     fn default() -> Self {
-        Self { status: ok(), headers: BTreeMap::new(), body: None, error: None }
+        Self {
+            status: ok(),
+            headers: BTreeMap::new(),
+            body: None,
+            error: None,
+        }
     }
 }
 
@@ -237,8 +248,13 @@ impl GivenResponse {
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
         let name = |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
         let mut headers: Vec<_> = self.headers.iter().map(name).collect();
-        let media_type =
-            self.body.as_ref().map(|body| if body.is_string() { "text/plain" } else { "application/json" });
+        let media_type = self.body.as_ref().map(|body| {
+            if body.is_string() {
+                "text/plain"
+            } else {
+                "application/json"
+            }
+        });
         if let Some(media_type) = media_type
             && !headers.iter().any(|(name, _)| name == "content-type")
         {
@@ -252,7 +268,10 @@ impl GivenInbound {
     /// Returns the headers with lower-case names, and the body.
     #[must_use]
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
-        let headers = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
         (headers.collect(), bytes(self.body.as_ref()))
     }
 }
@@ -270,7 +289,9 @@ fn bytes(body: Option<&Value>) -> Vec<u8> {
 /// a text.
 #[must_use]
 pub fn body_value(bytes: &[u8]) -> Value {
-    let parsed = serde_json::from_slice(bytes).ok().filter(|value: &Value| value.is_object() || value.is_array());
+    let parsed = serde_json::from_slice(bytes)
+        .ok()
+        .filter(|value: &Value| value.is_object() || value.is_array());
     parsed.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
@@ -278,8 +299,15 @@ pub fn body_value(bytes: &[u8]) -> Value {
 /// folder does not exist.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    let entries = folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
     files.sort();
     files
 }
@@ -301,7 +329,10 @@ mod tests {
         for (text, problem) in [
             ("{}", "write what is expected"),
             (r#"{ "data": 1, "error": { "kind": "x" } }"#, "not both"),
-            (r#"{ "data": 1, "exchange": [] }"#, "unknown field `exchange`"),
+            (
+                r#"{ "data": 1, "exchange": [] }"#,
+                "unknown field `exchange`",
+            ),
             ("", "EOF"),
         ] {
             let refused = Case::from_json(text).unwrap_err();
@@ -323,26 +354,66 @@ mod tests {
     fn data_must_match_except_key_order() {
         let case = case(json!({ "data": { "a": [1], "b": 2 } }));
         assert_eq!(case.judge(Ended::Data(&json!({ "b": 2, "a": [1] }))), None);
-        let differs = case.judge(Ended::Data(&json!({ "a": [1], "b": 3 }))).unwrap();
-        assert!(differs.contains("-   \"b\": 2") && differs.contains("+   \"b\": 3"), "{differs}");
-        assert!(case.judge(Ended::Error { kind: "internal", message: "broken" }).unwrap().contains("internal: broken"));
+        let differs = case
+            .judge(Ended::Data(&json!({ "a": [1], "b": 3 })))
+            .unwrap();
+        assert!(
+            differs.contains("-   \"b\": 2") && differs.contains("+   \"b\": 3"),
+            "{differs}"
+        );
+        assert!(
+            case.judge(Ended::Error {
+                kind: "internal",
+                message: "broken"
+            })
+            .unwrap()
+            .contains("internal: broken")
+        );
     }
 
     #[test]
     fn error_matches_by_kind_and_message_part() {
         let case = case(json!({ "error": { "kind": "not_found", "message": "item 7" } }));
-        assert_eq!(case.judge(Ended::Error { kind: "not_found", message: "there is no item 7" }), None);
-        assert!(case.judge(Ended::Error { kind: "not_found", message: "no such item" }).is_some());
-        assert!(case.judge(Ended::Error { kind: "forbidden", message: "item 7" }).is_some());
+        assert_eq!(
+            case.judge(Ended::Error {
+                kind: "not_found",
+                message: "there is no item 7"
+            }),
+            None
+        );
+        assert!(
+            case.judge(Ended::Error {
+                kind: "not_found",
+                message: "no such item"
+            })
+            .is_some()
+        );
+        assert!(
+            case.judge(Ended::Error {
+                kind: "forbidden",
+                message: "item 7"
+            })
+            .is_some()
+        );
         assert!(case.judge(Ended::Data(&json!({}))).is_some());
     }
 
     #[test]
     fn body_sets_default_media_type() {
-        let parts = |json: Value| serde_json::from_value::<GivenResponse>(json).unwrap().parts();
+        let parts = |json: Value| {
+            serde_json::from_value::<GivenResponse>(json)
+                .unwrap()
+                .parts()
+        };
         let media_type = |name: &str| vec![("content-type".to_owned(), name.to_owned())];
-        assert_eq!(parts(json!({ "body": [1] })), (media_type("application/json"), b"[1]".to_vec()));
-        assert_eq!(parts(json!({ "body": "a" })), (media_type("text/plain"), b"a".to_vec()));
+        assert_eq!(
+            parts(json!({ "body": [1] })),
+            (media_type("application/json"), b"[1]".to_vec())
+        );
+        assert_eq!(
+            parts(json!({ "body": "a" })),
+            (media_type("text/plain"), b"a".to_vec())
+        );
         let own = json!({ "body": "a,b", "headers": { "Content-Type": "text/csv" } });
         assert_eq!(parts(own), (media_type("text/csv"), b"a,b".to_vec()));
         assert_eq!(parts(json!({})), (Vec::new(), Vec::new()));

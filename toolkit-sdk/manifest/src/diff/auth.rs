@@ -16,7 +16,11 @@ pub(super) fn compare(old: &Manifest, new: &Manifest, report: &mut Report) {
                 None => report.add(name, "is gone".to_owned(), &[Callers, Accounts]),
             }
         }
-        for scheme in new.auth.iter().filter(|scheme| old.scheme(scheme.mode).is_none()) {
+        for scheme in new
+            .auth
+            .iter()
+            .filter(|scheme| old.scheme(scheme.mode).is_none())
+        {
             report.add(scheme.mode.as_str(), "is new".to_owned(), &[]);
         }
     });
@@ -31,12 +35,20 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
                 None => report.add(&field.name, "is no longer asked for".to_owned(), &[]),
             }
         }
-        for field in new.fields.iter().filter(|field| old.fields.iter().all(|other| other.name != field.name)) {
+        for field in new
+            .fields
+            .iter()
+            .filter(|field| old.fields.iter().all(|other| other.name != field.name))
+        {
             added(field, new, report);
         }
     });
     if old.request != new.request {
-        report.add("request", "puts the credential elsewhere, or in another form".to_owned(), &[]);
+        report.add(
+            "request",
+            "puts the credential elsewhere, or in another form".to_owned(),
+            &[],
+        );
     }
     if old.sign != new.sign {
         report.add("sign", "signs requests in another way".to_owned(), &[]);
@@ -49,12 +61,20 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     match (&old.oauth2, &new.oauth2) {
         (Some(old), Some(new)) => report.at("oauth2", |report| flows(old, new, report)),
         (None, None) => {}
-        _ => report.add("oauth2", "is there in one version only".to_owned(), &[Accounts]),
+        _ => report.add(
+            "oauth2",
+            "is there in one version only".to_owned(),
+            &[Accounts],
+        ),
     }
     match (&old.oauth1, &new.oauth1) {
         (Some(old), Some(new)) => report.reworded("oauth1", old != new),
         (None, None) => {}
-        _ => report.add("oauth1", "is there in one version only".to_owned(), &[Accounts]),
+        _ => report.add(
+            "oauth1",
+            "is there in one version only".to_owned(),
+            &[Accounts],
+        ),
     }
 }
 
@@ -63,26 +83,38 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
     let mark = format!("{{{}}}", field.name);
     let used = scheme.request.iter().any(|placement| {
         let values: &[&String] = match placement {
-            Placement::Header { value, .. } | Placement::Query { value, .. } | Placement::Path { value, .. } => {
-                &[value]
-            }
+            Placement::Header { value, .. }
+            | Placement::Query { value, .. }
+            | Placement::Path { value, .. } => &[value],
             Placement::Basic { username, password } => &[username, password],
         };
         values.iter().any(|value| value.contains(&mark))
     });
-    let signs = scheme.sign.iter().flat_map(Sign::templates).any(|(_, template)| template.contains(&mark));
+    let signs = scheme
+        .sign
+        .iter()
+        .flat_map(Sign::templates)
+        .any(|(_, template)| template.contains(&mark));
     let used = used || signs;
     match (field.optional, field.default.is_some() && !used) {
         (true, _) => report.add(&field.name, "is new and may be left empty".to_owned(), &[]),
         (_, true) => report.add(&field.name, "is new and has a default".to_owned(), &[]),
-        _ => report.add(&field.name, "is newly required".to_owned(), &[Callers, Accounts]),
+        _ => report.add(
+            &field.name,
+            "is newly required".to_owned(),
+            &[Callers, Accounts],
+        ),
     }
 }
 
 fn fields(old: &Field, new: &Field, report: &mut Report) {
     let needed = |field: &Field| !field.optional && !field.hidden && field.default.is_none();
     match (needed(old), needed(new)) {
-        (false, true) => report.add("required", "is newly required".to_owned(), &[Callers, Accounts]),
+        (false, true) => report.add(
+            "required",
+            "is newly required".to_owned(),
+            &[Callers, Accounts],
+        ),
         (true, false) => report.add("required", "is no longer required".to_owned(), &[]),
         _ => {}
     }
@@ -91,7 +123,11 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
         (Some(_), None) => report.add("pattern", "is gone".to_owned(), &[]),
         (_, new) => {
             let new = new.as_deref().unwrap_or_default();
-            report.add("pattern", format!("must have the form {new}"), &[Callers, Accounts]);
+            report.add(
+                "pattern",
+                format!("must have the form {new}"),
+                &[Callers, Accounts],
+            );
         }
     }
     if (old.format, &old.one_of) != (new.format, &new.one_of) {
@@ -100,28 +136,62 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
         report.add("values", "are others that it takes".to_owned(), parties);
     }
     match (old.secret, new.secret) {
-        (true, false) => report.add("secret", "is given to the toolkit, and no longer secret".to_owned(), &[Accounts]),
+        (true, false) => report.add(
+            "secret",
+            "is given to the toolkit, and no longer secret".to_owned(),
+            &[Accounts],
+        ),
         (false, true) => report.add("secret", "is secret now".to_owned(), &[]),
         _ => {}
     }
     let texts = |field: &Field| {
-        let Field { title, description, default, prefix, suffix, .. } = field.clone();
-        (title, description, default, prefix, suffix, field.optional, field.hidden)
+        let Field {
+            title,
+            description,
+            default,
+            prefix,
+            suffix,
+            ..
+        } = field.clone();
+        (
+            title,
+            description,
+            default,
+            prefix,
+            suffix,
+            field.optional,
+            field.hidden,
+        )
     };
     let same = texts(old) == texts(new);
     report.reworded("text", !same && needed(old) == needed(new));
 }
 
 fn flows(old: &OAuth2, new: &OAuth2, report: &mut Report) {
-    let issuer = |flow: &OAuth2| flow.issuer.clone().or_else(|| flow.resource.clone()).unwrap_or_default();
+    let issuer = |flow: &OAuth2| {
+        flow.issuer
+            .clone()
+            .or_else(|| flow.resource.clone())
+            .unwrap_or_default()
+    };
     for (part, old, new) in [
         ("authorize_url", &old.authorize_url, &new.authorize_url),
         ("token_url", &old.token_url, &new.token_url),
         ("issuer", &issuer(old), &issuer(new)),
     ] {
         if old != new {
-            let named = |url: &String| if url.is_empty() { "none".to_owned() } else { url.clone() };
-            let text = format!("is {} instead of {}; tokens come from elsewhere", named(new), named(old));
+            let named = |url: &String| {
+                if url.is_empty() {
+                    "none".to_owned()
+                } else {
+                    url.clone()
+                }
+            };
+            let text = format!(
+                "is {} instead of {}; tokens come from elsewhere",
+                named(new),
+                named(old)
+            );
             report.add(part, text, &[Accounts]);
         }
     }

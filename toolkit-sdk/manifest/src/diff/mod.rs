@@ -67,7 +67,10 @@ impl fmt::Display for Change {
 pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     let mut report = Report::default();
     if old.slug != new.slug {
-        let change = format!("is `{}` instead of `{}`: another toolkit", new.slug, old.slug);
+        let change = format!(
+            "is `{}` instead of `{}`: another toolkit",
+            new.slug, old.slug
+        );
         report.add("slug", change, &[Callers, Accounts]);
     }
     let texts = [("abi", &old.abi, &new.abi), ("name", &old.name, &new.name)];
@@ -88,25 +91,43 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
         |tool| &tool.slug,
         |report, one, other| tool(report, (old, one), (new, other)),
     );
-    report.named("triggers", (&old.triggers, &new.triggers), |trigger| &trigger.slug, trigger);
+    report.named(
+        "triggers",
+        (&old.triggers, &new.triggers),
+        |trigger| &trigger.slug,
+        trigger,
+    );
     report.changes
 }
 
 fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool)) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
-    let (anonymous, anonymous_now) = (old.no_auth || before.no_auth(), new.no_auth || after.no_auth());
+    let (anonymous, anonymous_now) = (
+        old.no_auth || before.no_auth(),
+        new.no_auth || after.no_auth(),
+    );
     match (anonymous, anonymous_now) {
-        (true, false) => report.add("no_auth", "needs a connected account now".to_owned(), &[Callers]),
-        (false, true) => report.add("no_auth", "needs no connected account any more".to_owned(), &[]),
+        (true, false) => report.add(
+            "no_auth",
+            "needs a connected account now".to_owned(),
+            &[Callers],
+        ),
+        (false, true) => report.add(
+            "no_auth",
+            "needs no connected account any more".to_owned(),
+            &[],
+        ),
         _ => report.reworded("no_auth", old.no_auth != new.no_auth),
     }
     report.schema("input", &old.input, &new.input, schema::Flow::In);
     report.schema("output", &old.output, &new.output, schema::Flow::Out);
     match (old.loose_output, new.loose_output) {
-        (false, true) => {
-            report.add("loose_output", "its answers need not fit their schema any more".to_owned(), &[Callers])
-        }
+        (false, true) => report.add(
+            "loose_output",
+            "its answers need not fit their schema any more".to_owned(),
+            &[Callers],
+        ),
         (old, new) => report.reworded("loose_output", old != new),
     }
     hints(report, old.hints, new.hints);
@@ -120,7 +141,11 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
     if old.kind != new.kind {
-        report.add("kind", format!("is {:?} instead of {:?}", new.kind, old.kind), &[Callers, Accounts]);
+        report.add(
+            "kind",
+            format!("is {:?} instead of {:?}", new.kind, old.kind),
+            &[Callers, Accounts],
+        );
     }
     report.schema("config", &old.config, &new.config, schema::Flow::In);
     report.schema("payload", &old.payload, &new.payload, schema::Flow::Out);
@@ -134,8 +159,16 @@ fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[Egr
     match (old, new) {
         (None, None) => {}
         (Some(old), Some(new)) => report.egress("egress", old, new, false),
-        (None, Some(_)) => report.add("egress", "reaches only some of the toolkit's hosts now".to_owned(), &[]),
-        (Some(_), None) => report.add("egress", "reaches every host of the toolkit now".to_owned(), &[]),
+        (None, Some(_)) => report.add(
+            "egress",
+            "reaches only some of the toolkit's hosts now".to_owned(),
+            &[],
+        ),
+        (Some(_), None) => report.add(
+            "egress",
+            "reaches every host of the toolkit now".to_owned(),
+            &[],
+        ),
     }
 }
 
@@ -150,7 +183,11 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     for (name, _, new, promise) in words.into_iter().filter(|(_, old, new, _)| old != new) {
         let kept = new == promise;
         let change = if new { "holds now" } else { "holds no longer" };
-        report.add(&format!("hints.{name}"), change.to_owned(), if kept { &[] } else { &[Callers] });
+        report.add(
+            &format!("hints.{name}"),
+            change.to_owned(),
+            if kept { &[] } else { &[Callers] },
+        );
     }
 }
 
@@ -164,25 +201,45 @@ struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        Self { place: String::new(), changes: Vec::new(), steps: schema::STEPS }
+        Self {
+            place: String::new(),
+            changes: Vec::new(),
+            steps: schema::STEPS,
+        }
     }
 }
 
 impl Report {
     fn add(&mut self, part: &str, change: String, breaks: &[Party]) {
-        let place = if self.place.is_empty() { part.to_owned() } else { format!("{}.{part}", self.place) };
-        self.changes.push(Change { place, change, breaks: breaks.to_vec() });
+        let place = if self.place.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{}.{part}", self.place)
+        };
+        self.changes.push(Change {
+            place,
+            change,
+            breaks: breaks.to_vec(),
+        });
     }
 
     /// Adds a change of the place itself.
     fn here(&mut self, change: String, breaks: &[Party]) {
-        self.changes.push(Change { place: self.place.clone(), change, breaks: breaks.to_vec() });
+        self.changes.push(Change {
+            place: self.place.clone(),
+            change,
+            breaks: breaks.to_vec(),
+        });
     }
 
     /// Runs `compare` below a part.
     fn at(&mut self, part: &str, compare: impl FnOnce(&mut Self)) {
         let before = self.place.clone();
-        self.place = if before.is_empty() { part.to_owned() } else { format!("{before}.{part}") };
+        self.place = if before.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{before}.{part}")
+        };
         compare(self);
         self.place = before;
     }
@@ -195,17 +252,37 @@ impl Report {
 
     /// Compares two lists. Added values break `breaks`. Removed values break no party.
     fn lists(&mut self, part: &str, old: &[String], new: &[String], breaks: &[Party]) {
-        let added: Vec<_> = new.iter().filter(|one| !old.contains(one)).map(String::as_str).collect();
-        let gone: Vec<_> = old.iter().filter(|one| !new.contains(one)).map(String::as_str).collect();
+        let added: Vec<_> = new
+            .iter()
+            .filter(|one| !old.contains(one))
+            .map(String::as_str)
+            .collect();
+        let gone: Vec<_> = old
+            .iter()
+            .filter(|one| !new.contains(one))
+            .map(String::as_str)
+            .collect();
         if !added.is_empty() {
             self.add(
                 part,
-                format!("{} new: {}", if added.len() == 1 { "is" } else { "are" }, added.join(", ")),
+                format!(
+                    "{} new: {}",
+                    if added.len() == 1 { "is" } else { "are" },
+                    added.join(", ")
+                ),
                 breaks,
             );
         }
         if !gone.is_empty() {
-            self.add(part, format!("{} gone: {}", if gone.len() == 1 { "is" } else { "are" }, gone.join(", ")), &[]);
+            self.add(
+                part,
+                format!(
+                    "{} gone: {}",
+                    if gone.len() == 1 { "is" } else { "are" },
+                    gone.join(", ")
+                ),
+                &[],
+            );
         }
         if added.is_empty() && gone.is_empty() && old != new {
             self.add(part, "are in another order".to_owned(), &[]);
@@ -215,20 +292,37 @@ impl Report {
     /// Compares egress rules. A credential may go wherever a toolkit may, so an added host is one
     /// that the owners of accounts did not know about.
     fn egress(&mut self, part: &str, old: &[EgressRule], new: &[EgressRule], credentials: bool) {
-        let known = |rule: &EgressRule| old.iter().any(|old| crate::problems::covers(&old.host, &rule.host));
+        let known = |rule: &EgressRule| {
+            old.iter()
+                .any(|old| crate::problems::covers(&old.host, &rule.host))
+        };
         for rule in new.iter().filter(|rule| !old.contains(rule)) {
-            let breaks: &[Party] = if credentials && !known(rule) { &[Accounts] } else { &[] };
+            let breaks: &[Party] = if credentials && !known(rule) {
+                &[Accounts]
+            } else {
+                &[]
+            };
             self.add(part, format!("may reach {rule}"), breaks);
         }
         for rule in old.iter().filter(|rule| !new.contains(rule)) {
-            self.add(part, format!("no longer says that it may reach {rule}"), &[]);
+            self.add(
+                part,
+                format!("no longer says that it may reach {rule}"),
+                &[],
+            );
         }
         if old != new && old.len() == new.len() && old.iter().all(|rule| new.contains(rule)) {
             self.add(part, "is in another order".to_owned(), &[]);
         }
     }
 
-    fn schema(&mut self, part: &str, old: &serde_json::Value, new: &serde_json::Value, flow: schema::Flow) {
+    fn schema(
+        &mut self,
+        part: &str,
+        old: &serde_json::Value,
+        new: &serde_json::Value,
+        flow: schema::Flow,
+    ) {
         self.at(part, |report| schema::compare(old, new, flow, report));
     }
 
@@ -247,7 +341,10 @@ impl Report {
                     None => report.add(name(one), "is gone".to_owned(), &[Callers]),
                 }
             }
-            for other in new.iter().filter(|other| old.iter().all(|one| name(one) != name(other))) {
+            for other in new
+                .iter()
+                .filter(|other| old.iter().all(|one| name(one) != name(other)))
+            {
                 report.add(name(other), "is new".to_owned(), &[]);
             }
             let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();

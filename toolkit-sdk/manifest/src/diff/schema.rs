@@ -102,8 +102,16 @@ pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report)
     }
 }
 
-fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Finding>, flow: Flow, report: &mut Report) {
-    let strict = |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
+fn line(
+    place: &str,
+    keyword: &str,
+    narrow: Option<Finding>,
+    wide: Option<Finding>,
+    flow: Flow,
+    report: &mut Report,
+) {
+    let strict =
+        |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
     let breaking = match (flow, keyword) {
         // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
@@ -133,12 +141,20 @@ fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Findin
         (keyword, None, None) => format!("`{keyword}` is different"),
     };
     let breaks: &[Party] = if breaking { &[Party::Callers] } else { &[] };
-    if place.is_empty() { report.here(change, breaks) } else { report.add(place, change, breaks) }
+    if place.is_empty() {
+        report.here(change, breaks)
+    } else {
+        report.add(place, change, breaks)
+    }
 }
 
 /// Returns the findings for values that `first` accepts and `second` does not.
 fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
-    let mut comparison = Comparison { steps: *steps, found: Findings::new(), open: HashSet::new() };
+    let mut comparison = Comparison {
+        steps: *steps,
+        found: Findings::new(),
+        open: HashSet::new(),
+    };
     comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
     *steps = comparison.steps;
     comparison.found
@@ -153,7 +169,13 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn find(&mut self, place: &str, keyword: &'static str, first: Option<&Value>, second: Option<&Value>) {
+    fn find(
+        &mut self,
+        place: &str,
+        keyword: &'static str,
+        first: Option<&Value>,
+        second: Option<&Value>,
+    ) {
         self.put(place, keyword, first.map(shown), second.map(shown), false);
     }
 
@@ -166,8 +188,14 @@ impl Comparison {
         tolerated: bool,
     ) {
         let found = self.found.entry((place.to_owned(), keyword));
-        let finding = Finding { first, second, tolerated };
-        found.and_modify(|found| found.tolerated &= tolerated).or_insert(finding);
+        let finding = Finding {
+            first,
+            second,
+            tolerated,
+        };
+        found
+            .and_modify(|found| found.tolerated &= tolerated)
+            .or_insert(finding);
     }
 
     fn nodes(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) {
@@ -196,32 +224,48 @@ impl Comparison {
         }
     }
 
-    fn forms(&mut self, first: &Node<'_>, second: &Node<'_>, choice: node::Choice<'_>, place: &str) {
+    fn forms(
+        &mut self,
+        first: &Node<'_>,
+        second: &Node<'_>,
+        choice: node::Choice<'_>,
+        place: &str,
+    ) {
         let mut best: Option<Findings> = None;
         for form in choice.forms {
             let opened = second.opened(choice, form);
             let found = self.trial(first, &opened, place);
             let alone = !choice.exactly_one
                 || first.was_in(choice)
-                || choice
-                    .forms
-                    .iter()
-                    .all(|other| std::ptr::eq(other, form) || first.excludes(&second.opened(choice, other)));
+                || choice.forms.iter().all(|other| {
+                    std::ptr::eq(other, form) || first.excludes(&second.opened(choice, other))
+                });
             if found.is_empty() && alone {
                 return;
             }
             let related = alone && first.is_like(&opened);
-            if related && !found.is_empty() && best.as_ref().is_none_or(|best| found.len() < best.len()) {
+            if related
+                && !found.is_empty()
+                && best.as_ref().is_none_or(|best| found.len() < best.len())
+            {
                 best = Some(found);
             }
         }
         let parts = first.parts();
         if parts.len() > 1 {
-            return parts.iter().for_each(|part| self.nodes(part, second, place));
+            return parts
+                .iter()
+                .for_each(|part| self.nodes(part, second, place));
         }
         match best {
             Some(found) => found.into_iter().for_each(|((place, keyword), finding)| {
-                self.put(&place, keyword, finding.first, finding.second, finding.tolerated);
+                self.put(
+                    &place,
+                    keyword,
+                    finding.first,
+                    finding.second,
+                    finding.tolerated,
+                );
             }),
             None => self.find(place, "form", None, None),
         }
@@ -246,9 +290,14 @@ impl Comparison {
                 self.find(place, "type", first.keyword("type"), demand.get("type"));
             }
             self.values(first, demand, place);
-            for (keyword, more, about) in BOUNDS.into_iter().filter(|(_, _, about)| kinds & about != 0) {
+            for (keyword, more, about) in BOUNDS
+                .into_iter()
+                .filter(|(_, _, about)| kinds & about != 0)
+            {
                 if let Some(bound) = demand.get(keyword)
-                    && !first.values(keyword).any(|own| is_as_strict(own, bound, more))
+                    && !first
+                        .values(keyword)
+                        .any(|own| is_as_strict(own, bound, more))
                     && !(more && about != node::NUMBER && *bound == 0)
                 {
                     self.find(place, keyword, first.keyword(keyword), Some(bound));
@@ -273,7 +322,9 @@ impl Comparison {
 
     fn values(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
         for keyword in ["enum", "const"] {
-            let Some(second) = demand.get(keyword) else { continue };
+            let Some(second) = demand.get(keyword) else {
+                continue;
+            };
             let allowed = if keyword == "enum" {
                 second.as_array().map_or(&[][..], Vec::as_slice)
             } else {
@@ -282,45 +333,92 @@ impl Comparison {
             let known = first.finite();
             let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES;
             self.steps = self.steps.saturating_sub(work);
-            if !known.as_ref().is_some_and(|known| known.iter().all(|value| allowed.contains(value))) {
+            if !known
+                .as_ref()
+                .is_some_and(|known| known.iter().all(|value| allowed.contains(value)))
+            {
                 let own = known.map(|values| Value::Array(values.into_iter().cloned().collect()));
-                self.find(place, if keyword == "enum" { "enum" } else { "const" }, own.as_ref(), Some(second));
+                self.find(
+                    place,
+                    if keyword == "enum" { "enum" } else { "const" },
+                    own.as_ref(),
+                    Some(second),
+                );
             }
         }
     }
 
     /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
-        let is_whole = |keyword: &str| WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array());
-        let lone = demand.keys().any(|keyword| keyword.starts_with("unevaluated"));
+        let is_whole = |keyword: &str| {
+            WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array())
+        };
+        let lone = demand
+            .keys()
+            .any(|keyword| keyword.starts_with("unevaluated"));
         let follows = |keywords: &[&str]| {
             first.maps.iter().any(|own| {
-                let alike =
-                    |keyword: &&str| own.get(*keyword) == demand.get(*keyword) && closed_in_itself(&demand[*keyword]);
-                if lone { *own == demand && demand.values().all(closed_in_itself) } else { keywords.iter().all(alike) }
+                let alike = |keyword: &&str| {
+                    own.get(*keyword) == demand.get(*keyword) && closed_in_itself(&demand[*keyword])
+                };
+                if lone {
+                    *own == demand && demand.values().all(closed_in_itself)
+                } else {
+                    keywords.iter().all(alike)
+                }
             })
         };
-        let together: Vec<_> = demand.keys().map(String::as_str).filter(|keyword| is_whole(keyword)).collect();
-        let (free, bound): (Vec<_>, Vec<_>) = together
-            .into_iter()
-            .partition(|keyword| ["format", "multipleOf", "not", "pattern", "uniqueItems"].contains(keyword));
+        let together: Vec<_> = demand
+            .keys()
+            .map(String::as_str)
+            .filter(|keyword| is_whole(keyword))
+            .collect();
+        let (free, bound): (Vec<_>, Vec<_>) = together.into_iter().partition(|keyword| {
+            ["format", "multipleOf", "not", "pattern", "uniqueItems"].contains(keyword)
+        });
         for keyword in free {
             if !follows(&[keyword]) {
                 self.unlike(place, keyword, first, demand);
             }
         }
         if (!bound.is_empty() || lone) && !follows(&bound) {
-            self.unlike(place, bound.first().copied().unwrap_or("$ref"), first, demand);
+            self.unlike(
+                place,
+                bound.first().copied().unwrap_or("$ref"),
+                first,
+                demand,
+            );
         }
     }
 
-    fn unlike(&mut self, place: &str, keyword: &str, first: &Node<'_>, demand: &Map<String, Value>) {
-        let name = WHOLE.into_iter().chain(["items"]).find(|known| *known == keyword).unwrap_or("$ref");
+    fn unlike(
+        &mut self,
+        place: &str,
+        keyword: &str,
+        first: &Node<'_>,
+        demand: &Map<String, Value>,
+    ) {
+        let name = WHOLE
+            .into_iter()
+            .chain(["items"])
+            .find(|known| *known == keyword)
+            .unwrap_or("$ref");
         self.find(place, name, first.keyword(keyword), demand.get(keyword));
     }
 
-    fn object(&mut self, first: &Node<'_>, second: &Node<'_>, demand: &Map<String, Value>, place: &str) {
-        let needed = demand.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    fn object(
+        &mut self,
+        first: &Node<'_>,
+        second: &Node<'_>,
+        demand: &Map<String, Value>,
+        place: &str,
+    ) {
+        let needed = demand
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         for name in needed.filter(|name| !first.requires(name)) {
             self.find(&below(place, name), "required", None, None);
         }
@@ -335,8 +433,16 @@ impl Comparison {
                 self.nodes(more, &second.child(schema), &here);
             }
         }
-        let Some(rest) = demand.get("additionalProperties").filter(|rest| **rest != Value::Bool(true)) else { return };
-        for name in declared.iter().filter(|name| named.is_none_or(|named| !named.contains_key(**name))) {
+        let Some(rest) = demand
+            .get("additionalProperties")
+            .filter(|rest| **rest != Value::Bool(true))
+        else {
+            return;
+        };
+        for name in declared
+            .iter()
+            .filter(|name| named.is_none_or(|named| !named.contains_key(**name)))
+        {
             let here = below(place, name);
             if *rest != Value::Bool(false) {
                 self.nodes(&first.property(name), &second.child(rest), &here);
@@ -347,14 +453,27 @@ impl Comparison {
         match more {
             None => {}
             Some(_) if *rest == Value::Bool(false) => {
-                self.find(place, "additionalProperties", first.keyword("additionalProperties"), Some(rest));
+                self.find(
+                    place,
+                    "additionalProperties",
+                    first.keyword("additionalProperties"),
+                    Some(rest),
+                );
             }
             Some(more) => self.nodes(&more, &second.child(rest), &below(place, "*")),
         }
     }
 
-    fn items(&mut self, first: &Node<'_>, second: &Node<'_>, demand: &Map<String, Value>, place: &str) {
-        let Some(schema) = demand.get("items").filter(|items| !items.is_array()) else { return };
+    fn items(
+        &mut self,
+        first: &Node<'_>,
+        second: &Node<'_>,
+        demand: &Map<String, Value>,
+        place: &str,
+    ) {
+        let Some(schema) = demand.get("items").filter(|items| !items.is_array()) else {
+            return;
+        };
         match first.items() {
             Some(items) => self.nodes(&items, &second.child(schema), &below(place, "[]")),
             // The positions of a list have schemas of their own. A demand follows only from the
@@ -386,14 +505,20 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
 /// Returns true if a schema contains no references and so means the same in any place.
 fn closed_in_itself(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => !members.contains_key("$ref") && members.values().all(closed_in_itself),
+        Value::Object(members) => {
+            !members.contains_key("$ref") && members.values().all(closed_in_itself)
+        }
         Value::Array(items) => items.iter().all(closed_in_itself),
         _ => true,
     }
 }
 
 fn below(place: &str, name: &str) -> String {
-    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+    if place.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{place}.{name}")
+    }
 }
 
 fn shown(value: &Value) -> String {

@@ -48,22 +48,41 @@ fn lines(change: impl FnOnce(&mut Manifest)) -> Vec<String> {
 }
 
 fn input(change: Value) -> Vec<String> {
-    lines(|new| new.tools[0].input["properties"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()))
+    lines(|new| {
+        new.tools[0].input["properties"]
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone())
+    })
 }
 
 #[test]
 fn removals_break_callers() {
-    assert_eq!(lines(|new| new.tools.clear()), ["tools.DEMO_GET: is gone (breaks callers)"]);
-    assert_eq!(lines(|new| new.triggers.clear()), ["triggers.DEMO_NEW: is gone (breaks callers)"]);
     assert_eq!(
-        lines(|new| new.tools[0].hints = Hints { destructive: true, ..Hints::default() }),
+        lines(|new| new.tools.clear()),
+        ["tools.DEMO_GET: is gone (breaks callers)"]
+    );
+    assert_eq!(
+        lines(|new| new.triggers.clear()),
+        ["triggers.DEMO_NEW: is gone (breaks callers)"]
+    );
+    assert_eq!(
+        lines(|new| new.tools[0].hints = Hints {
+            destructive: true,
+            ..Hints::default()
+        }),
         [
             "tools.DEMO_GET.hints.read_only: holds no longer (breaks callers)",
             "tools.DEMO_GET.hints.destructive: holds now (breaks callers)"
         ]
     );
     assert_eq!(
-        lines(|new| drop(new.tools[0].output["properties"].as_object_mut().unwrap().shift_remove("size"))),
+        lines(|new| drop(
+            new.tools[0].output["properties"]
+                .as_object_mut()
+                .unwrap()
+                .shift_remove("size")
+        )),
         ["tools.DEMO_GET.output.size: is gone (breaks callers)"]
     );
     assert_eq!(
@@ -74,13 +93,17 @@ fn removals_break_callers() {
 
 #[test]
 fn arguments_may_be_added_but_not_asked_for() {
-    assert_eq!(input(json!({ "more": { "type": "string" } })), ["tools.DEMO_GET.input.more: is new"]);
+    assert_eq!(
+        input(json!({ "more": { "type": "string" } })),
+        ["tools.DEMO_GET.input.more: is new"]
+    );
     let required = lines(|new| {
         new.tools[0].input["properties"]["more"] = json!({ "type": "string" });
         new.tools[0].input["required"] = json!(["id", "more"]);
     });
     assert!(
-        required.contains(&"tools.DEMO_GET.input.more: is newly required (breaks callers)".to_owned()),
+        required
+            .contains(&"tools.DEMO_GET.input.more: is newly required (breaks callers)".to_owned()),
         "{required:?}"
     );
     assert_eq!(
@@ -93,20 +116,45 @@ fn arguments_may_be_added_but_not_asked_for() {
 fn an_argument_may_take_more_but_not_less() {
     let place = "tools.DEMO_GET.input";
     for (change, line) in [
-        (json!({ "id": { "type": "number", "minimum": 1 } }), r#"id: `type` is "number" instead of "integer""#),
-        (json!({ "id": { "type": "string" } }), r#"id: `type` is "string" instead of "integer" (breaks callers)"#),
-        (json!({ "id": { "type": "integer", "minimum": 0 } }), "id: `minimum` is 0 instead of 1"),
-        (json!({ "id": { "type": "integer", "minimum": 2 } }), "id: `minimum` is 2 instead of 1 (breaks callers)"),
-        (json!({ "kind": { "enum": ["a", "b", "c"] } }), r#"kind: `enum` is ["a","b","c"] instead of ["a","b"]"#),
-        (json!({ "kind": { "enum": ["a"] } }), r#"kind: `enum` is ["a"] instead of ["a","b"] (breaks callers)"#),
+        (
+            json!({ "id": { "type": "number", "minimum": 1 } }),
+            r#"id: `type` is "number" instead of "integer""#,
+        ),
+        (
+            json!({ "id": { "type": "string" } }),
+            r#"id: `type` is "string" instead of "integer" (breaks callers)"#,
+        ),
+        (
+            json!({ "id": { "type": "integer", "minimum": 0 } }),
+            "id: `minimum` is 0 instead of 1",
+        ),
+        (
+            json!({ "id": { "type": "integer", "minimum": 2 } }),
+            "id: `minimum` is 2 instead of 1 (breaks callers)",
+        ),
+        (
+            json!({ "kind": { "enum": ["a", "b", "c"] } }),
+            r#"kind: `enum` is ["a","b","c"] instead of ["a","b"]"#,
+        ),
+        (
+            json!({ "kind": { "enum": ["a"] } }),
+            r#"kind: `enum` is ["a"] instead of ["a","b"] (breaks callers)"#,
+        ),
         (
             json!({ "note": { "type": "string" } }),
             r#"note: `type` is "string" instead of ["string","null"] (breaks callers)"#,
         ),
-        (json!({ "note": { "anyOf": [{ "type": "string" }, { "type": "null" }] } }), ": is described differently"),
+        (
+            json!({ "note": { "anyOf": [{ "type": "string" }, { "type": "null" }] } }),
+            ": is described differently",
+        ),
     ] {
         let found = input(change);
-        let expected = if line.starts_with(':') { format!("{place}{line}") } else { format!("{place}.{line}") };
+        let expected = if line.starts_with(':') {
+            format!("{place}{line}")
+        } else {
+            format!("{place}.{line}")
+        };
         assert!(found.contains(&expected), "{expected}\nis not in {found:?}");
     }
 }
@@ -116,22 +164,49 @@ fn reconnection_or_wider_reach_breaks_accounts() {
     let field = |json: Value| serde_json::from_value::<crate::Field>(json).unwrap();
     let accounts = "(breaks connected accounts)";
     let both = "(breaks callers and connected accounts)";
-    let found = lines(|new| new.auth[0].fields.push(field(json!({ "name": "team", "title": "Team" }))));
-    assert_eq!(found, [format!("auth.API_KEY.fields.team: is newly required {both}")]);
-    let found = lines(|new| new.auth[0].fields.push(field(json!({ "name": "team", "title": "T", "optional": true }))));
-    assert_eq!(found, ["auth.API_KEY.fields.team: is new and may be left empty"]);
+    let found = lines(|new| {
+        new.auth[0]
+            .fields
+            .push(field(json!({ "name": "team", "title": "Team" })))
+    });
+    assert_eq!(
+        found,
+        [format!(
+            "auth.API_KEY.fields.team: is newly required {both}"
+        )]
+    );
+    let found = lines(|new| {
+        new.auth[0].fields.push(field(
+            json!({ "name": "team", "title": "T", "optional": true }),
+        ))
+    });
+    assert_eq!(
+        found,
+        ["auth.API_KEY.fields.team: is new and may be left empty"]
+    );
     assert_eq!(
         lines(|new| new.tools[0].scopes.push("write".into())),
         [format!("tools.DEMO_GET.scopes: is new: write {accounts}")]
     );
     let reach = |host: &str| serde_json::from_value::<EgressRule>(json!({ "host": host })).unwrap();
-    assert_eq!(lines(|new| new.egress.push(reach("other.com"))), [format!("egress: may reach other.com {accounts}")]);
-    assert_eq!(lines(|new| new.egress.push(reach("a.example.com"))), ["egress: may reach a.example.com"]);
-    assert_eq!(lines(|new| new.auth.clear())[0], format!("auth.API_KEY: is gone {both}"));
+    assert_eq!(
+        lines(|new| new.egress.push(reach("other.com"))),
+        [format!("egress: may reach other.com {accounts}")]
+    );
+    assert_eq!(
+        lines(|new| new.egress.push(reach("a.example.com"))),
+        ["egress: may reach a.example.com"]
+    );
+    assert_eq!(
+        lines(|new| new.auth.clear())[0],
+        format!("auth.API_KEY: is gone {both}")
+    );
     let found = lines(|new| new.auth[0].fields[0].secret = false);
     assert_eq!(
         found,
-        [format!("auth.API_KEY.fields.api_key.secret: is given to the toolkit, and no longer secret {accounts}")]
+        [format!(
+            "auth.API_KEY.fields.api_key.secret: is given to the toolkit, and no longer secret {accounts}"
+        )]
     );
 }
 
@@ -139,11 +214,17 @@ fn reconnection_or_wider_reach_breaks_accounts() {
 fn newly_required_account_breaks_callers() {
     let mut old = manifest();
     let scheme: Vec<AuthScheme> = std::mem::take(&mut old.auth);
-    let new = Manifest { auth: scheme, ..old.clone() };
+    let new = Manifest {
+        auth: scheme,
+        ..old.clone()
+    };
     let found: Vec<_> = diff(&old, &new).iter().map(Change::to_string).collect();
     assert_eq!(
         found,
-        ["auth.API_KEY: is new", "tools.DEMO_GET.no_auth: needs a connected account now (breaks callers)"]
+        [
+            "auth.API_KEY: is new",
+            "tools.DEMO_GET.no_auth: needs a connected account now (breaks callers)"
+        ]
     );
 }
 
@@ -154,19 +235,34 @@ fn schema_forms_are_compared_with_similar_ones() {
             "type": "object", "properties": { "tag": { "const": tag }, "n": more }, "required": ["tag", "n"],
         })
     };
-    let one = |forms: Vec<Value>| json!({ "type": "object", "properties": { "x": { "oneOf": forms } } });
+    let one =
+        |forms: Vec<Value>| json!({ "type": "object", "properties": { "x": { "oneOf": forms } } });
     let integer = || json!({ "type": "integer" });
     let found = |old: &Value, new: &Value| {
         let mut report = Report::default();
         schema::compare(old, new, schema::Flow::In, &mut report);
-        report.changes.iter().map(Change::to_string).collect::<Vec<_>>()
+        report
+            .changes
+            .iter()
+            .map(Change::to_string)
+            .collect::<Vec<_>>()
     };
     let two = one(vec![form("a", integer()), form("b", integer())]);
     assert_eq!(
-        found(&two, &one(vec![form("a", integer()), form("b", json!({ "type": "string" }))])),
+        found(
+            &two,
+            &one(vec![
+                form("a", integer()),
+                form("b", json!({ "type": "string" }))
+            ])
+        ),
         [r#"x.n: `type` is "string" instead of "integer" (breaks callers)"#]
     );
-    let three = one(vec![form("a", integer()), form("b", integer()), form("c", integer())]);
+    let three = one(vec![
+        form("a", integer()),
+        form("b", integer()),
+        form("c", integer()),
+    ]);
     assert_eq!(found(&two, &three), ["x: has more forms"]);
     assert_eq!(found(&three, &two), ["x: has fewer forms (breaks callers)"]);
 }
@@ -180,28 +276,49 @@ fn schema_comparison_time_is_bounded() {
         })
     };
     let mut report = Report::default();
-    schema::compare(&tree("integer"), &tree("string"), schema::Flow::In, &mut report);
+    schema::compare(
+        &tree("integer"),
+        &tree("string"),
+        schema::Flow::In,
+        &mut report,
+    );
     assert_eq!(report.changes.len(), 1, "{:?}", report.changes);
     let bomb = |kind: &str| {
         let both = |next: usize| json!({ "anyOf": [{ "$ref": format!("#/$defs/d{next}") }, { "$ref": format!("#/$defs/d{next}") }] });
-        let mut defs: serde_json::Map<_, _> = (0..40).map(|next| (format!("d{next}"), both(next + 1))).collect();
+        let mut defs: serde_json::Map<_, _> = (0..40)
+            .map(|next| (format!("d{next}"), both(next + 1)))
+            .collect();
         defs.insert("d40".to_owned(), json!({ "type": kind }));
         json!({ "type": "object", "properties": { "x": { "$ref": "#/$defs/d0" } }, "$defs": defs })
     };
-    let mut report = Report { steps: 20_000, ..Report::default() };
-    schema::compare(&bomb("integer"), &bomb("string"), schema::Flow::In, &mut report);
-    assert!(report.changes.iter().any(Change::is_breaking), "{:?}", report.changes);
+    let mut report = Report {
+        steps: 20_000,
+        ..Report::default()
+    };
+    schema::compare(
+        &bomb("integer"),
+        &bomb("string"),
+        schema::Flow::In,
+        &mut report,
+    );
+    assert!(
+        report.changes.iter().any(Change::is_breaking),
+        "{:?}",
+        report.changes
+    );
 }
 
 /// Generates schemas of the kinds that toolkits have.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
-        (0i64..4, 4i64..8).prop_map(|(low, high)| json!({ "type": "integer", "minimum": low, "maximum": high })),
+        (0i64..4, 4i64..8)
+            .prop_map(|(low, high)| json!({ "type": "integer", "minimum": low, "maximum": high })),
         Just(json!({ "type": "integer" })),
         Just(json!({ "type": "number" })),
         Just(json!({ "type": ["string", "null"] })),
         (0u64..3).prop_map(|length| json!({ "type": "string", "maxLength": length })),
-        proptest::sample::subsequence(vec!["", "a", "bb", "ccc"], 1..4).prop_map(|values| json!({ "enum": values })),
+        proptest::sample::subsequence(vec!["", "a", "bb", "ccc"], 1..4)
+            .prop_map(|values| json!({ "enum": values })),
         Just(json!({ "const": "a" })),
         Just(json!(true)),
     ];
@@ -246,7 +363,10 @@ fn value() -> impl Strategy<Value = Value> {
 
 /// Returns true if a value holds only what the schema declares, as a conforming caller sends it.
 fn is_declared(schema: &Value, value: &Value) -> bool {
-    let forms = ["anyOf", "oneOf", "allOf"].iter().filter_map(|keyword| schema[*keyword].as_array()).flatten();
+    let forms = ["anyOf", "oneOf", "allOf"]
+        .iter()
+        .filter_map(|keyword| schema[*keyword].as_array())
+        .flatten();
     let mut forms = forms.peekable();
     if forms.peek().is_some() {
         // A form with properties is read as if it declared all of them, so every form must declare
@@ -254,13 +374,13 @@ fn is_declared(schema: &Value, value: &Value) -> bool {
         return forms.all(|form| is_declared(form, value));
     }
     match value {
-        Value::Object(members) => {
-            members.iter().all(|(name, value)| match (&schema["properties"][name], &schema["additionalProperties"]) {
+        Value::Object(members) => members.iter().all(|(name, value)| {
+            match (&schema["properties"][name], &schema["additionalProperties"]) {
                 (Value::Null, Value::Null) => schema.get("properties").is_none(),
                 (Value::Null, _) => true,
                 (declared, _) => is_declared(declared, value),
-            })
-        }
+            }
+        }),
         Value::Array(items) => items.iter().all(|item| is_declared(&schema["items"], item)),
         _ => true,
     }

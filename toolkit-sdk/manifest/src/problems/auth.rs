@@ -45,33 +45,53 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
     text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
     check_fields(&scheme.fields, &mut report.at("fields"));
-    let mut known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
+    let mut known: Vec<&str> = scheme
+        .fields
+        .iter()
+        .map(|field| field.name.as_str())
+        .collect();
     let by_flow = flow::check(scheme, &known, report);
     oauth1::check(scheme, &known, report);
     for name in sign::taken(scheme).filter(|name| known.contains(name)) {
-        report.at("fields").at(name).add("the platform knows a value of that name; give the field another one");
+        report
+            .at("fields")
+            .at(name)
+            .add("the platform knows a value of that name; give the field another one");
     }
     known.extend(scheme.brought());
     let mut used = check_request(scheme, &known, &mut report.at("request"));
     used.extend(by_flow);
     used.extend(sign::check(scheme, &known, report));
-    used.extend(check_certificate(scheme, &mut report.at("client_certificate")));
+    used.extend(check_certificate(
+        scheme,
+        &mut report.at("client_certificate"),
+    ));
     let secret = |name: &str| scheme.secrets().any(|secret| secret == name);
     if scheme.mode == AuthMode::NoAuth {
         if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
             report.add("a scheme without credential has no secret fields and fills nothing");
         }
     } else if !known.iter().any(|name| secret(name)) {
-        report.at("fields").add("no field is secret; mark the credential as secret");
+        report
+            .at("fields")
+            .add("no field is secret; mark the credential as secret");
     }
-    for name in known.iter().filter(|name| secret(name) && !used.contains(**name)) {
-        report.at("fields").at(name).add("this secret goes nowhere; use it in `request` or drop it");
+    for name in known
+        .iter()
+        .filter(|name| secret(name) && !used.contains(**name))
+    {
+        report
+            .at("fields")
+            .at(name)
+            .add("this secret goes nowhere; use it in `request` or drop it");
     }
     if let Some(base_url) = &scheme.base_url {
         let mut report = report.at("base_url");
         let fields = template::check(base_url, &known, &mut report);
         for field in fields.iter().filter(|field| secret(field)) {
-            report.add(format_args!("`{{{field}}}` is secret; an address holds only fields that are not"));
+            report.add(format_args!(
+                "`{{{field}}}` is secret; an address holds only fields that are not"
+            ));
         }
         check_address(manifest, "GET", base_url, None, &mut report);
     }
@@ -82,7 +102,10 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
 
 fn check_fields(fields: &[Field], report: &mut Report) {
     if fields.len() > MOST_FIELDS {
-        report.add(format_args!("{} are too many; at most {MOST_FIELDS}", fields.len()));
+        report.add(format_args!(
+            "{} are too many; at most {MOST_FIELDS}",
+            fields.len()
+        ));
     }
     let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     super::unique(&names, report);
@@ -92,7 +115,11 @@ fn check_fields(fields: &[Field], report: &mut Report) {
             report.add("write the name as 1 to 48 of a-z, 0-9 and _, beginning with a letter");
         }
         text::line(&field.title, LONGEST_NAME, &mut report.at("title"));
-        text::optional(&field.description, LARGEST_HELP, &mut report.at("description"));
+        text::optional(
+            &field.description,
+            LARGEST_HELP,
+            &mut report.at("description"),
+        );
         if field.secret && field.default.is_some() {
             report.add("a secret has no default");
         }
@@ -103,26 +130,45 @@ fn check_fields(fields: &[Field], report: &mut Report) {
 
 fn check_choice(field: &Field, report: &mut Report) {
     if field.one_of.len() > MOST_CHOICES {
-        report.at("one_of").add(format_args!("{} are too many; at most {MOST_CHOICES}", field.one_of.len()));
+        report.at("one_of").add(format_args!(
+            "{} are too many; at most {MOST_CHOICES}",
+            field.one_of.len()
+        ));
     }
     super::unique(&field.one_of, &mut report.at("one_of"));
     for (place, words) in [("prefix", &field.prefix), ("suffix", &field.suffix)] {
         text::optional(words, LONGEST_NAME, &mut report.at(place));
     }
-    if field.pattern.is_none() && field.default.as_ref().is_some_and(|default| !field.accepts(default)) {
-        report.at("default").add("is not a value that the field takes");
+    if field.pattern.is_none()
+        && field
+            .default
+            .as_ref()
+            .is_some_and(|default| !field.accepts(default))
+    {
+        report
+            .at("default")
+            .add("is not a value that the field takes");
     }
 }
 
 fn check_pattern(field: &Field, report: &mut Report) {
-    let Some(pattern) = &field.pattern else { return };
+    let Some(pattern) = &field.pattern else {
+        return;
+    };
     if pattern.len() > LONGEST_PATTERN {
-        return report.add(format_args!("{} bytes are too long; at most {LONGEST_PATTERN}", pattern.len()));
+        return report.add(format_args!(
+            "{} bytes are too long; at most {LONGEST_PATTERN}",
+            pattern.len()
+        ));
     }
     match Regex::new(&format!("^(?:{pattern})$")) {
         Err(cause) => report.add(format_args!("is not a regular expression: {cause}")),
         Ok(_) => {
-            if field.default.as_ref().is_some_and(|default| !field.accepts(default)) {
+            if field
+                .default
+                .as_ref()
+                .is_some_and(|default| !field.accepts(default))
+            {
                 report.add("the default does not match it");
             }
         }
@@ -130,7 +176,11 @@ fn check_pattern(field: &Field, report: &mut Report) {
 }
 
 /// Checks the placements and returns the fields they use.
-fn check_request<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
+fn check_request<'a>(
+    scheme: &'a AuthScheme,
+    known: &[&str],
+    report: &mut Report,
+) -> BTreeSet<&'a str> {
     let mut used = BTreeSet::new();
     let mut taken = BTreeSet::new();
     for placement in &scheme.request {
@@ -167,7 +217,9 @@ pub(super) fn describe(placement: &Placement) -> (String, Vec<&str>) {
         Placement::Header { name, value } => (format!("header {name}"), vec![value]),
         Placement::Query { name, value } => (format!("query {name}"), vec![value]),
         // Basic auth fills the same header.
-        Placement::Basic { username, password } => ("header authorization".to_owned(), vec![username, password]),
+        Placement::Basic { username, password } => {
+            ("header authorization".to_owned(), vec![username, password])
+        }
         Placement::Path { marker, value } => (format!("path {marker}"), vec![value]),
     }
 }
@@ -183,7 +235,10 @@ pub(super) fn check_target(placement: &Placement, report: &mut Report) {
         }
         Placement::Path { marker, .. } => {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"~_.-".contains(&byte);
-            if !(3..=64).contains(&marker.len()) || !marker.bytes().all(plain) || !marker.contains('~') {
+            if !(3..=64).contains(&marker.len())
+                || !marker.bytes().all(plain)
+                || !marker.contains('~')
+            {
                 report.add("write the marker as 3 to 64 letters and digits with ~, for example ~credential~");
             }
         }
@@ -196,7 +251,9 @@ pub(super) fn check_target(placement: &Placement, report: &mut Report) {
 }
 
 pub(super) fn check_header(name: &str, report: &mut Report) {
-    let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let token = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    };
     if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
         report.add("is not the name of a header; write it in lower case, for example x-api-key");
     }
@@ -207,13 +264,19 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
 
 /// Checks the fields with the certificate and its key, and returns their names.
 fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a str> {
-    let Some(ClientCertificate { certificate, key }) = &scheme.client_certificate else { return Vec::new() };
+    let Some(ClientCertificate { certificate, key }) = &scheme.client_certificate else {
+        return Vec::new();
+    };
     let field = |name: &str| scheme.fields.iter().find(|field| field.name == name);
     for (place, name) in [("certificate", certificate), ("key", key)] {
         match field(name) {
-            None => report.at(place).add(format_args!("`{name}` is not a field of this scheme")),
+            None => report
+                .at(place)
+                .add(format_args!("`{name}` is not a field of this scheme")),
             Some(field) if place == "key" && !field.secret => {
-                report.at(place).add(format_args!("mark `{name}` as secret: who has it is the account"));
+                report.at(place).add(format_args!(
+                    "mark `{name}` as secret: who has it is the account"
+                ));
             }
             Some(_) => {}
         }
@@ -221,25 +284,45 @@ fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a
     vec![certificate, key]
 }
 
-fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known: &[&str], report: &mut Report) {
+fn check_verify(
+    manifest: &Manifest,
+    scheme: &AuthScheme,
+    verify: &Check,
+    known: &[&str],
+    report: &mut Report,
+) {
     if !["GET", "POST"].contains(&verify.method.as_str()) {
         report.add(format_args!("`{}` is not GET or POST", verify.method));
     }
     let fields = template::check(&verify.url, known, report);
     for field in scheme.secrets().filter(|field| fields.contains(field)) {
-        report.add(format_args!("`{{{field}}}` is secret; `request` puts it in its place"));
+        report.add(format_args!(
+            "`{{{field}}}` is secret; `request` puts it in its place"
+        ));
     }
     if !verify.url.starts_with('/') {
         return check_address(manifest, &verify.method, &verify.url, None, report);
     }
     match &scheme.base_url {
-        Some(base_url) => check_address(manifest, &verify.method, base_url, Some(&verify.url), report),
+        Some(base_url) => check_address(
+            manifest,
+            &verify.method,
+            base_url,
+            Some(&verify.url),
+            report,
+        ),
         None => report.add("a path needs a `base_url`; write the whole address"),
     }
 }
 
 /// Checks that an address with fields in it can only lead to hosts of the manifest.
-fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&str>, report: &mut Report) {
+fn check_address(
+    manifest: &Manifest,
+    method: &str,
+    url: &str,
+    below: Option<&str>,
+    report: &mut Report,
+) {
     let (host, port, path) = match address(url) {
         Ok(address) => address,
         Err(problem) => return report.add(problem),
@@ -251,13 +334,16 @@ fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&st
     // For a base URL, only the host is known. The paths below it are checked when they are
     // requested.
     let inside = match below {
-        None if report.place.ends_with("base_url") => {
-            manifest.egress.iter().any(|rule| hosts::covers(&rule.host, &host) && rule.port.unwrap_or(443) == port)
-        }
+        None if report.place.ends_with("base_url") => manifest
+            .egress
+            .iter()
+            .any(|rule| hosts::covers(&rule.host, &host) && rule.port.unwrap_or(443) == port),
         _ => hosts::allowed(&manifest.egress, method, &host, port, &path),
     };
     if !inside {
-        report.add(format_args!("`{host}` is not among the hosts that `egress` allows"));
+        report.add(format_args!(
+            "`{host}` is not among the hosts that `egress` allows"
+        ));
     }
 }
 
@@ -266,13 +352,21 @@ pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
     let Some(rest) = url.strip_prefix("https://") else {
         return Err(format!("`{url}` does not begin with https://"));
     };
-    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |end| (&rest[..end], &rest[end..]));
+    let (authority, path) = rest
+        .find(['/', '?', '#'])
+        .map_or((rest, "/"), |end| (&rest[..end], &rest[end..]));
     if authority.contains('@') || url.contains(['#', '\\', ' ']) {
-        return Err(format!("`{url}` holds more than a host, a port, a path and a query"));
+        return Err(format!(
+            "`{url}` holds more than a host, a port, a path and a query"
+        ));
     }
     let (host, port) = match authority.rsplit_once(':') {
         None => (authority, 443),
-        Some((host, port)) => (host, port.parse().map_err(|_| format!("`{port}` is not a port"))?),
+        Some((host, port)) => (
+            host,
+            port.parse()
+                .map_err(|_| format!("`{port}` is not a port"))?,
+        ),
     };
     let host = pattern(host)?;
     hosts::host_problem(&host).map_or(Ok((host, port, path)), Err)
@@ -288,9 +382,13 @@ pub fn leads_to(url: &str, host: &str, port: u16) -> bool {
 /// Converts the host of a template to the host of a rule. `{subdomain}.example.com` can be any name
 /// below `example.com`: `*.example.com`.
 fn pattern(host: &str) -> Result<String, String> {
-    let Some(last) = host.rfind('}') else { return Ok(host.to_owned()) };
+    let Some(last) = host.rfind('}') else {
+        return Ok(host.to_owned());
+    };
     match host[last + 1..].split_once('.') {
         Some((_, fixed)) if fixed.contains('.') => Ok(format!("*.{fixed}")),
-        _ => Err(format!("`{host}` can be anybody's host; end it in a fixed domain, as in {{site}}.example.com")),
+        _ => Err(format!(
+            "`{host}` can be anybody's host; end it in a fixed domain, as in {{site}}.example.com"
+        )),
     }
 }

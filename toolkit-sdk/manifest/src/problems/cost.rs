@@ -93,10 +93,18 @@ struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     fn measure(&mut self, schema: &'a Value, place: &str) -> Result<Size, String> {
-        let Some(keywords) = schema.as_object() else { return Ok(Size { schemas: 1, chain: 1 }) };
+        let Some(keywords) = schema.as_object() else {
+            return Ok(Size {
+                schemas: 1,
+                chain: 1,
+            });
+        };
         let address = std::ptr::from_ref(schema);
         if self.open.contains(&address) {
-            return Err(format!("{} leads back to itself without a property or an item between", shown(place)));
+            return Err(format!(
+                "{} leads back to itself without a property or an item between",
+                shown(place)
+            ));
         }
         let size = match self.measured.get(&address) {
             Some(size) => *size,
@@ -109,14 +117,24 @@ impl<'a> Survey<'a> {
             }
         };
         if self.open.len() + size.chain > MAX_SCHEMA_CHAIN {
-            return Err(format!("{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value", shown(place)));
+            return Err(format!(
+                "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
+                shown(place)
+            ));
         }
         Ok(size)
     }
 
-    fn measure_keywords(&mut self, keywords: &'a Map<String, Value>, place: &str) -> Result<Size, String> {
+    fn measure_keywords(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        place: &str,
+    ) -> Result<Size, String> {
         if self.open.len() > MAX_SCHEMA_CHAIN {
-            return Err(format!("{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value", shown(place)));
+            return Err(format!(
+                "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
+                shown(place)
+            ));
         }
         self.check_dialect(keywords, place)?;
         let (mut schemas, mut chain, mut looks_again) = (1_usize, 0, false);
@@ -125,9 +143,13 @@ impl<'a> Survey<'a> {
             match keyword {
                 "pattern" => self.cost.patterns.extend(value.as_str()),
                 "patternProperties" => {
-                    self.cost
-                        .patterns
-                        .extend(value.as_object().into_iter().flatten().map(|(pattern, _)| pattern.as_str()));
+                    self.cost.patterns.extend(
+                        value
+                            .as_object()
+                            .into_iter()
+                            .flatten()
+                            .map(|(pattern, _)| pattern.as_str()),
+                    );
                 }
                 _ => {}
             }
@@ -147,27 +169,48 @@ impl<'a> Survey<'a> {
             schemas = schemas.saturating_mul(chain + 2);
         }
         self.cost.schemas_per_value = self.cost.schemas_per_value.max(schemas);
-        Ok(Size { schemas, chain: chain + 1 })
+        Ok(Size {
+            schemas,
+            chain: chain + 1,
+        })
     }
 
     /// Returns the schemas that a keyword applies to the same value, with their places.
-    fn same_value(&self, keyword: &str, value: &'a Value, place: &str) -> Result<Vec<(&'a Value, String)>, String> {
+    fn same_value(
+        &self,
+        keyword: &str,
+        value: &'a Value,
+        place: &str,
+    ) -> Result<Vec<(&'a Value, String)>, String> {
         if keyword == "$ref" {
             let target = self.target(value, place)?;
-            return Ok(target.map(|target| (target, format!("{place}.$ref"))).into_iter().collect());
+            return Ok(target
+                .map(|target| (target, format!("{place}.$ref")))
+                .into_iter()
+                .collect());
         }
         let applies = SAME_VALUE.contains(&keyword)
             || (SAME_VALUE_LISTS.contains(&keyword) && value.is_array())
             || (SAME_VALUE_NAMED.contains(&keyword) && value.is_object());
-        Ok(if applies { children(keyword, value, place) } else { Vec::new() })
+        Ok(if applies {
+            children(keyword, value, place)
+        } else {
+            Vec::new()
+        })
     }
 
     /// Returns the target of a reference, or none if the target does not exist, which is refused
     /// elsewhere.
     fn target(&self, reference: &'a Value, place: &str) -> Result<Option<&'a Value>, String> {
-        let local = reference.as_str().and_then(|text| text.strip_prefix('#')).filter(|pointer| !pointer.contains('%'));
+        let local = reference
+            .as_str()
+            .and_then(|text| text.strip_prefix('#'))
+            .filter(|pointer| !pointer.contains('%'));
         let Some(pointer) = local else {
-            return Err(format!("{}: {reference} is not local; write it as \"#/$defs/name\", without %", shown(place)));
+            return Err(format!(
+                "{}: {reference} is not local; write it as \"#/$defs/name\", without %",
+                shown(place)
+            ));
         };
         Ok(self.root.pointer(pointer))
     }
@@ -176,16 +219,27 @@ impl<'a> Survey<'a> {
     /// lead into data, where other rules do not apply. In old dialects, `id` is such a keyword.
     fn check_dialect(&self, keywords: &Map<String, Value>, place: &str) -> Result<(), String> {
         let names_old = |dialect: &Value| {
-            dialect.as_str().is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
+            dialect
+                .as_str()
+                .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
         };
         let old = names_old(&self.root["$schema"]);
-        let foreign = FOREIGN.into_iter().find(|keyword| keywords.contains_key(*keyword));
-        let foreign = foreign.or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
+        let foreign = FOREIGN
+            .into_iter()
+            .find(|keyword| keywords.contains_key(*keyword));
+        let foreign = foreign
+            .or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
         if let Some(keyword) = foreign {
-            return Err(format!("{}: remove `{keyword}`; a schema stands by itself", shown(place)));
+            return Err(format!(
+                "{}: remove `{keyword}`; a schema stands by itself",
+                shown(place)
+            ));
         }
         if !old && keywords.get("$schema").is_some_and(names_old) {
-            return Err(format!("{}: remove `$schema`; the top of the schema names the dialect", shown(place)));
+            return Err(format!(
+                "{}: remove `$schema`; the top of the schema names the dialect",
+                shown(place)
+            ));
         }
         Ok(())
     }
@@ -194,17 +248,24 @@ impl<'a> Survey<'a> {
 /// Returns the schemas below a keyword.
 fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value, String)> {
     match value {
-        Value::Array(list) => {
-            list.iter().enumerate().map(|(index, schema)| (schema, format!("{place}.{keyword}.{index}"))).collect()
-        }
-        Value::Object(named) if NAMED.contains(&keyword) => {
-            named.iter().map(|(name, schema)| (schema, format!("{place}.{keyword}.{name}"))).collect()
-        }
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(index, schema)| (schema, format!("{place}.{keyword}.{index}")))
+            .collect(),
+        Value::Object(named) if NAMED.contains(&keyword) => named
+            .iter()
+            .map(|(name, schema)| (schema, format!("{place}.{keyword}.{name}")))
+            .collect(),
         Value::Object(_) => vec![(value, format!("{place}.{keyword}"))],
         _ => Vec::new(),
     }
 }
 
 fn shown(place: &str) -> &str {
-    if place.is_empty() { "the schema" } else { place.trim_start_matches('.') }
+    if place.is_empty() {
+        "the schema"
+    } else {
+        place.trim_start_matches('.')
+    }
 }

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use super::{Report, auth, template, text, tools};
-use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, OAuth2, Pick, Step, path};
+use crate::{
+    ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, OAuth2, Pick, Step, path,
+};
 
 const LONGEST_PARAMETER: usize = 256;
 const MOST_PARAMETERS: usize = 20;
@@ -15,8 +17,15 @@ const MOST_STEPS: usize = 5;
 /// Maximum lifetime: a day, in seconds.
 const LONGEST_LIFETIME: u32 = 86_400;
 /// Parameters that the platform writes into the authorization URL (RFC 6749, RFC 7636).
-const ADDRESS: [&str; 7] =
-    ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"];
+const ADDRESS: [&str; 7] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "scope",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+];
 /// Parameters that the platform sends in other requests (RFC 6749, RFC 7009, RFC 7523).
 const SENT: [&str; 12] = [
     "grant_type",
@@ -35,24 +44,43 @@ const SENT: [&str; 12] = [
 
 /// Checks the flow and returns the fields that it uses. `fields` are the names of the scheme's
 /// fields.
-pub(super) fn check<'a>(scheme: &'a AuthScheme, fields: &[&'a str], report: &mut Report) -> BTreeSet<&'a str> {
+pub(super) fn check<'a>(
+    scheme: &'a AuthScheme,
+    fields: &[&'a str],
+    report: &mut Report,
+) -> BTreeSet<&'a str> {
     if scheme.mode == AuthMode::Oauth1 && scheme.oauth2.is_none() {
         return BTreeSet::new();
     }
     let mut report = report.at("oauth2");
-    match (&scheme.oauth2, scheme.mode.has_flow() && scheme.mode != AuthMode::Oauth1) {
+    match (
+        &scheme.oauth2,
+        scheme.mode.has_flow() && scheme.mode != AuthMode::Oauth1,
+    ) {
         (Some(flow), true) => {
             let known = fields.iter().copied().chain(FLOW_VALUES).collect();
-            let mut checked = Checked { scheme, flow, fields, known, used: BTreeSet::new(), filled: BTreeSet::new() };
+            let mut checked = Checked {
+                scheme,
+                flow,
+                fields,
+                known,
+                used: BTreeSet::new(),
+                filled: BTreeSet::new(),
+            };
             checked.check(&mut report);
             return checked.used;
         }
-        (None, true) => report.add("says nothing about the flow; add `authorize_url` and `token_url`"),
+        (None, true) => {
+            report.add("says nothing about the flow; add `authorize_url` and `token_url`")
+        }
         (Some(_), false) => report.add("only a scheme of mode OAUTH2 and its kin has a flow"),
         (None, false) => {}
     }
     for field in scheme.fields.iter().filter(|field| field.hidden) {
-        report.add(format_args!("nothing fills `{}`, which is hidden", field.name));
+        report.add(format_args!(
+            "nothing fills `{}`, which is hidden",
+            field.name
+        ));
     }
     BTreeSet::new()
 }
@@ -73,10 +101,16 @@ impl<'a> Checked<'a, '_> {
     fn check(&mut self, report: &mut Report) {
         let flow = self.flow;
         for name in self.fields.iter().filter(|name| FLOW_VALUES.contains(name)) {
-            let own = if *name == ACCESS_TOKEN { "the flow brings it" } else { "the flow knows a value of that name" };
+            let own = if *name == ACCESS_TOKEN {
+                "the flow brings it"
+            } else {
+                "the flow knows a value of that name"
+            };
             // A client's own id and secret may be fields that the user fills in.
             if !["client_id", "client_secret"].contains(name) {
-                report.at(name).add(format_args!("{own}; give the field another name"));
+                report
+                    .at(name)
+                    .add(format_args!("{own}; give the field another name"));
             }
         }
         self.check_authorize(report);
@@ -89,11 +123,17 @@ impl<'a> Checked<'a, '_> {
         if let Some(call) = &flow.refresh {
             self.check_call(call, &mut report.at("refresh"));
         }
-        if flow.refresh_margin.is_some_and(|margin| margin > LONGEST_LIFETIME) {
-            report.at("refresh_margin").add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
+        if flow
+            .refresh_margin
+            .is_some_and(|margin| margin > LONGEST_LIFETIME)
+        {
+            report
+                .at("refresh_margin")
+                .add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
         }
         if self.scheme.mode == AuthMode::Saml && !flow.token.params.contains_key("assertion") {
-            let why = "is missing; write what the application takes, as in {base64url({saml_assertion})}";
+            let why =
+                "is missing; write what the application takes, as in {base64url({saml_assertion})}";
             report.at("token.params.assertion").add(why);
         }
         self.check_response(&mut report.at("response"));
@@ -113,15 +153,29 @@ impl<'a> Checked<'a, '_> {
             self.check_own(call, &mut report.at("revoke"));
         }
         match (&flow.register, self.scheme.mode == AuthMode::DcrOauth) {
-            (Some(call), true) if flow.is_discovered() => self.check_call(call, &mut report.at("register")),
+            (Some(call), true) if flow.is_discovered() => {
+                self.check_call(call, &mut report.at("register"))
+            }
             (Some(call), true) => self.check_own(call, &mut report.at("register")),
             (None, true) if flow.is_discovered() => {}
-            (None, true) => report.at("register").add("is missing; say where clients are registered"),
-            (Some(_), false) => report.at("register").add("only a scheme of mode DCR_OAUTH registers clients"),
+            (None, true) => report
+                .at("register")
+                .add("is missing; say where clients are registered"),
+            (Some(_), false) => report
+                .at("register")
+                .add("only a scheme of mode DCR_OAUTH registers clients"),
             (None, false) => {}
         }
-        for field in self.scheme.fields.iter().filter(|field| field.hidden && !self.filled.contains(&*field.name)) {
-            report.add(format_args!("nothing fills `{}`, which is hidden; name it in a `keep`", field.name));
+        for field in self
+            .scheme
+            .fields
+            .iter()
+            .filter(|field| field.hidden && !self.filled.contains(&*field.name))
+        {
+            report.add(format_args!(
+                "nothing fills `{}`, which is hidden; name it in a `keep`",
+                field.name
+            ));
         }
     }
 
@@ -133,21 +187,39 @@ impl<'a> Checked<'a, '_> {
         } else if mode.redirects() {
             self.check_url(&flow.authorize_url, &mut report.at("authorize_url"));
         } else if !flow.authorize_url.is_empty() {
-            report.at("authorize_url").add(format_args!("{} sends nobody anywhere; leave it out", mode.as_str()));
+            report.at("authorize_url").add(format_args!(
+                "{} sends nobody anywhere; leave it out",
+                mode.as_str()
+            ));
         }
         if let Some(separator) = &flow.scope_separator
-            && (separator.len() != 1 || !separator.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '))
+            && (separator.len() != 1
+                || !separator
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() || byte == b' '))
         {
-            report.at("scope_separator").add("is one character, for example `,`");
+            report
+                .at("scope_separator")
+                .add("is one character, for example `,`");
         }
         let mut report_params = report.at("authorize_params");
-        for name in flow.authorize_params.keys().filter(|name| ADDRESS.contains(&name.as_str())) {
-            report_params.at(name).add("the platform writes this parameter");
+        for name in flow
+            .authorize_params
+            .keys()
+            .filter(|name| ADDRESS.contains(&name.as_str()))
+        {
+            report_params
+                .at(name)
+                .add("the platform writes this parameter");
         }
         self.check_values(&flow.authorize_params, false, &mut report_params);
         drop(report_params);
         let named: Vec<_> = ADDRESS.into_iter().chain(["user_scope"]).collect();
-        check_names(&flow.authorize_rename, &named, &mut report.at("authorize_rename"));
+        check_names(
+            &flow.authorize_rename,
+            &named,
+            &mut report.at("authorize_rename"),
+        );
     }
 
     /// Checks the sources of the addresses that are not given here.
@@ -162,7 +234,9 @@ impl<'a> Checked<'a, '_> {
             }
         }
         if flow.issuer.is_some() && flow.resource.is_some() {
-            report.at("resource").add("names the issuer, which `issuer` does as well; leave one of them out");
+            report
+                .at("resource")
+                .add("names the issuer, which `issuer` does as well; leave one of them out");
         }
     }
 
@@ -183,14 +257,26 @@ impl<'a> Checked<'a, '_> {
         }
         self.check_values(&call.headers, true, &mut report.at("headers"));
         self.check_values(&call.params, true, &mut report.at("params"));
-        for name in call.drop.iter().filter(|name| !SENT.contains(&name.as_str())) {
-            report.at("drop").add(format_args!("`{name}` is not sent unasked; there are {}", SENT.join(", ")));
+        for name in call
+            .drop
+            .iter()
+            .filter(|name| !SENT.contains(&name.as_str()))
+        {
+            report.at("drop").add(format_args!(
+                "`{name}` is not sent unasked; there are {}",
+                SENT.join(", ")
+            ));
         }
         check_names(&call.rename, &SENT, &mut report.at("rename"));
     }
 
     /// Checks templates by name.
-    fn check_values(&mut self, values: &'a BTreeMap<String, String>, secrets: bool, report: &mut Report) {
+    fn check_values(
+        &mut self,
+        values: &'a BTreeMap<String, String>,
+        secrets: bool,
+        report: &mut Report,
+    ) {
         check_count(values.len(), report);
         for (name, value) in values {
             let mut report = report.at(name);
@@ -200,17 +286,24 @@ impl<'a> Checked<'a, '_> {
     }
 
     fn check_template(&mut self, value: &'a str, secrets: bool, report: &mut Report) {
-        let check = if secrets { template::check_of_flow } else { template::check };
+        let check = if secrets {
+            template::check_of_flow
+        } else {
+            template::check
+        };
         let named = check(value, &self.known, report);
         let hidden = |name: &&&str| !secrets && self.is_secret(name);
         for name in named.iter().filter(hidden) {
-            report.add(format_args!("`{{{name}}}` is secret; an address holds only fields that are not"));
+            report.add(format_args!(
+                "`{{{name}}}` is secret; an address holds only fields that are not"
+            ));
         }
         self.used.extend(named);
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        let platform = FLOW_VALUES.contains(&name) && !["client_id", "redirect_uri", "scope"].contains(&name);
+        let platform =
+            FLOW_VALUES.contains(&name) && !["client_id", "redirect_uri", "scope"].contains(&name);
         platform || self.scheme.secrets().any(|secret| secret == name)
     }
 
@@ -223,7 +316,10 @@ impl<'a> Checked<'a, '_> {
 
     fn check_response(&mut self, report: &mut Report) {
         let response = &self.flow.response;
-        let condition = response.ok_if.as_ref().map(|condition| condition.path.as_str());
+        let condition = response
+            .ok_if
+            .as_ref()
+            .map(|condition| condition.path.as_str());
         let expiry = response.expiry.as_ref().map(|expiry| expiry.path.as_str());
         for (place, path) in [
             ("root", Some(response.root.as_str())),
@@ -249,7 +345,9 @@ impl<'a> Checked<'a, '_> {
     fn check_assertion(&mut self, report: &mut Report) {
         let flow = self.flow;
         let Some(assertion) = &flow.assertion else {
-            if flow.client_auth == ClientAuth::PrivateKeyJwt || self.scheme.mode == AuthMode::GoogleServiceAccount {
+            if flow.client_auth == ClientAuth::PrivateKeyJwt
+                || self.scheme.mode == AuthMode::GoogleServiceAccount
+            {
                 report.add("is missing; say what is signed and with which key");
             }
             return;
@@ -259,7 +357,9 @@ impl<'a> Checked<'a, '_> {
         }
         self.check_values(&assertion.claims, true, &mut report.at("claims"));
         if !(1..=LONGEST_LIFETIME).contains(&assertion.lifetime) {
-            report.at("lifetime").add(format_args!("is not between 1 and {LONGEST_LIFETIME} seconds"));
+            report.at("lifetime").add(format_args!(
+                "is not between 1 and {LONGEST_LIFETIME} seconds"
+            ));
         }
     }
 
@@ -267,22 +367,30 @@ impl<'a> Checked<'a, '_> {
     /// them in a template.
     fn check_client(&mut self) {
         let shown: &[&str] = match self.flow.client_auth {
-            ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser => &["client_id", "client_secret"],
+            ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser => {
+                &["client_id", "client_secret"]
+            }
             ClientAuth::PrivateKeyJwt => &["client_id"],
             ClientAuth::None => &[],
         };
-        self.used.extend(self.fields.iter().filter(|name| shown.contains(name)));
+        self.used
+            .extend(self.fields.iter().filter(|name| shown.contains(name)));
     }
 
     fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {
         if steps.len() > MOST_STEPS {
-            report.add(format_args!("{} are too many; at most {MOST_STEPS}", steps.len()));
+            report.add(format_args!(
+                "{} are too many; at most {MOST_STEPS}",
+                steps.len()
+            ));
         }
         for (index, step) in steps.iter().enumerate() {
             let mut report = report.at(index);
             self.check_own(&step.request, &mut report.at("request"));
             if keeps && step.keep.is_empty() {
-                report.at("keep").add("is empty; a request whose answer nobody reads is not needed");
+                report
+                    .at("keep")
+                    .add("is empty; a request whose answer nobody reads is not needed");
             }
             self.check_keep(&step.keep, &mut report.at("keep"));
         }
@@ -309,7 +417,10 @@ impl<'a> Checked<'a, '_> {
 fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Report) {
     for (name, other) in names {
         if !sent.contains(&name.as_str()) {
-            report.add(format_args!("`{name}` is not sent unasked; there are {}", sent.join(", ")));
+            report.add(format_args!(
+                "`{name}` is not sent unasked; there are {}",
+                sent.join(", ")
+            ));
         }
         text::line(other, LONGEST_PARAMETER, &mut report.at(name));
     }
@@ -317,14 +428,19 @@ fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Rep
 
 pub(super) fn check_count(count: usize, report: &mut Report) {
     if count > MOST_PARAMETERS {
-        report.add(format_args!("{count} are too many; at most {MOST_PARAMETERS}"));
+        report.add(format_args!(
+            "{count} are too many; at most {MOST_PARAMETERS}"
+        ));
     }
 }
 
 /// Checks the name of a parameter or header, and the text of its template.
 pub(super) fn check_value(name: &str, value: &str, report: &mut Report) {
     text::line(name, LONGEST_PARAMETER, report);
-    if value.chars().any(|letter| letter.is_control() && letter != '\n') {
+    if value
+        .chars()
+        .any(|letter| letter.is_control() && letter != '\n')
+    {
         report.add("holds control characters");
     }
 }
@@ -334,12 +450,16 @@ pub(super) fn check_pick(pick: &Pick, report: &mut Report) {
     if let Some(pattern) = &pick.pattern
         && let Err(cause) = Regex::new(pattern)
     {
-        report.at("pattern").add(format_args!("is not a regular expression: {cause}"));
+        report
+            .at("pattern")
+            .add(format_args!("is not a regular expression: {cause}"));
     }
 }
 
 pub(super) fn check_path(path: &str, report: &mut Report) {
     if !path::is_path(path) {
-        report.add(format_args!("`{path}` is not a path; write names with dots between them, as in data.token"));
+        report.add(format_args!(
+            "`{path}` is not a path; write names with dots between them, as in data.token"
+        ));
     }
 }

@@ -5,12 +5,22 @@ use crate::{EgressRule, METHODS};
 
 const MOST_RULES: usize = 100;
 /// Top-level names that are used only inside private networks.
-const PRIVATE: [&str; 10] =
-    ["localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "onion"];
+const PRIVATE: [&str; 10] = [
+    "localhost",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "private",
+    "arpa",
+    "onion",
+];
 /// Second-level names under country codes below which anyone can register names.
 const SECOND: [&str; 20] = [
-    "ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ind", "ltd", "me", "mil", "ne", "net", "nom",
-    "or", "org", "plc",
+    "ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ind", "ltd", "me", "mil",
+    "ne", "net", "nom", "or", "org", "plc",
 ];
 /// Domains of hosting services, below which anyone can get a name.
 const SHARED: [&str; 26] = [
@@ -45,11 +55,17 @@ const SHARED: [&str; 26] = [
 /// Checks the rules of a list without comparing them with others.
 pub(super) fn check_rules(rules: &[EgressRule], report: &mut Report) {
     if rules.len() > MOST_RULES {
-        report.add(format_args!("{} rules are too many; at most {MOST_RULES}", rules.len()));
+        report.add(format_args!(
+            "{} rules are too many; at most {MOST_RULES}",
+            rules.len()
+        ));
     }
     for (index, rule) in rules.iter().enumerate() {
         if rules[..index].contains(rule) {
-            report.add(format_args!("the rule for `{}` stands here twice", rule.host));
+            report.add(format_args!(
+                "the rule for `{}` stands here twice",
+                rule.host
+            ));
         }
         check_rule(rule, &mut report.at(&rule.host));
     }
@@ -62,14 +78,25 @@ fn check_rule(rule: &EgressRule, report: &mut Report) {
     if rule.port == Some(0) {
         report.add("0 is not a port");
     }
-    for method in rule.methods.iter().filter(|method| !METHODS.contains(&method.as_str())) {
-        report.add(format_args!("`{method}` is not one of {}", METHODS.join(", ")));
+    for method in rule
+        .methods
+        .iter()
+        .filter(|method| !METHODS.contains(&method.as_str()))
+    {
+        report.add(format_args!(
+            "`{method}` is not one of {}",
+            METHODS.join(", ")
+        ));
     }
     super::unique(&rule.methods, report);
     if let Some(path) = &rule.path_prefix {
-        let plain =
-            path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'{' | b'}'));
-        let steps = path.split('/').any(|segment| segment == "." || segment == "..") || path.contains('%');
+        let plain = path.bytes().all(|byte| {
+            byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'{' | b'}')
+        });
+        let steps = path
+            .split('/')
+            .any(|segment| segment == "." || segment == "..")
+            || path.contains('%');
         if !path.starts_with('/') || !plain || steps || path.contains("//") {
             report.add(format_args!(
                 "`{path}` is not the beginning of a path; write it like /v1/items, without `..`, `%` and `?`"
@@ -84,14 +111,20 @@ pub fn host_problem(host: &str) -> Option<String> {
     let name = host.strip_prefix("*.").unwrap_or(host);
     let wildcard = name.len() != host.len();
     if name.contains('*') {
-        return Some(format!("`{host}`: `*` stands only as the first label, as in *.example.com"));
+        return Some(format!(
+            "`{host}`: `*` stands only as the first label, as in *.example.com"
+        ));
     }
     if !name.is_ascii() {
-        return Some(format!("`{host}` is not ASCII; write it as IDNA does (xn--…)"));
+        return Some(format!(
+            "`{host}` is not ASCII; write it as IDNA does (xn--…)"
+        ));
     }
     let labels: Vec<&str> = name.split('.').collect();
     if labels.len() < 2 {
-        return Some(format!("`{host}` has fewer than two labels; write a full name such as api.example.com"));
+        return Some(format!(
+            "`{host}` has fewer than two labels; write a full name such as api.example.com"
+        ));
     }
     if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
         return Some(format!(
@@ -106,7 +139,9 @@ pub fn host_problem(host: &str) -> Option<String> {
         return Some(format!("`{host}` is a name of a private network"));
     }
     if wildcard && is_public_suffix(&labels) {
-        return Some(format!("`{host}` covers names of everybody; write the application's own domain"));
+        return Some(format!(
+            "`{host}` covers names of everybody; write the application's own domain"
+        ));
     }
     None
 }
@@ -115,7 +150,9 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && !label.starts_with('-')
         && !label.ends_with('-')
-        && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// Returns true if names below this domain can belong to anyone. This short rule stands in for the
@@ -143,24 +180,40 @@ pub(super) fn within(inner: &EgressRule, outer: &EgressRule, read_only: bool) ->
 
 /// Returns true if a rule's host covers a host, or everything below a host with `*`.
 pub(crate) fn covers(outer: &str, inner: &str) -> bool {
-    let Some(domain) = outer.strip_prefix("*.") else { return outer == inner };
-    let below = inner.strip_prefix("*.").unwrap_or(inner).strip_suffix(domain);
+    let Some(domain) = outer.strip_prefix("*.") else {
+        return outer == inner;
+    };
+    let below = inner
+        .strip_prefix("*.")
+        .unwrap_or(inner)
+        .strip_suffix(domain);
     outer == inner || below.is_some_and(|below| below.len() > 1 && below.ends_with('.'))
 }
 
 /// Returns true if one of the rules allows a request with this method to this address. The host may
 /// be `*.example.com`.
-pub(super) fn allowed(rules: &[EgressRule], method: &str, host: &str, at_port: u16, path: &str) -> bool {
+pub(super) fn allowed(
+    rules: &[EgressRule],
+    method: &str,
+    host: &str,
+    at_port: u16,
+    path: &str,
+) -> bool {
     rules.iter().any(|rule| {
         covers(&rule.host, host)
             && port(rule) == at_port
             && (rule.methods.is_empty() || allows(&rule.methods, method))
-            && rule.path_prefix.as_ref().is_none_or(|prefix| path.starts_with(prefix.as_str()))
+            && rule
+                .path_prefix
+                .as_ref()
+                .is_none_or(|prefix| path.starts_with(prefix.as_str()))
     })
 }
 
 fn allows(methods: &[String], method: &str) -> bool {
-    methods.iter().any(|allowed| allowed == method || (allowed == "GET" && method == "HEAD"))
+    methods
+        .iter()
+        .any(|allowed| allowed == method || (allowed == "GET" && method == "HEAD"))
 }
 
 fn port(rule: &EgressRule) -> u16 {

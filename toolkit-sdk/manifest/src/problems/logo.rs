@@ -106,12 +106,25 @@ const ATTRIBUTES: [&str; 63] = [
     "y2",
 ];
 /// Functions that a value may call.
-const FUNCTIONS: [&str; 10] =
-    ["hsl", "hsla", "matrix", "rgb", "rgba", "rotate", "scale", "skewX", "skewY", "translate"];
+const FUNCTIONS: [&str; 10] = [
+    "hsl",
+    "hsla",
+    "matrix",
+    "rgb",
+    "rgba",
+    "rotate",
+    "scale",
+    "skewX",
+    "skewY",
+    "translate",
+];
 
 pub(super) fn check(logo: &str, report: &mut Report) {
     if logo.len() > MAX_LOGO_BYTES {
-        return report.add(format_args!("{} bytes are too many; at most {MAX_LOGO_BYTES}", logo.len()));
+        return report.add(format_args!(
+            "{} bytes are too many; at most {MAX_LOGO_BYTES}",
+            logo.len()
+        ));
     }
     let trimmed = logo.trim_start();
     if let Some(data) = trimmed.strip_prefix("data:") {
@@ -135,7 +148,11 @@ pub fn shown_logo(logo: &str) -> String {
     }
     let mut report = Report::default();
     check(logo, &mut report);
-    if report.finish().is_empty() { logo.to_owned() } else { String::new() }
+    if report.finish().is_empty() {
+        logo.to_owned()
+    } else {
+        String::new()
+    }
 }
 
 fn is_svg(logo: &str) -> bool {
@@ -147,7 +164,10 @@ fn check_data(data: &str, report: &mut Report) {
         return report.add("write the `data:` URL with `;base64,`");
     };
     if !IMAGES.contains(&media_type) {
-        report.add(format_args!("`{media_type}` is not an image of one of the kinds {}", IMAGES.join(", ")));
+        report.add(format_args!(
+            "`{media_type}` is not an image of one of the kinds {}",
+            IMAGES.join(", ")
+        ));
     }
     let digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     if content.is_empty() || !content.bytes().all(digit) {
@@ -161,7 +181,10 @@ fn rebuilt(svg: &str) -> (String, Vec<String>) {
     let mut rebuild = Rebuild::default();
     match rebuild.read(svg) {
         Ok(()) => (rebuild.out, rebuild.problems),
-        Err(cause) => (String::new(), vec![format!("the SVG document cannot be read: {cause}")]),
+        Err(cause) => (
+            String::new(),
+            vec![format!("the SVG document cannot be read: {cause}")],
+        ),
     }
 }
 
@@ -185,7 +208,9 @@ impl Rebuild {
                 Event::Start(element) => self.start(&element, false)?,
                 Event::Empty(element) => self.start(&element, true)?,
                 Event::End(_) => self.end(),
-                Event::Text(text) => self.text(&text.xml10_content().map_err(|cause| cause.to_string())?),
+                Event::Text(text) => {
+                    self.text(&text.xml10_content().map_err(|cause| cause.to_string())?)
+                }
                 Event::GeneralRef(reference) => {
                     let name = reference.decode().map_err(|cause| cause.to_string())?;
                     let text = quick_xml::escape::unescape(&format!("&{name};"))
@@ -193,9 +218,15 @@ impl Rebuild {
                         .into_owned();
                     self.text(&text);
                 }
-                Event::CData(_) => self.problems.push("remove the CDATA section from the SVG document".into()),
-                Event::DocType(_) => self.problems.push("remove the DOCTYPE from the SVG document".into()),
-                Event::PI(_) => self.problems.push("remove the processing instruction from the SVG document".into()),
+                Event::CData(_) => self
+                    .problems
+                    .push("remove the CDATA section from the SVG document".into()),
+                Event::DocType(_) => self
+                    .problems
+                    .push("remove the DOCTYPE from the SVG document".into()),
+                Event::PI(_) => self
+                    .problems
+                    .push("remove the processing instruction from the SVG document".into()),
                 Event::Decl(_) | Event::Comment(_) => {}
                 Event::Eof if self.complete && self.open.is_empty() => return Ok(()),
                 Event::Eof => return Err("it ends too early".into()),
@@ -204,17 +235,21 @@ impl Rebuild {
     }
 
     fn start(&mut self, element: &BytesStart<'_>, empty: bool) -> Result<(), String> {
-        let name = std::str::from_utf8(element.name().into_inner()).map_err(|cause| cause.to_string())?;
+        let name =
+            std::str::from_utf8(element.name().into_inner()).map_err(|cause| cause.to_string())?;
         if self.open.is_empty() && (self.complete || name != "svg") {
             return Err("it is not one `<svg>` element".into());
         }
         if self.open.len() >= MAX_ELEMENT_DEPTH {
-            return Err(format!("its elements are nested deeper than {MAX_ELEMENT_DEPTH}"));
+            return Err(format!(
+                "its elements are nested deeper than {MAX_ELEMENT_DEPTH}"
+            ));
         }
         self.complete = true;
         let allowed = SHAPES.contains(&name) || TEXTS.contains(&name);
         if !allowed {
-            self.problems.push(format!("remove `<{name}>` from the SVG document"));
+            self.problems
+                .push(format!("remove `<{name}>` from the SVG document"));
         }
         if allowed && self.left_out == 0 {
             let mut attributes = self.attributes(element)?;
@@ -222,7 +257,10 @@ impl Rebuild {
                 // Without the namespace, a browser does not show a standalone document.
                 attributes.insert_str(0, &format!(" xmlns=\"{SVG_NAMESPACE}\""));
             }
-            self.out.push_str(&format!("<{name}{attributes}{}>", if empty { "/" } else { "" }));
+            self.out.push_str(&format!(
+                "<{name}{attributes}{}>",
+                if empty { "/" } else { "" }
+            ));
         }
         if !empty {
             self.left_out += usize::from(!allowed || self.left_out > 0);
@@ -241,11 +279,15 @@ impl Rebuild {
     }
 
     fn text(&mut self, text: &str) {
-        let holds_text = self.open.last().is_some_and(|name| TEXTS.contains(&name.as_str()));
+        let holds_text = self
+            .open
+            .last()
+            .is_some_and(|name| TEXTS.contains(&name.as_str()));
         if holds_text && self.left_out == 0 {
             self.out.push_str(&escape(text));
         } else if !text.trim().is_empty() && self.left_out == 0 {
-            self.problems.push("remove the text between the shapes of the SVG document".into());
+            self.problems
+                .push("remove the text between the shapes of the SVG document".into());
         }
     }
 
@@ -253,13 +295,17 @@ impl Rebuild {
         let mut out = String::new();
         for attribute in element.attributes() {
             let attribute = attribute.map_err(|cause| cause.to_string())?;
-            let name = std::str::from_utf8(attribute.key.into_inner()).map_err(|cause| cause.to_string())?;
-            let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|cause| cause.to_string())?;
+            let name = std::str::from_utf8(attribute.key.into_inner())
+                .map_err(|cause| cause.to_string())?;
+            let value = attribute
+                .normalized_value(XmlVersion::Implicit1_0)
+                .map_err(|cause| cause.to_string())?;
             if is_allowed(name, &value) {
                 out.push_str(&format!(" {name}=\"{}\"", escape(value.as_ref())));
             } else {
-                self.problems
-                    .push(format!("remove the attribute `{name}` from the SVG document, or write a plain value"));
+                self.problems.push(format!(
+                    "remove the attribute `{name}` from the SVG document, or write a plain value"
+                ));
             }
         }
         Ok(out)
@@ -277,13 +323,16 @@ fn is_allowed(name: &str, value: &str) -> bool {
 /// Returns true if a value has no character that begins an escape, a string or an address in CSS,
 /// and calls only [`FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
-    let letter = |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
+    let letter =
+        |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
     if !value.chars().all(letter) {
         return false;
     }
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('(') {
-        let function = before.rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').next();
+        let function = before
+            .rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
+            .next();
         let local = after.trim_start().starts_with('#');
         if !function.is_some_and(|name| FUNCTIONS.contains(&name) || (name == "url" && local)) {
             return false;

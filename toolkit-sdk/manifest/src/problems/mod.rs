@@ -21,7 +21,9 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 pub use auth::leads_to;
-pub use cost::{MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, SchemaCost, schema_cost};
+pub use cost::{
+    MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, SchemaCost, schema_cost,
+};
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
 pub use logo::shown_logo;
@@ -66,58 +68,95 @@ impl Manifest {
 fn identity(manifest: &Manifest, report: &mut Report) {
     if manifest.abi != ABI {
         let hint = "build it with the SDK of this server, or bring the server up to date";
-        report.at("abi").add(format_args!("`{}` is not known here, only {ABI} is; {hint}", manifest.abi));
+        report.at("abi").add(format_args!(
+            "`{}` is not known here, only {ABI} is; {hint}",
+            manifest.abi
+        ));
     }
     text::line(&manifest.sdk, LONGEST_NAME, &mut report.at("sdk"));
     if !is_slug(&manifest.slug) {
         let rule = "write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _";
-        report.at("slug").add(format_args!("`{}` is not a slug; {rule}", manifest.slug));
+        report
+            .at("slug")
+            .add(format_args!("`{}` is not a slug; {rule}", manifest.slug));
     }
     if !manifest.version.is_on_calendar() {
-        report.at("version").add(format_args!("`{}` names a day that no month has", manifest.version));
+        report.at("version").add(format_args!(
+            "`{}` names a day that no month has",
+            manifest.version
+        ));
     }
     text::line(&manifest.name, LONGEST_NAME, &mut report.at("name"));
-    text::block(&manifest.description, LARGEST_DESCRIPTION, &mut report.at("description"));
+    text::block(
+        &manifest.description,
+        LARGEST_DESCRIPTION,
+        &mut report.at("description"),
+    );
     let limits = [
         ("memory_mib", manifest.limits.memory_mib),
         ("cpu_ms", manifest.limits.cpu_ms),
         ("wall_ms", manifest.limits.wall_ms),
     ];
     for (name, _) in limits.iter().filter(|(_, limit)| *limit == Some(0)) {
-        report.at("limits").at(name).add("cannot be 0; leave it out for the server's default");
+        report
+            .at("limits")
+            .at(name)
+            .add("cannot be 0; leave it out for the server's default");
     }
 }
 
 fn categories(manifest: &Manifest, report: &mut Report) {
     let mut report = report.at("categories");
     if manifest.categories.len() > MOST_CATEGORIES {
-        report.add(format_args!("{} are too many; at most {MOST_CATEGORIES}", manifest.categories.len()));
+        report.add(format_args!(
+            "{} are too many; at most {MOST_CATEGORIES}",
+            manifest.categories.len()
+        ));
     }
     let word = |text: &str| {
         (1..=LONGEST_SLUG).contains(&text.len())
             && text.split('-').all(|part| {
-                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+                !part.is_empty()
+                    && part
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
             })
     };
-    for category in manifest.categories.iter().filter(|category| !word(category)) {
-        report.add(format_args!("`{category}` is not a category; write lower-case words, for example developer-tools"));
+    for category in manifest
+        .categories
+        .iter()
+        .filter(|category| !word(category))
+    {
+        report.add(format_args!(
+            "`{category}` is not a category; write lower-case words, for example developer-tools"
+        ));
     }
     unique(&manifest.categories, &mut report);
 }
 
 fn counts(manifest: &Manifest, report: &mut Report) {
     if manifest.tools.len() > MOST_TOOLS {
-        report.at("tools").add(format_args!("{} are too many; at most {MOST_TOOLS}", manifest.tools.len()));
+        report.at("tools").add(format_args!(
+            "{} are too many; at most {MOST_TOOLS}",
+            manifest.tools.len()
+        ));
     }
     if manifest.triggers.len() > MOST_TRIGGERS {
-        report.at("triggers").add(format_args!("{} are too many; at most {MOST_TRIGGERS}", manifest.triggers.len()));
+        report.at("triggers").add(format_args!(
+            "{} are too many; at most {MOST_TRIGGERS}",
+            manifest.triggers.len()
+        ));
     }
     if manifest.tools.is_empty() && manifest.triggers.is_empty() {
-        report.at("tools").add("a toolkit without tools and triggers does nothing; add one");
+        report
+            .at("tools")
+            .add("a toolkit without tools and triggers does nothing; add one");
     }
     let size = serde_json::to_vec(manifest).map_or(0, |json| json.len());
     if size > LARGEST_MANIFEST {
-        report.at("manifest").add(format_args!("{size} bytes are too many; at most {LARGEST_MANIFEST}"));
+        report.at("manifest").add(format_args!(
+            "{size} bytes are too many; at most {LARGEST_MANIFEST}"
+        ));
     }
 }
 
@@ -127,14 +166,20 @@ fn counts(manifest: &Manifest, report: &mut Report) {
 pub fn is_slug(text: &str) -> bool {
     (2..=LONGEST_SLUG).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !text.ends_with('_')
 }
 
 /// Reports values that a list contains more than once.
 fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
     let mut seen = BTreeSet::new();
-    for value in values.iter().map(AsRef::as_ref).filter(|value| !seen.insert(*value)) {
+    for value in values
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|value| !seen.insert(*value))
+    {
         report.add(format_args!("`{value}` stands here twice"));
     }
 }
@@ -151,8 +196,16 @@ struct Report<'a> {
 impl Report<'_> {
     /// Creates a report on a part.
     fn at(&mut self, part: impl Display) -> Report<'_> {
-        let place = if self.place.is_empty() { part.to_string() } else { format!("{}.{part}", self.place) };
-        Report { place, problems: Vec::new(), parent: Some(&mut self.problems) }
+        let place = if self.place.is_empty() {
+            part.to_string()
+        } else {
+            format!("{}.{part}", self.place)
+        };
+        Report {
+            place,
+            problems: Vec::new(),
+            parent: Some(&mut self.problems),
+        }
     }
 
     fn add(&mut self, problem: impl Display) {

@@ -15,20 +15,37 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
     let about = match (&scheme.oauth1, scheme.mode) {
         (Some(about), AuthMode::Oauth1) => about,
         (None, AuthMode::Oauth1) => {
-            return report.add("says nothing about the flow; add `request_url`, `authorize_url` and `token_url`");
+            return report.add(
+                "says nothing about the flow; add `request_url`, `authorize_url` and `token_url`",
+            );
         }
         (Some(_), _) => return report.add("only a scheme of mode OAUTH1 has this flow"),
         (None, _) => return,
     };
-    let OAuth1 { request_url, authorize_url, token_url, request_params, authorize_params, keep, identity } = about;
-    for (name, url) in [("request_url", request_url), ("authorize_url", authorize_url), ("token_url", token_url)] {
+    let OAuth1 {
+        request_url,
+        authorize_url,
+        token_url,
+        request_params,
+        authorize_params,
+        keep,
+        identity,
+    } = about;
+    for (name, url) in [
+        ("request_url", request_url),
+        ("authorize_url", authorize_url),
+        ("token_url", token_url),
+    ] {
         let mut report = report.at(name);
         check_open(scheme, url, fields, &mut report);
         if let Err(problem) = auth::address(url) {
             report.add(problem);
         }
     }
-    for (name, params) in [("request_params", request_params), ("authorize_params", authorize_params)] {
+    for (name, params) in [
+        ("request_params", request_params),
+        ("authorize_params", authorize_params),
+    ] {
         check_params(scheme, params, fields, &mut report.at(name));
     }
     let mut kept = report.at("keep");
@@ -41,13 +58,28 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
         flow::check_pick(pick, &mut kept.at(name));
     }
     drop(kept);
-    flow::check_path(identity.as_deref().unwrap_or_default(), &mut report.at("identity"));
-    for field in scheme.fields.iter().filter(|field| field.hidden && !keep.contains_key(&field.name)) {
-        report.add(format_args!("nothing fills `{}`, which is hidden; name it in `keep`", field.name));
+    flow::check_path(
+        identity.as_deref().unwrap_or_default(),
+        &mut report.at("identity"),
+    );
+    for field in scheme
+        .fields
+        .iter()
+        .filter(|field| field.hidden && !keep.contains_key(&field.name))
+    {
+        report.add(format_args!(
+            "nothing fills `{}`, which is hidden; name it in `keep`",
+            field.name
+        ));
     }
 }
 
-fn check_params(scheme: &AuthScheme, params: &BTreeMap<String, String>, fields: &[&str], report: &mut Report) {
+fn check_params(
+    scheme: &AuthScheme,
+    params: &BTreeMap<String, String>,
+    fields: &[&str],
+    report: &mut Report,
+) {
     flow::check_count(params.len(), report);
     for (name, value) in params {
         let mut report = report.at(name);
@@ -63,7 +95,9 @@ fn check_params(scheme: &AuthScheme, params: &BTreeMap<String, String>, fields: 
 fn check_open(scheme: &AuthScheme, value: &str, fields: &[&str], report: &mut Report) {
     for name in template::check(value, fields, report) {
         if scheme.secrets().any(|secret| secret == name) {
-            report.add(format_args!("`{{{name}}}` is secret; an address holds only fields that are not"));
+            report.add(format_args!(
+                "`{{{name}}}` is secret; an address holds only fields that are not"
+            ));
         }
     }
 }

@@ -19,7 +19,9 @@ const LONGEST_PATTERN: usize = 1024;
 const LARGEST_PROGRAM: usize = 1024 * 1024;
 
 /// Values of `type`.
-const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
 /// Keywords with one schema.
 const ONE: [&str; 12] = [
     "additionalItems",
@@ -38,16 +40,43 @@ const ONE: [&str; 12] = [
 /// Keywords with a list of schemas.
 const SEVERAL: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 /// Keywords with named schemas.
-pub(super) const NAMED: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+pub(super) const NAMED: [&str; 6] = [
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
 /// Keywords that make a schema depend on its location or on other documents.
-pub(super) const FOREIGN: [&str; 7] =
-    ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"];
+pub(super) const FOREIGN: [&str; 7] = [
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$vocabulary",
+];
 /// Keywords with a whole number of at least 0.
-const COUNTS: [&str; 8] =
-    ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
+const COUNTS: [&str; 8] = [
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+];
 /// Keywords with a number.
-const BOUNDS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
+const BOUNDS: [&str; 5] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maximum",
+    "minimum",
+    "multipleOf",
+];
 
 /// Checks a schema that must describe an object with `"type": "object"`.
 pub(super) fn check_object(schema: &Value, report: &mut Report) {
@@ -91,7 +120,10 @@ fn check_cost(schema: &Value, report: &mut Report) {
         ));
     }
     if cost.patterns.len() > MAX_PATTERNS_PER_SCHEMA {
-        report.add(format_args!("{} patterns are too many; at most {MAX_PATTERNS_PER_SCHEMA}", cost.patterns.len()));
+        report.add(format_args!(
+            "{} patterns are too many; at most {MAX_PATTERNS_PER_SCHEMA}",
+            cost.patterns.len()
+        ));
     }
 }
 
@@ -121,7 +153,9 @@ fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {
                     }
                 }
             }
-            _ if SEVERAL.contains(&keyword.as_str()) && keyword != "items" => report.add("must be a list of schemas"),
+            _ if SEVERAL.contains(&keyword.as_str()) && keyword != "items" => {
+                report.add("must be a list of schemas")
+            }
             _ if NAMED.contains(&keyword.as_str()) => report.add("must be an object of schemas"),
             _ if ONE.contains(&keyword.as_str()) => walk(value, root, depth + 1, &mut report),
             _ => {}
@@ -130,17 +164,26 @@ fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {
 }
 
 fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Report) {
-    for keyword in FOREIGN.iter().filter(|keyword| keywords.contains_key(**keyword)) {
-        report.add(format_args!("remove `{keyword}`; a schema stands by itself"));
+    for keyword in FOREIGN
+        .iter()
+        .filter(|keyword| keywords.contains_key(**keyword))
+    {
+        report.add(format_args!(
+            "remove `{keyword}`; a schema stands by itself"
+        ));
     }
     if let Some(reference) = keywords.get("$ref") {
         check_reference(reference, root, report);
     }
     if let Some(dialect) = keywords.get("$schema") {
-        let known =
-            |text: &str| text.starts_with("http://json-schema.org/") || text.starts_with("https://json-schema.org/");
+        let known = |text: &str| {
+            text.starts_with("http://json-schema.org/")
+                || text.starts_with("https://json-schema.org/")
+        };
         if !dialect.as_str().is_some_and(known) {
-            report.add(format_args!("`$schema` {dialect} is not a dialect of JSON Schema; leave it out"));
+            report.add(format_args!(
+                "`$schema` {dialect} is not a dialect of JSON Schema; leave it out"
+            ));
         }
     }
     if let Some(pattern) = keywords.get("pattern") {
@@ -162,37 +205,69 @@ fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
     let names = |value: &Value| match value {
         Value::String(name) => TYPES.contains(&name.as_str()),
         Value::Array(names) => {
-            !names.is_empty() && names.iter().all(|name| name.as_str().is_some_and(|name| TYPES.contains(&name)))
+            !names.is_empty()
+                && names
+                    .iter()
+                    .all(|name| name.as_str().is_some_and(|name| TYPES.contains(&name)))
         }
         _ => false,
     };
     if let Some(kind) = keywords.get("type").filter(|kind| !names(kind)) {
-        report.at("type").add(format_args!("{kind} is not one of {}, or a list of them", TYPES.join(", ")));
+        report.at("type").add(format_args!(
+            "{kind} is not one of {}, or a list of them",
+            TYPES.join(", ")
+        ));
     }
-    if keywords.get("required").is_some_and(|required| !is_list_of_names(required)) {
-        report.at("required").add("must be a list of different names");
+    if keywords
+        .get("required")
+        .is_some_and(|required| !is_list_of_names(required))
+    {
+        report
+            .at("required")
+            .add("must be a list of different names");
     }
-    if keywords.get("enum").is_some_and(|values| values.as_array().is_none_or(Vec::is_empty)) {
-        report.at("enum").add("must be a list with at least one value");
+    if keywords
+        .get("enum")
+        .is_some_and(|values| values.as_array().is_none_or(Vec::is_empty))
+    {
+        report
+            .at("enum")
+            .add("must be a list with at least one value");
     }
-    for keyword in COUNTS.iter().filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_u64())) {
+    for keyword in COUNTS
+        .iter()
+        .filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_u64()))
+    {
         report.at(keyword).add("must be a whole number, at least 0");
     }
-    for keyword in BOUNDS.iter().filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_number())) {
+    for keyword in BOUNDS.iter().filter(|keyword| {
+        keywords
+            .get(**keyword)
+            .is_some_and(|value| !value.is_number())
+    }) {
         report.at(keyword).add("must be a number");
     }
-    if keywords.get("multipleOf").and_then(Value::as_f64).is_some_and(|step| step <= 0.0) {
+    if keywords
+        .get("multipleOf")
+        .and_then(Value::as_f64)
+        .is_some_and(|step| step <= 0.0)
+    {
         report.at("multipleOf").add("must be more than 0");
     }
     for keyword in ["description", "title", "format"] {
-        if keywords.get(keyword).is_some_and(|value| !value.is_string()) {
+        if keywords
+            .get(keyword)
+            .is_some_and(|value| !value.is_string())
+        {
             report.at(keyword).add("must be a text");
         }
     }
 }
 
 fn is_list_of_names(value: &Value) -> bool {
-    let Some(list) = value.as_array() else { return false };
+    let Some(list) = value.as_array() else {
+        return false;
+    };
     let names: BTreeSet<&str> = list.iter().filter_map(Value::as_str).collect();
     names.len() == list.len()
 }
@@ -205,12 +280,18 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
     let mut current = reference;
     loop {
         let Some(target) = current.as_str().and_then(|text| text.strip_prefix('#')) else {
-            return report.add(format_args!("{current} is not local; write it as \"#/$defs/name\""));
+            return report.add(format_args!(
+                "{current} is not local; write it as \"#/$defs/name\""
+            ));
         };
         if !seen.insert(target) {
             return report.add(format_args!("{current} leads back to itself"));
         }
-        let Some(found) = (if target.is_empty() { Some(root) } else { root.pointer(target) }) else {
+        let Some(found) = (if target.is_empty() {
+            Some(root)
+        } else {
+            root.pointer(target)
+        }) else {
             return report.add(format_args!("{current} leads to nothing"));
         };
         if !found.is_object() && !found.is_boolean() {
@@ -227,11 +308,22 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
 /// time are supported.
 fn check_pattern(pattern: &str, report: &mut Report) {
     if pattern.len() > LONGEST_PATTERN {
-        return report.add(format_args!("{} bytes are too long; at most {LONGEST_PATTERN}", pattern.len()));
+        return report.add(format_args!(
+            "{} bytes are too long; at most {LONGEST_PATTERN}",
+            pattern.len()
+        ));
     }
-    if let Err(cause) = RegexBuilder::new(pattern).size_limit(LARGEST_PROGRAM).build() {
+    if let Err(cause) = RegexBuilder::new(pattern)
+        .size_limit(LARGEST_PROGRAM)
+        .build()
+    {
         let cause = cause.to_string();
-        let last = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let last = cause
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         report.add(format_args!("`{pattern}` cannot be used: {last}"));
     }
 }
@@ -240,9 +332,10 @@ fn check_pattern(pattern: &str, report: &mut Report) {
 fn check_texts(value: &Value, report: &mut Report) {
     match value {
         Value::String(string) => text::visible(string, report),
-        Value::Array(values) => {
-            values.iter().enumerate().for_each(|(index, value)| check_texts(value, &mut report.at(index)))
-        }
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| check_texts(value, &mut report.at(index))),
         Value::Object(entries) => {
             for (name, value) in entries {
                 text::visible(name, report);

@@ -4,11 +4,17 @@
 use std::collections::BTreeSet;
 
 use super::{Report, auth, template};
-use crate::{AuthMode, AuthScheme, OAUTH1_VALUES, Placement, REQUEST_VALUES, Sign, template::Template};
+use crate::{
+    AuthMode, AuthScheme, OAUTH1_VALUES, Placement, REQUEST_VALUES, Sign, template::Template,
+};
 
 /// Checks the signature of a scheme and returns the fields that it uses. `known` are the names of
 /// its values.
-pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
+pub(super) fn check<'a>(
+    scheme: &'a AuthScheme,
+    known: &[&str],
+    report: &mut Report,
+) -> BTreeSet<&'a str> {
     let mut report = report.at("sign");
     let Some(sign) = &scheme.sign else {
         if scheme.mode == AuthMode::Oauth1 {
@@ -19,7 +25,9 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
     match (sign, scheme.mode) {
         (_, AuthMode::NoAuth) => report.add("a scheme without credential signs nothing"),
         (Sign::AwsSigv4 { .. } | Sign::Template { .. }, AuthMode::Oauth1) => {
-            report.at("with").add("requests of OAUTH1 are signed with `oauth1`");
+            report
+                .at("with")
+                .add("requests of OAUTH1 are signed with `oauth1`");
         }
         _ => {}
     }
@@ -30,14 +38,18 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
             Placement::Query { .. } | Placement::Path { .. } => false,
         });
         if filled {
-            report.add(format_args!("writes the header `{name}`, and so does `request`; leave it out there"));
+            report.add(format_args!(
+                "writes the header `{name}`, and so does `request`; leave it out there"
+            ));
         }
     }
     let mut used: BTreeSet<&str> = match sign {
         Sign::Template { request } => check_request(request, known, &mut report.at("request")),
         Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } => {
             let templates = sign.templates().into_iter();
-            templates.flat_map(|(name, value)| template::check(value, known, &mut report.at(name))).collect()
+            templates
+                .flat_map(|(name, value)| template::check(value, known, &mut report.at(name)))
+                .collect()
         }
     };
     let needed: &[&str] = match sign {
@@ -46,20 +58,31 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
         Sign::AwsSigv4 { .. } => &["access_key_id", "secret_access_key", "region", "service"],
         Sign::Template { .. } => &[],
     };
-    for (name, _) in sign.templates().into_iter().filter(|(name, value)| needed.contains(name) && value.is_empty()) {
+    for (name, _) in sign
+        .templates()
+        .into_iter()
+        .filter(|(name, value)| needed.contains(name) && value.is_empty())
+    {
         report.at(name).add("is empty; name a field, as in {key}");
     }
     // Values of a client or a token for other signature methods are no error of the scheme.
     if scheme.mode == AuthMode::Oauth1 {
-        let others: &[&str] =
-            if sign.has_private_key() { &["consumer_secret", "oauth_token_secret"] } else { &["consumer_private_key"] };
+        let others: &[&str] = if sign.has_private_key() {
+            &["consumer_secret", "oauth_token_secret"]
+        } else {
+            &["consumer_private_key"]
+        };
         used.extend(others);
     }
     used
 }
 
 /// Checks the placements that a template of digests writes.
-fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
+fn check_request<'a>(
+    request: &'a [Placement],
+    known: &[&str],
+    report: &mut Report,
+) -> BTreeSet<&'a str> {
     let known: Vec<_> = known.iter().copied().chain(REQUEST_VALUES).collect();
     let (mut used, mut taken, mut signs) = (BTreeSet::new(), BTreeSet::new(), false);
     for placement in request {
@@ -68,7 +91,10 @@ fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Repo
         if !taken.insert(place.to_ascii_lowercase()) {
             report.add("is filled twice");
         }
-        if !matches!(placement, Placement::Header { .. } | Placement::Query { .. }) {
+        if !matches!(
+            placement,
+            Placement::Header { .. } | Placement::Query { .. }
+        ) {
             report.add("a signature goes into a header or a query parameter");
         }
         auth::check_target(placement, &mut report);
@@ -78,7 +104,8 @@ fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Repo
         }
     }
     if !signs {
-        report.add("signs nothing; use a digest, as in {hmac_sha256({secret},{method}{path}{now})}");
+        report
+            .add("signs nothing; use a digest, as in {hmac_sha256({secret},{method}{path}{now})}");
     }
     used.retain(|name| !REQUEST_VALUES.contains(name));
     used
@@ -87,6 +114,14 @@ fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Repo
 /// Returns the names that fields of a scheme cannot have because a signature defines a value of
 /// that name.
 pub(super) fn taken(scheme: &AuthScheme) -> impl Iterator<Item = &'static str> {
-    let of_request = matches!(scheme.sign, Some(Sign::Template { .. })).then_some(REQUEST_VALUES).into_iter().flatten();
-    of_request.chain((scheme.mode == AuthMode::Oauth1).then_some(OAUTH1_VALUES).into_iter().flatten())
+    let of_request = matches!(scheme.sign, Some(Sign::Template { .. }))
+        .then_some(REQUEST_VALUES)
+        .into_iter()
+        .flatten();
+    of_request.chain(
+        (scheme.mode == AuthMode::Oauth1)
+            .then_some(OAUTH1_VALUES)
+            .into_iter()
+            .flatten(),
+    )
 }

@@ -13,7 +13,11 @@ pub(super) fn check<'a>(template: &'a str, known: &[&str], report: &mut Report) 
 }
 
 /// Checks a template of a flow's requests or of a signature, which may contain digests.
-pub(super) fn check_of_flow<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
+pub(super) fn check_of_flow<'a>(
+    template: &'a str,
+    known: &[&str],
+    report: &mut Report,
+) -> Vec<&'a str> {
     match Template::parse(template) {
         Ok(template) => {
             let fields = template.fields();

@@ -53,7 +53,9 @@ fn valid() -> Value {
 }
 
 fn problems(manifest: &Value) -> Vec<String> {
-    Manifest::from_json(manifest.to_string().as_bytes()).unwrap().problems()
+    Manifest::from_json(manifest.to_string().as_bytes())
+        .unwrap()
+        .problems()
 }
 
 /// Returns the problems after one value has been replaced.
@@ -73,7 +75,9 @@ fn with(place: &str, value: Value) -> Vec<String> {
 fn refused(place: &str, value: Value, at: &str, words: &str) {
     let found = with(place, value.clone());
     assert!(
-        found.iter().any(|problem| problem.starts_with(at) && problem.contains(words)),
+        found
+            .iter()
+            .any(|problem| problem.starts_with(at) && problem.contains(words)),
         "{place} = {value} should be refused at `{at}` with `{words}`, but: {found:#?}"
     );
 }
@@ -81,7 +85,10 @@ fn refused(place: &str, value: Value, at: &str, words: &str) {
 #[track_caller]
 fn accepted(place: &str, value: Value) {
     let found = with(place, value.clone());
-    assert!(found.is_empty(), "{place} = {value} should be accepted, but: {found:#?}");
+    assert!(
+        found.is_empty(),
+        "{place} = {value} should be accepted, but: {found:#?}"
+    );
 }
 
 #[test]
@@ -97,7 +104,10 @@ fn all_problems_are_listed_at_once() {
     manifest["tools"][0]["input"] = json!({ "type": "array" });
     let found = problems(&manifest);
     for at in ["slug:", "egress.10.0.0.1:", "tools.DEMO_GET_ITEM.input:"] {
-        assert!(found.iter().any(|problem| problem.starts_with(at)), "{at} is missing in {found:#?}");
+        assert!(
+            found.iter().any(|problem| problem.starts_with(at)),
+            "{at} is missing in {found:#?}"
+        );
     }
 }
 
@@ -111,13 +121,43 @@ fn names_and_slugs_have_a_form() {
     refused("/name", json!(" Demo"), "name:", "white space");
     refused("/name", json!("De\nmo"), "name:", "one line");
     refused("/name", json!("x".repeat(101)), "name:", "too long");
-    refused("/categories", json!(["Dev Tools"]), "categories:", "not a category");
+    refused(
+        "/categories",
+        json!(["Dev Tools"]),
+        "categories:",
+        "not a category",
+    );
     refused("/categories", json!(["a", "a"]), "categories:", "twice");
-    refused("/limits", json!({ "cpu_ms": 0 }), "limits.cpu_ms:", "cannot be 0");
-    refused("/tools/0/slug", json!("OTHER_GET"), "tools.OTHER_GET.slug:", "must begin with `DEMO_`");
-    refused("/tools/0/slug", json!("DEMO_"), "tools.DEMO_.slug:", "not a slug");
-    refused("/tools/0/slug", json!("demo_get"), "tools[0].slug:", "not a slug");
-    refused("/tools/0/slug", json!(format!("DEMO_{}", "A".repeat(60))), "tools.DEMO_", "at most 64");
+    refused(
+        "/limits",
+        json!({ "cpu_ms": 0 }),
+        "limits.cpu_ms:",
+        "cannot be 0",
+    );
+    refused(
+        "/tools/0/slug",
+        json!("OTHER_GET"),
+        "tools.OTHER_GET.slug:",
+        "must begin with `DEMO_`",
+    );
+    refused(
+        "/tools/0/slug",
+        json!("DEMO_"),
+        "tools.DEMO_.slug:",
+        "not a slug",
+    );
+    refused(
+        "/tools/0/slug",
+        json!("demo_get"),
+        "tools[0].slug:",
+        "not a slug",
+    );
+    refused(
+        "/tools/0/slug",
+        json!(format!("DEMO_{}", "A".repeat(60))),
+        "tools.DEMO_",
+        "at most 64",
+    );
     accepted("/tools/0/slug", json!(format!("DEMO_{}", "A".repeat(59))));
 }
 
@@ -155,15 +195,33 @@ fn a_manifest_is_at_most_eight_mebibytes() {
     manifest["tools"] = (0..1500).map(numbered).collect();
     assert_eq!(problems(&manifest), Vec::<String>::new());
     manifest["tools"] = (0..2000).map(numbered).collect();
-    assert!(problems(&manifest)[0].contains("at most 8388608"), "{:?}", problems(&manifest));
+    assert!(
+        problems(&manifest)[0].contains("at most 8388608"),
+        "{:?}",
+        problems(&manifest)
+    );
 }
 
 #[test]
 fn what_cannot_be_seen_is_refused_everywhere() {
-    for hidden in ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{e0041}', '\u{7}', '\u{ad}', '\u{fe01}'] {
+    for hidden in [
+        '\u{200b}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{feff}',
+        '\u{e0041}',
+        '\u{7}',
+        '\u{ad}',
+        '\u{fe01}',
+    ] {
         let text = json!(format!("Reads{hidden} it"));
         refused("/description", text.clone(), "description:", "invisible");
-        refused("/tools/0/description", text.clone(), "tools.DEMO_GET_ITEM.description:", "invisible");
+        refused(
+            "/tools/0/description",
+            text.clone(),
+            "tools.DEMO_GET_ITEM.description:",
+            "invisible",
+        );
         refused(
             "/tools/0/input/properties/id/enum",
             json!([text]),
@@ -176,7 +234,12 @@ fn what_cannot_be_seen_is_refused_everywhere() {
             "tools.DEMO_GET_ITEM.input.properties:",
             "invisible",
         );
-        refused("/auth/0/fields/0/title", text, "auth.API_KEY.fields.api_key.title:", "invisible");
+        refused(
+            "/auth/0/fields/0/title",
+            text,
+            "auth.API_KEY.fields.api_key.title:",
+            "invisible",
+        );
     }
     refused("/name", json!("Cafe\u{301}"), "name:", "NFC");
     accepted("/name", json!("Café ☕\u{fe0f} 日本語"));
@@ -188,44 +251,124 @@ fn a_schema_is_closed_bounded_and_safe() {
     let at = "tools.DEMO_GET_ITEM.input";
     refused(input, json!({}), at, "\"type\": \"object\"");
     refused(input, json!(true), at, "\"type\": \"object\"");
-    refused("/tools/0/output", json!({ "type": "string" }), "tools.DEMO_GET_ITEM.output:", "an answer is an object");
+    refused(
+        "/tools/0/output",
+        json!({ "type": "string" }),
+        "tools.DEMO_GET_ITEM.output:",
+        "an answer is an object",
+    );
     accepted("/tools/0/output", json!({}));
     let property = "/tools/0/input/properties/id";
-    refused(property, json!({ "$ref": "https://example.com/x.json" }), at, "not local");
-    refused(property, json!({ "$ref": "other.json#/a" }), at, "not local");
-    refused(property, json!({ "$ref": "#/$defs/none" }), at, "leads to nothing");
-    refused(property, json!({ "$ref": "#/properties/id" }), at, "leads back to itself");
-    accepted(property, json!({ "type": "array", "items": { "$ref": "#" } }));
-    refused(property, json!({ "$id": "https://example.com/" }), at, "remove `$id`");
+    refused(
+        property,
+        json!({ "$ref": "https://example.com/x.json" }),
+        at,
+        "not local",
+    );
+    refused(
+        property,
+        json!({ "$ref": "other.json#/a" }),
+        at,
+        "not local",
+    );
+    refused(
+        property,
+        json!({ "$ref": "#/$defs/none" }),
+        at,
+        "leads to nothing",
+    );
+    refused(
+        property,
+        json!({ "$ref": "#/properties/id" }),
+        at,
+        "leads back to itself",
+    );
+    accepted(
+        property,
+        json!({ "type": "array", "items": { "$ref": "#" } }),
+    );
+    refused(
+        property,
+        json!({ "$id": "https://example.com/" }),
+        at,
+        "remove `$id`",
+    );
     refused(
         property,
         json!({ "pattern": "(a)\\1" }),
         "tools.DEMO_GET_ITEM.input.properties.id.pattern:",
         "cannot be used",
     );
-    refused(property, json!({ "pattern": "(?=a)b" }), at, "cannot be used");
-    refused(property, json!({ "pattern": "a{1000}{1000}" }), at, "cannot be used");
-    refused(property, json!({ "patternProperties": { "(": {} } }), at, "cannot be used");
+    refused(
+        property,
+        json!({ "pattern": "(?=a)b" }),
+        at,
+        "cannot be used",
+    );
+    refused(
+        property,
+        json!({ "pattern": "a{1000}{1000}" }),
+        at,
+        "cannot be used",
+    );
+    refused(
+        property,
+        json!({ "patternProperties": { "(": {} } }),
+        at,
+        "cannot be used",
+    );
     refused(property, json!({ "type": "text" }), at, "is not one of");
     refused(property, json!({ "type": [] }), at, "is not one of");
-    refused(property, json!({ "required": ["a", "a"] }), at, "different names");
+    refused(
+        property,
+        json!({ "required": ["a", "a"] }),
+        at,
+        "different names",
+    );
     refused(property, json!({ "enum": [] }), at, "at least one value");
     refused(property, json!({ "minLength": -1 }), at, "whole number");
     refused(property, json!({ "anyOf": {} }), at, "list of schemas");
-    refused(property, json!({ "properties": [] }), at, "object of schemas");
-    refused(property, json!({ "items": 5 }), at, "an object, true or false");
-    refused(property, json!({ "description": "x".repeat(70_000) }), at, "too many");
-    refused("/triggers/0/config", json!({}), "triggers.DEMO_NEW_ITEM.config:", "object");
+    refused(
+        property,
+        json!({ "properties": [] }),
+        at,
+        "object of schemas",
+    );
+    refused(
+        property,
+        json!({ "items": 5 }),
+        at,
+        "an object, true or false",
+    );
+    refused(
+        property,
+        json!({ "description": "x".repeat(70_000) }),
+        at,
+        "too many",
+    );
+    refused(
+        "/triggers/0/config",
+        json!({}),
+        "triggers.DEMO_NEW_ITEM.config:",
+        "object",
+    );
 }
 
 #[test]
 fn a_schema_is_at_most_sixteen_deep() {
     let nested = |levels: usize| {
-        (0..levels)
-            .fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "a": inner } }))
+        (0..levels).fold(
+            json!({ "type": "string" }),
+            |inner, _| json!({ "type": "object", "properties": { "a": inner } }),
+        )
     };
     accepted("/tools/0/input", nested(15));
-    refused("/tools/0/input", nested(16), "tools.DEMO_GET_ITEM.input", "deeper than 16");
+    refused(
+        "/tools/0/input",
+        nested(16),
+        "tools.DEMO_GET_ITEM.input",
+        "deeper than 16",
+    );
 }
 
 #[test]
@@ -253,16 +396,38 @@ fn a_host_is_a_full_public_name() {
     ] {
         refused("/egress/0/host", json!(host), "egress", words);
     }
-    for host in ["api.example.com", "*.api.example.com", "xn--bcher-kva.example"] {
+    for host in [
+        "api.example.com",
+        "*.api.example.com",
+        "xn--bcher-kva.example",
+    ] {
         let mut manifest = valid();
-        manifest["tools"][0].as_object_mut().unwrap().remove("egress");
+        manifest["tools"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("egress");
         manifest["egress"][0]["host"] = json!(host);
         assert_eq!(problems(&manifest), Vec::<String>::new(), "{host}");
     }
-    refused("/egress/0/methods", json!(["get"]), "egress.api.example.com:", "is not one of");
-    refused("/egress/0/port", json!(0), "egress.api.example.com:", "not a port");
+    refused(
+        "/egress/0/methods",
+        json!(["get"]),
+        "egress.api.example.com:",
+        "is not one of",
+    );
+    refused(
+        "/egress/0/port",
+        json!(0),
+        "egress.api.example.com:",
+        "not a port",
+    );
     for path in ["v1", "/a/../b", "/%2e%2e/", "/a?b", "//a"] {
-        refused("/egress/0/path_prefix", json!(path), "egress.api.example.com:", "not the beginning of a path");
+        refused(
+            "/egress/0/path_prefix",
+            json!(path),
+            "egress.api.example.com:",
+            "not the beginning of a path",
+        );
     }
 }
 
@@ -270,16 +435,30 @@ fn a_host_is_a_full_public_name() {
 fn a_tool_reaches_no_more_than_its_toolkit() {
     let rule = "/tools/0/egress/0";
     let at = "tools.DEMO_GET_ITEM.egress";
-    refused(rule, json!({ "host": "other.example.com" }), at, "allows more");
+    refused(
+        rule,
+        json!({ "host": "other.example.com" }),
+        at,
+        "allows more",
+    );
     refused(rule, json!({ "host": "*.example.com" }), at, "allows more");
     refused(rule, json!({ "host": "example.org" }), at, "allows more");
-    refused(rule, json!({ "host": "api.example.com", "port": 8443 }), at, "allows more");
+    refused(
+        rule,
+        json!({ "host": "api.example.com", "port": 8443 }),
+        at,
+        "allows more",
+    );
     accepted(rule, json!({ "host": "api.example.com" }));
     accepted(rule, json!({ "host": "a.b.example.org" }));
     accepted(rule, json!({ "host": "*.b.example.org" }));
-    accepted(rule, json!({ "host": "api.example.com", "methods": ["POST"], "path_prefix": "/graphql" }));
+    accepted(
+        rule,
+        json!({ "host": "api.example.com", "methods": ["POST"], "path_prefix": "/graphql" }),
+    );
     let mut narrow = valid();
-    narrow["egress"][0] = json!({ "host": "api.example.com", "methods": ["GET"], "path_prefix": "/v1/" });
+    narrow["egress"][0] =
+        json!({ "host": "api.example.com", "methods": ["GET"], "path_prefix": "/v1/" });
     assert_eq!(problems(&narrow), Vec::<String>::new());
     narrow["tools"][0]["egress"][0] =
         json!({ "host": "api.example.com", "methods": ["POST"], "path_prefix": "/v1/items" });
@@ -292,13 +471,44 @@ fn a_tool_reaches_no_more_than_its_toolkit() {
 fn a_credential_goes_only_where_it_may() {
     let placement = "/auth/0/request/0";
     let at = "auth.API_KEY.request";
-    for name in ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"] {
-        refused(placement, json!({ "in": "header", "name": name, "value": "{api_key}" }), at, "frames or routes");
+    for name in [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "proxy-authorization",
+    ] {
+        refused(
+            placement,
+            json!({ "in": "header", "name": name, "value": "{api_key}" }),
+            at,
+            "frames or routes",
+        );
     }
-    refused(placement, json!({ "in": "header", "name": "X-Key", "value": "{api_key}" }), at, "lower case");
-    refused(placement, json!({ "in": "header", "name": "x key", "value": "{api_key}" }), at, "name of a header");
-    refused(placement, json!({ "in": "header", "name": "x-key", "value": "{other}" }), at, "not a field");
-    refused(placement, json!({ "in": "header", "name": "x-key", "value": "{api_key" }), at, "without");
+    refused(
+        placement,
+        json!({ "in": "header", "name": "X-Key", "value": "{api_key}" }),
+        at,
+        "lower case",
+    );
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x key", "value": "{api_key}" }),
+        at,
+        "name of a header",
+    );
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x-key", "value": "{other}" }),
+        at,
+        "not a field",
+    );
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x-key", "value": "{api_key" }),
+        at,
+        "without",
+    );
     refused(
         placement,
         json!({ "in": "header", "name": "x-key", "value": "{api_key|upper}" }),
@@ -311,12 +521,36 @@ fn a_credential_goes_only_where_it_may() {
         at,
         "control characters",
     );
-    refused(placement, json!({ "in": "header", "name": "x-key", "value": "fixed" }), at, "no field is used");
-    refused(placement, json!({ "in": "query", "name": "a&b", "value": "{api_key}" }), at, "query parameter");
-    refused(placement, json!({ "in": "path", "marker": "a/b", "value": "{api_key}" }), at, "marker");
-    accepted(placement, json!({ "in": "path", "marker": "~key~", "value": "bot{api_key}" }));
-    accepted(placement, json!({ "in": "query", "name": "key", "value": "{api_key}" }));
-    accepted(placement, json!({ "in": "basic", "username": "{api_key}", "password": "" }));
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x-key", "value": "fixed" }),
+        at,
+        "no field is used",
+    );
+    refused(
+        placement,
+        json!({ "in": "query", "name": "a&b", "value": "{api_key}" }),
+        at,
+        "query parameter",
+    );
+    refused(
+        placement,
+        json!({ "in": "path", "marker": "a/b", "value": "{api_key}" }),
+        at,
+        "marker",
+    );
+    accepted(
+        placement,
+        json!({ "in": "path", "marker": "~key~", "value": "bot{api_key}" }),
+    );
+    accepted(
+        placement,
+        json!({ "in": "query", "name": "key", "value": "{api_key}" }),
+    );
+    accepted(
+        placement,
+        json!({ "in": "basic", "username": "{api_key}", "password": "" }),
+    );
     let twice = json!([
         { "in": "basic", "username": "{site}", "password": "{api_key}" },
         { "in": "header", "name": "authorization", "value": "{api_key}" },
@@ -329,33 +563,78 @@ fn a_credential_goes_only_where_it_may() {
 fn addresses_of_a_scheme_stay_inside_the_egress() {
     let base = "/auth/0/base_url";
     let at = "auth.API_KEY.base_url:";
-    refused(base, json!("https://{site}.evil.example"), at, "not among the hosts");
+    refused(
+        base,
+        json!("https://{site}.evil.example"),
+        at,
+        "not among the hosts",
+    );
     refused(base, json!("https://{site}"), at, "anybody's host");
     refused(base, json!("https://api.{site}"), at, "anybody's host");
-    refused(base, json!("https://evil.example/{site}.example.org"), at, "not among the hosts");
-    refused(base, json!("https://evil.example@a.example.org"), at, "more than a host");
+    refused(
+        base,
+        json!("https://evil.example/{site}.example.org"),
+        at,
+        "not among the hosts",
+    );
+    refused(
+        base,
+        json!("https://evil.example@a.example.org"),
+        at,
+        "more than a host",
+    );
     refused(base, json!("http://a.example.org"), at, "https://");
-    refused(base, json!("https://{api_key}.example.org"), at, "is secret");
-    refused(base, json!("https://{nothing}.example.org"), at, "not a field");
+    refused(
+        base,
+        json!("https://{api_key}.example.org"),
+        at,
+        "is secret",
+    );
+    refused(
+        base,
+        json!("https://{nothing}.example.org"),
+        at,
+        "not a field",
+    );
     accepted(base, json!("https://eu-{site}.example.org/api"));
     let verify = "/auth/0/verify";
     let at = "auth.API_KEY.verify:";
-    refused(verify, json!({ "method": "GET", "url": "https://evil.example/me" }), at, "not among the hosts");
-    refused(verify, json!({ "method": "DELETE", "url": "/me" }), at, "not GET or POST");
-    refused(verify, json!({ "method": "GET", "url": "/me?key={api_key}" }), at, "is secret");
-    accepted(verify, json!({ "method": "POST", "url": "https://api.example.com/me" }));
+    refused(
+        verify,
+        json!({ "method": "GET", "url": "https://evil.example/me" }),
+        at,
+        "not among the hosts",
+    );
+    refused(
+        verify,
+        json!({ "method": "DELETE", "url": "/me" }),
+        at,
+        "not GET or POST",
+    );
+    refused(
+        verify,
+        json!({ "method": "GET", "url": "/me?key={api_key}" }),
+        at,
+        "is secret",
+    );
+    accepted(
+        verify,
+        json!({ "method": "POST", "url": "https://api.example.com/me" }),
+    );
 }
 
 #[test]
 fn authorize_url_is_public_with_platform_parameters() {
-    let flow =
-        json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://{site}.example.org/token" });
+    let flow = json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://{site}.example.org/token" });
     let scheme = |flow: &Value, more: Value| {
         let mut scheme = json!({
             "mode": "OAUTH2", "name": "OAuth", "fields": [{ "name": "site", "title": "Site" }], "oauth2": flow,
             "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
         });
-        scheme.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        scheme
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         json!([scheme])
     };
     let with_flow = |key: &str, value: Value| {
@@ -364,22 +643,74 @@ fn authorize_url_is_public_with_platform_parameters() {
         scheme(&flow, json!({}))
     };
     accepted("/auth", scheme(&flow, json!({})));
-    accepted("/auth", with_flow("authorize_params", json!({ "access_type": "offline" })));
+    accepted(
+        "/auth",
+        with_flow("authorize_params", json!({ "access_type": "offline" })),
+    );
     let at = "auth.OAUTH2.oauth2";
-    refused("/auth", scheme(&Value::Null, json!({})), at, "nothing about the flow");
-    refused("/auth/0/oauth2", flow.clone(), "auth.API_KEY.oauth2", "only a scheme of mode OAUTH2 and its kin");
-    refused("/auth", with_flow("authorize_url", json!("http://example.com/")), at, "https://");
-    refused("/auth", with_flow("token_url", json!("https://localhost/token")), at, "localhost");
-    refused("/auth", with_flow("token_url", json!("https://{site}/token")), at, "anybody's host");
-    refused("/auth", with_flow("authorize_params", json!({ "state": "x" })), at, "the platform writes");
-    refused("/auth", with_flow("scopes", json!(["a b"])), at, "white space");
-    refused("/auth", with_flow("scope_separator", json!("::")), at, "one character");
-    refused("/auth", scheme(&flow, json!({ "request": [] })), "auth.OAUTH2.request", "says nowhere");
-    let field =
-        json!({ "fields": [{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }] });
+    refused(
+        "/auth",
+        scheme(&Value::Null, json!({})),
+        at,
+        "nothing about the flow",
+    );
+    refused(
+        "/auth/0/oauth2",
+        flow.clone(),
+        "auth.API_KEY.oauth2",
+        "only a scheme of mode OAUTH2 and its kin",
+    );
+    refused(
+        "/auth",
+        with_flow("authorize_url", json!("http://example.com/")),
+        at,
+        "https://",
+    );
+    refused(
+        "/auth",
+        with_flow("token_url", json!("https://localhost/token")),
+        at,
+        "localhost",
+    );
+    refused(
+        "/auth",
+        with_flow("token_url", json!("https://{site}/token")),
+        at,
+        "anybody's host",
+    );
+    refused(
+        "/auth",
+        with_flow("authorize_params", json!({ "state": "x" })),
+        at,
+        "the platform writes",
+    );
+    refused(
+        "/auth",
+        with_flow("scopes", json!(["a b"])),
+        at,
+        "white space",
+    );
+    refused(
+        "/auth",
+        with_flow("scope_separator", json!("::")),
+        at,
+        "one character",
+    );
+    refused(
+        "/auth",
+        scheme(&flow, json!({ "request": [] })),
+        "auth.OAUTH2.request",
+        "says nowhere",
+    );
+    let field = json!({ "fields": [{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }] });
     refused("/auth", scheme(&flow, field), at, "another name");
     let base = json!({ "base_url": "https://{access_token}.example.org" });
-    refused("/auth", scheme(&flow, base), "auth.OAUTH2.base_url", "is secret");
+    refused(
+        "/auth",
+        scheme(&flow, base),
+        "auth.OAUTH2.base_url",
+        "is secret",
+    );
 }
 
 #[test]
@@ -391,32 +722,65 @@ fn discovered_flow_may_omit_addresses() {
         }])
     };
     for mode in ["OAUTH2", "DCR_OAUTH", "CIMD_OAUTH", "S2S_OAUTH2"] {
-        accepted("/auth", scheme(mode, json!({ "issuer": "https://{site}.example.org" })));
-        accepted("/auth", scheme(mode, json!({ "resource": "https://api.example.org/v1" })));
-        refused("/auth", scheme(mode, json!({})), &format!("auth.{mode}.oauth2.token_url"), "https://");
+        accepted(
+            "/auth",
+            scheme(mode, json!({ "issuer": "https://{site}.example.org" })),
+        );
+        accepted(
+            "/auth",
+            scheme(mode, json!({ "resource": "https://api.example.org/v1" })),
+        );
+        refused(
+            "/auth",
+            scheme(mode, json!({})),
+            &format!("auth.{mode}.oauth2.token_url"),
+            "https://",
+        );
     }
     let at = "auth.DCR_OAUTH.oauth2";
     for (flow, place, why) in [
-        (json!({ "issuer": "http://example.org" }), ".issuer", "https://"),
-        (json!({ "issuer": "https://{site}" }), ".issuer", "anybody's host"),
-        (json!({ "issuer": "https://example.org/?a=1" }), ".issuer", "query"),
-        (json!({ "issuer": "https://example.org", "resource": "https://example.org" }), ".resource", "leave one"),
+        (
+            json!({ "issuer": "http://example.org" }),
+            ".issuer",
+            "https://",
+        ),
+        (
+            json!({ "issuer": "https://{site}" }),
+            ".issuer",
+            "anybody's host",
+        ),
+        (
+            json!({ "issuer": "https://example.org/?a=1" }),
+            ".issuer",
+            "query",
+        ),
+        (
+            json!({ "issuer": "https://example.org", "resource": "https://example.org" }),
+            ".resource",
+            "leave one",
+        ),
         (
             json!({ "authorize_url": "https://example.org/agree", "token_url": "https://example.org/token" }),
             ".register",
             "is missing",
         ),
     ] {
-        refused("/auth", scheme("DCR_OAUTH", flow), &format!("{at}{place}"), why);
+        refused(
+            "/auth",
+            scheme("DCR_OAUTH", flow),
+            &format!("{at}{place}"),
+            why,
+        );
     }
 }
 
 #[test]
 fn each_flow_member_is_checked() {
     let scheme = |more: Value| {
-        let mut flow =
-            json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
-        flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut flow = json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
+        flow.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         json!([{
             "mode": "OAUTH2", "name": "OAuth", "oauth2": flow,
             "fields": [
@@ -429,7 +793,10 @@ fn each_flow_member_is_checked() {
     let keep = json!({ "keep": { "dc": { "path": "api.dc", "pattern": "([a-z]+)" } } });
     let with = |more: Value| {
         let mut whole = json!({ "response": keep, "token": { "params": { "pin": "{pin}" } } });
-        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         scheme(whole)
     };
     accepted("/auth", with(json!({})));
@@ -450,31 +817,87 @@ fn each_flow_member_is_checked() {
             ".response.keep",
             "not a field",
         ),
-        (json!({ "response": { "keep": { "dc": { "path": "a..b" } } } }), ".response.keep.dc.path", "not a path"),
+        (
+            json!({ "response": { "keep": { "dc": { "path": "a..b" } } } }),
+            ".response.keep.dc.path",
+            "not a path",
+        ),
         (
             json!({ "response": { "keep": { "dc": { "path": "a", "pattern": "(" } } } }),
             ".response.keep.dc.pattern",
             "regular",
         ),
-        (json!({ "token": { "headers": { "host": "{pin}" } } }), ".token.headers.host", "frames or routes"),
-        (json!({ "token": { "params": { "a": "{other}", "b": "{pin}" } } }), ".token.params.a", "not a field"),
-        (json!({ "token": { "drop": ["state"], "params": { "b": "{pin}" } } }), ".token.drop", "not sent unasked"),
-        (json!({ "refresh": { "url": "https://example.org/{pin}" } }), ".refresh.url", "is secret"),
-        (json!({ "refresh": { "url": "https://example.org/{access_token}" } }), ".refresh.url", "is secret"),
-        (json!({ "refresh": { "url": "https://{dc}/token" } }), ".refresh.url", "anybody's host"),
-        (json!({ "refresh_margin": 100_000 }), ".refresh_margin", "longer"),
-        (json!({ "authorize_params": { "a": "{sha256({site})}" } }), ".authorize_params.a", "digests"),
-        (json!({ "authorize_params": { "a": "{pin}" } }), ".authorize_params.a", "is secret"),
-        (json!({ "authorize_rename": { "client": "key" } }), ".authorize_rename", "not sent unasked"),
-        (json!({ "client_auth": "private_key_jwt" }), ".assertion", "is missing"),
+        (
+            json!({ "token": { "headers": { "host": "{pin}" } } }),
+            ".token.headers.host",
+            "frames or routes",
+        ),
+        (
+            json!({ "token": { "params": { "a": "{other}", "b": "{pin}" } } }),
+            ".token.params.a",
+            "not a field",
+        ),
+        (
+            json!({ "token": { "drop": ["state"], "params": { "b": "{pin}" } } }),
+            ".token.drop",
+            "not sent unasked",
+        ),
+        (
+            json!({ "refresh": { "url": "https://example.org/{pin}" } }),
+            ".refresh.url",
+            "is secret",
+        ),
+        (
+            json!({ "refresh": { "url": "https://example.org/{access_token}" } }),
+            ".refresh.url",
+            "is secret",
+        ),
+        (
+            json!({ "refresh": { "url": "https://{dc}/token" } }),
+            ".refresh.url",
+            "anybody's host",
+        ),
+        (
+            json!({ "refresh_margin": 100_000 }),
+            ".refresh_margin",
+            "longer",
+        ),
+        (
+            json!({ "authorize_params": { "a": "{sha256({site})}" } }),
+            ".authorize_params.a",
+            "digests",
+        ),
+        (
+            json!({ "authorize_params": { "a": "{pin}" } }),
+            ".authorize_params.a",
+            "is secret",
+        ),
+        (
+            json!({ "authorize_rename": { "client": "key" } }),
+            ".authorize_rename",
+            "not sent unasked",
+        ),
+        (
+            json!({ "client_auth": "private_key_jwt" }),
+            ".assertion",
+            "is missing",
+        ),
         (json!({ "revoke": {} }), ".revoke.url", "is missing"),
-        (json!({ "register": { "url": "https://example.org/register" } }), ".register", "DCR_OAUTH"),
+        (
+            json!({ "register": { "url": "https://example.org/register" } }),
+            ".register",
+            "DCR_OAUTH",
+        ),
         (
             json!({ "after_connect": [{ "request": { "url": "https://example.org/me" } }] }),
             ".after_connect.0.keep",
             "is empty",
         ),
-        (json!({ "identity": { "path": ".a" } }), ".identity.path", "not a path"),
+        (
+            json!({ "identity": { "path": ".a" } }),
+            ".identity.path",
+            "not a path",
+        ),
     ] {
         refused("/auth", with(more), &format!("{at}{place}"), why);
     }
@@ -482,22 +905,38 @@ fn each_flow_member_is_checked() {
         { "name": "client_id", "title": "Id" },
         { "name": "client_secret", "title": "Secret", "secret": true },
     ]);
-    for (shown, used) in
-        [("body", true), ("basic", true), ("secret_as_user", true), ("private_key_jwt", false), ("none", false)]
-    {
+    for (shown, used) in [
+        ("body", true),
+        ("basic", true),
+        ("secret_as_user", true),
+        ("private_key_jwt", false),
+        ("none", false),
+    ] {
         let mut brought = scheme(json!({ "client_auth": shown }));
         brought[0]["fields"] = client.clone();
         let found = self::with("/auth", brought);
         assert_eq!(
-            !found.iter().any(|line| line.contains("client_secret: this secret goes nowhere")),
+            !found
+                .iter()
+                .any(|line| line.contains("client_secret: this secret goes nowhere")),
             used,
             "{found:?}"
         );
     }
     let mut unused = scheme(json!({ "response": keep }));
-    refused("/auth", unused.clone(), "auth.OAUTH2.fields.pin", "goes nowhere");
+    refused(
+        "/auth",
+        unused.clone(),
+        "auth.OAUTH2.fields.pin",
+        "goes nowhere",
+    );
     unused[0]["mode"] = json!("S2S_OAUTH2");
-    refused("/auth", unused, "auth.S2S_OAUTH2.oauth2.authorize_url", "sends nobody");
+    refused(
+        "/auth",
+        unused,
+        "auth.S2S_OAUTH2.oauth2.authorize_url",
+        "sends nobody",
+    );
 }
 
 #[test]
@@ -507,12 +946,14 @@ fn signature_uses_known_values_and_free_headers() {
             "mode": mode, "name": "Keys",
             "fields": [{ "name": "id", "title": "Id" }, { "name": "key", "title": "Key", "secret": true }],
         });
-        scheme.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        scheme
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         json!([scheme])
     };
     let sign = |sign: Value| scheme("API_KEY", json!({ "sign": sign }));
-    let written =
-        |value: &str| json!({ "with": "template", "request": [{ "in": "header", "name": "x-sig", "value": value }] });
+    let written = |value: &str| json!({ "with": "template", "request": [{ "in": "header", "name": "x-sig", "value": value }] });
     let aws = json!({
         "with": "aws_sigv4", "access_key_id": "{id}", "secret_access_key": "{key}", "region": "eu-central-1", "service": "s3",
     });
@@ -520,15 +961,28 @@ fn signature_uses_known_values_and_free_headers() {
     let of_key = json!({
         "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{id}", "private_key": "{key}", "token": "",
     });
-    for good in [&aws, &two_legged, &of_key, &written("{hmac_sha512_base64({key},{method}{path}{id})}")] {
+    for good in [
+        &aws,
+        &two_legged,
+        &of_key,
+        &written("{hmac_sha512_base64({key},{method}{path}{id})}"),
+    ] {
         accepted("/auth", sign(good.clone()));
     }
     let at = "auth.API_KEY.sign";
     for (wrong, place, why) in [
         (json!({ "with": "oauth1" }), ".consumer_key", "not a field"),
         (written("{key}"), ".request", "signs nothing"),
-        (written("{hmac_sha256({key},{body_md5})}"), ".request.header x-sig", "not a field"),
-        (json!({ "with": "template", "request": [] }), ".request", "signs nothing"),
+        (
+            written("{hmac_sha256({key},{body_md5})}"),
+            ".request.header x-sig",
+            "not a field",
+        ),
+        (
+            json!({ "with": "template", "request": [] }),
+            ".request",
+            "signs nothing",
+        ),
         (
             json!({ "with": "template", "request": [{ "in": "basic", "username": "a", "password": "{sha1({key})}" }] }),
             ".request.header authorization",
@@ -544,16 +998,36 @@ fn signature_uses_known_values_and_free_headers() {
     }
     let mut keyless = of_key.clone();
     keyless["private_key"] = json!("");
-    refused("/auth", sign(keyless), &format!("{at}.private_key"), "is empty");
+    refused(
+        "/auth",
+        sign(keyless),
+        &format!("{at}.private_key"),
+        "is empty",
+    );
     let mut nowhere = aws.clone();
     nowhere["region"] = json!("");
     refused("/auth", sign(nowhere), &format!("{at}.region"), "is empty");
     let both = json!({ "sign": aws, "request": [{ "in": "basic", "username": "{id}", "password": "{key}" }] });
-    refused("/auth", scheme("API_KEY", both), at, "and so does `request`");
-    refused("/auth", scheme("API_KEY", json!({})), "auth.API_KEY.request", "says nowhere");
+    refused(
+        "/auth",
+        scheme("API_KEY", both),
+        at,
+        "and so does `request`",
+    );
+    refused(
+        "/auth",
+        scheme("API_KEY", json!({})),
+        "auth.API_KEY.request",
+        "says nowhere",
+    );
     let mut named = sign(written("{hmac_sha256({key},{path}{id})}"));
     named[0]["fields"][0]["name"] = json!("path");
-    refused("/auth", named, "auth.API_KEY.fields.path", "knows a value of that name");
+    refused(
+        "/auth",
+        named,
+        "auth.API_KEY.fields.path",
+        "knows a value of that name",
+    );
 }
 
 #[test]
@@ -567,8 +1041,18 @@ fn client_certificate_and_key_are_fields() {
     };
     accepted("/auth", scheme("pem", "key"));
     let at = "auth.API_KEY.client_certificate";
-    refused("/auth", scheme("other", "key"), &format!("{at}.certificate"), "not a field");
-    refused("/auth", scheme("key", "pem"), &format!("{at}.key"), "as secret");
+    refused(
+        "/auth",
+        scheme("other", "key"),
+        &format!("{at}.certificate"),
+        "not a field",
+    );
+    refused(
+        "/auth",
+        scheme("key", "pem"),
+        &format!("{at}.key"),
+        "as secret",
+    );
 }
 
 #[test]
@@ -587,25 +1071,73 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
     let with = |key: &str, value: Value| {
         let mut flow = flow.clone();
         flow[key] = value;
-        scheme(json!({ "with": "oauth1", "method": "HMAC-SHA256", "realm": "{site}" }), &flow)
+        scheme(
+            json!({ "with": "oauth1", "method": "HMAC-SHA256", "realm": "{site}" }),
+            &flow,
+        )
     };
     accepted("/auth", with("identity", Value::Null));
     let at = "auth.OAUTH1.oauth1";
     for (key, value, place, why) in [
-        ("token_url", json!("https://{site}/token"), ".token_url", "anybody's host"),
-        ("token_url", json!("https://example.org/{oauth_token}"), ".token_url", "not a field"),
-        ("authorize_params", json!({ "oauth_token": "x" }), ".authorize_params.oauth_token", "the platform writes"),
-        ("request_params", json!({ "state": "x" }), ".request_params.state", "the platform writes"),
+        (
+            "token_url",
+            json!("https://{site}/token"),
+            ".token_url",
+            "anybody's host",
+        ),
+        (
+            "token_url",
+            json!("https://example.org/{oauth_token}"),
+            ".token_url",
+            "not a field",
+        ),
+        (
+            "authorize_params",
+            json!({ "oauth_token": "x" }),
+            ".authorize_params.oauth_token",
+            "the platform writes",
+        ),
+        (
+            "request_params",
+            json!({ "state": "x" }),
+            ".request_params.state",
+            "the platform writes",
+        ),
         ("keep", json!({}), "", "nothing fills `user`"),
-        ("keep", json!({ "user": { "path": "a..b" } }), ".keep.user.path", "not a path"),
-        ("keep", json!({ "user": { "path": "a" }, "other": { "path": "a" } }), ".keep", "not a field"),
+        (
+            "keep",
+            json!({ "user": { "path": "a..b" } }),
+            ".keep.user.path",
+            "not a path",
+        ),
+        (
+            "keep",
+            json!({ "user": { "path": "a" }, "other": { "path": "a" } }),
+            ".keep",
+            "not a field",
+        ),
         ("identity", json!("a..b"), ".identity", "not a path"),
     ] {
         refused("/auth", with(key, value), &format!("{at}{place}"), why);
     }
-    refused("/auth", scheme(Value::Null, &flow), "auth.OAUTH1.sign", "does not say how");
-    refused("/auth", scheme(json!({ "with": "oauth1" }), &Value::Null), at, "nothing about the flow");
-    refused("/auth/0/oauth1", flow.clone(), "auth.API_KEY.oauth1", "only a scheme of mode OAUTH1");
+    refused(
+        "/auth",
+        scheme(Value::Null, &flow),
+        "auth.OAUTH1.sign",
+        "does not say how",
+    );
+    refused(
+        "/auth",
+        scheme(json!({ "with": "oauth1" }), &Value::Null),
+        at,
+        "nothing about the flow",
+    );
+    refused(
+        "/auth/0/oauth1",
+        flow.clone(),
+        "auth.API_KEY.oauth1",
+        "only a scheme of mode OAUTH1",
+    );
     let mut asserted = json!([{
         "mode": "SAML", "name": "SSO", "fields": [{ "name": "xml", "title": "Assertion", "secret": true }],
         "oauth2": { "token_url": "https://example.org/token", "token": { "params": { "assertion": "{base64url({xml})}" } } },
@@ -613,34 +1145,90 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
     }]);
     accepted("/auth", asserted.clone());
     asserted[0]["oauth2"]["token"]["params"] = json!({ "saml": "{xml}" });
-    refused("/auth", asserted, "auth.SAML.oauth2.token.params.assertion", "is missing");
+    refused(
+        "/auth",
+        asserted,
+        "auth.SAML.oauth2.token.params.assertion",
+        "is missing",
+    );
 }
 
 #[test]
 fn field_default_must_be_accepted_value() {
     let field = |more: Value| {
         let mut field = json!({ "name": "site", "title": "Site" });
-        field.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        field
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         json!([{ "name": "api_key", "title": "Key", "secret": true }, field])
     };
     let at = "auth.API_KEY.fields.site";
-    accepted("/auth/0/fields", field(json!({ "one_of": ["eu", "us"], "default": "eu", "prefix": "https://" })));
-    refused("/auth/0/fields", field(json!({ "one_of": ["eu", "eu"], "default": "eu" })), at, "twice");
-    refused("/auth/0/fields", field(json!({ "one_of": ["eu"], "default": "us" })), at, "not a value");
-    refused("/auth/0/fields", field(json!({ "format": "uuid", "default": "7" })), at, "not a value");
-    refused("/auth/0/fields", field(json!({ "hidden": true, "default": "7" })), "auth.API_KEY", "nothing fills");
+    accepted(
+        "/auth/0/fields",
+        field(json!({ "one_of": ["eu", "us"], "default": "eu", "prefix": "https://" })),
+    );
+    refused(
+        "/auth/0/fields",
+        field(json!({ "one_of": ["eu", "eu"], "default": "eu" })),
+        at,
+        "twice",
+    );
+    refused(
+        "/auth/0/fields",
+        field(json!({ "one_of": ["eu"], "default": "us" })),
+        at,
+        "not a value",
+    );
+    refused(
+        "/auth/0/fields",
+        field(json!({ "format": "uuid", "default": "7" })),
+        at,
+        "not a value",
+    );
+    refused(
+        "/auth/0/fields",
+        field(json!({ "hidden": true, "default": "7" })),
+        "auth.API_KEY",
+        "nothing fills",
+    );
 }
 
 #[test]
 fn field_names_are_unique_and_secrets_used() {
     let fields = "/auth/0/fields";
-    refused(fields, json!([{ "name": "Key", "title": "Key", "secret": true }]), "auth.API_KEY.fields.Key:", "a-z");
+    refused(
+        fields,
+        json!([{ "name": "Key", "title": "Key", "secret": true }]),
+        "auth.API_KEY.fields.Key:",
+        "a-z",
+    );
     let twice = json!([{ "name": "api_key", "title": "A", "secret": true }, { "name": "api_key", "title": "B" }]);
     refused(fields, twice, "auth.API_KEY.fields:", "twice");
-    refused("/auth/0/fields/1/secret", json!(true), "auth.API_KEY.fields.site:", "a secret has no default");
-    refused("/auth/0/fields/1/pattern", json!("("), "auth.API_KEY.fields.site.pattern:", "regular expression");
-    refused("/auth/0/fields/1/default", json!("MAIN"), "auth.API_KEY.fields.site.pattern:", "does not match");
-    refused("/auth/0/fields/0/secret", json!(false), "auth.API_KEY.fields:", "no field is secret");
+    refused(
+        "/auth/0/fields/1/secret",
+        json!(true),
+        "auth.API_KEY.fields.site:",
+        "a secret has no default",
+    );
+    refused(
+        "/auth/0/fields/1/pattern",
+        json!("("),
+        "auth.API_KEY.fields.site.pattern:",
+        "regular expression",
+    );
+    refused(
+        "/auth/0/fields/1/default",
+        json!("MAIN"),
+        "auth.API_KEY.fields.site.pattern:",
+        "does not match",
+    );
+    refused(
+        "/auth/0/fields/0/secret",
+        json!(false),
+        "auth.API_KEY.fields:",
+        "no field is secret",
+    );
     let mut two = valid();
     let scheme = two["auth"][0].clone();
     two["auth"] = json!([scheme, scheme]);
@@ -667,7 +1255,12 @@ fn a_logo_shows_and_does_nothing_else() {
     ] {
         refused("/logo", json!(logo), "logo:", "");
     }
-    refused("/logo", json!(format!("<svg>{}</svg>", " ".repeat(70_000))), "logo:", "too many");
+    refused(
+        "/logo",
+        json!(format!("<svg>{}</svg>", " ".repeat(70_000))),
+        "logo:",
+        "too many",
+    );
     accepted("/logo", json!("data:image/png;base64,iVBORw0KGgo="));
 }
 
@@ -700,7 +1293,10 @@ fn logos_hold_shapes_and_nothing_else() {
         refused("/logo", json!(svg(inside)), "logo:", "");
         let shown = crate::shown_logo(&svg(inside));
         let harmful = ["evil", "href", "script", "x()", "x.css", "url", "import"];
-        assert!(!harmful.iter().any(|word| shown.contains(word)), "{inside} is shown as {shown}");
+        assert!(
+            !harmful.iter().any(|word| shown.contains(word)),
+            "{inside} is shown as {shown}"
+        );
     }
     let deep = svg(&format!("{}{}", "<g>".repeat(100), "</g>".repeat(100)));
     refused("/logo", json!(deep), "logo:", "nested deeper");
@@ -710,7 +1306,10 @@ fn logos_hold_shapes_and_nothing_else() {
     );
     accepted("/logo", json!(colorful));
     assert_eq!(crate::shown_logo(&colorful), colorful);
-    assert_eq!(crate::shown_logo("<svg><!-- a --><path d=\"M0 0\"/></svg>"), svg("<path d=\"M0 0\"/>"));
+    assert_eq!(
+        crate::shown_logo("<svg><!-- a --><path d=\"M0 0\"/></svg>"),
+        svg("<path d=\"M0 0\"/>")
+    );
 }
 
 #[test]
@@ -719,7 +1318,9 @@ fn logos_of_toolkits_are_shown_as_they_are() {
     let logos: Vec<_> = toolkits
         .read_dir()
         .unwrap()
-        .filter_map(|toolkit| std::fs::read_to_string(toolkit.unwrap().path().join("logo.svg")).ok())
+        .filter_map(|toolkit| {
+            std::fs::read_to_string(toolkit.unwrap().path().join("logo.svg")).ok()
+        })
         .collect();
     assert!(!logos.is_empty());
     for logo in logos {
@@ -732,7 +1333,10 @@ fn logos_of_toolkits_are_shown_as_they_are() {
 fn schemas_that_cost_without_bound_are_refused() {
     let input = |more: Value| {
         let mut schema = json!({ "type": "object" });
-        schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        schema
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         schema
     };
     let at = "tools.DEMO_GET_ITEM.input:";
@@ -746,10 +1350,20 @@ fn schemas_that_cost_without_bound_are_refused() {
         refused("/tools/0/input", input(endless), at, "leads back to itself");
     }
     let chain: serde_json::Map<_, _> = (0..40)
-        .map(|level| (level.to_string(), json!({ "allOf": [{ "$ref": format!("#/$defs/{}", level + 1) }] })))
+        .map(|level| {
+            (
+                level.to_string(),
+                json!({ "allOf": [{ "$ref": format!("#/$defs/{}", level + 1) }] }),
+            )
+        })
         .chain([("40".to_owned(), json!({}))])
         .collect();
-    refused("/tools/0/input", input(json!({ "$ref": "#/$defs/0", "$defs": chain })), at, "nested deeper");
+    refused(
+        "/tools/0/input",
+        input(json!({ "$ref": "#/$defs/0", "$defs": chain })),
+        at,
+        "nested deeper",
+    );
     let hidden = json!({ "$ref": "#/default", "default": { "$dynamicRef": "#x" } });
     refused("/tools/0/input", input(hidden), at, "stands by itself");
     let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "anyOf": [{ "$ref": "#" }, { "type": "null" }] } } });
@@ -760,19 +1374,33 @@ fn schemas_that_cost_without_bound_are_refused() {
 
 #[test]
 fn examples_are_objects() {
-    refused("/tools/0/examples", json!(["x"]), "tools.DEMO_GET_ITEM.examples.0:", "must be an object");
+    refused(
+        "/tools/0/examples",
+        json!(["x"]),
+        "tools.DEMO_GET_ITEM.examples.0:",
+        "must be an object",
+    );
     refused(
         "/tools/0/hints",
         json!({ "read_only": true, "destructive": true }),
         "tools.DEMO_GET_ITEM.hints:",
         "cannot be",
     );
-    refused("/tools/0/scopes", json!(["a b"]), "tools.DEMO_GET_ITEM.scopes:", "by itself");
+    refused(
+        "/tools/0/scopes",
+        json!(["a b"]),
+        "tools.DEMO_GET_ITEM.scopes:",
+        "by itself",
+    );
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
-    let key =
-        prop_oneof!["[a-z$]{1,6}", Just("$ref".to_owned()), Just("items".to_owned()), Just("properties".to_owned())];
+    let key = prop_oneof![
+        "[a-z$]{1,6}",
+        Just("$ref".to_owned()),
+        Just("items".to_owned()),
+        Just("properties".to_owned())
+    ];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -833,7 +1461,10 @@ proptest! {
 
 #[test]
 fn cleaned_text_is_accepted() {
-    assert_eq!(crate::cleaned("plain\n\ttext, Zürich 中文 ❤\u{fe0f}"), "plain\n\ttext, Zürich 中文 ❤\u{fe0f}");
+    assert_eq!(
+        crate::cleaned("plain\n\ttext, Zürich 中文 ❤\u{fe0f}"),
+        "plain\n\ttext, Zürich 中文 ❤\u{fe0f}"
+    );
     assert_eq!(crate::cleaned("a\u{200b}b\rc\u{202e}\u{7}"), "abc");
     assert_eq!(crate::cleaned("Zu\u{308}rich E\u{300}"), "Zürich È");
 }

@@ -25,7 +25,10 @@ pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
 /// Checks a text that may be empty.
 pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
     if text.len() > longest {
-        report.add(format_args!("{} bytes are too long; at most {longest}", text.len()));
+        report.add(format_args!(
+            "{} bytes are too long; at most {longest}",
+            text.len()
+        ));
     }
     visible(text, report);
 }
@@ -33,9 +36,16 @@ pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
 /// Reports the first character that is invisible or that changes how others are shown.
 pub(super) fn visible(text: &str, report: &mut Report) {
     if let Some(hidden) = text.chars().find(|&letter| is_hidden(letter)) {
-        report.add(format_args!("remove the invisible character U+{:04X}", u32::from(hidden)));
+        report.add(format_args!(
+            "remove the invisible character U+{:04X}",
+            u32::from(hidden)
+        ));
     }
-    if text.chars().zip(text.chars().skip(1)).any(|(base, mark)| composed(base, mark).is_some()) {
+    if text
+        .chars()
+        .zip(text.chars().skip(1))
+        .any(|(base, mark)| composed(base, mark).is_some())
+    {
         report.add("write letters with accents as one character each (Unicode NFC)");
     }
 }
@@ -46,7 +56,11 @@ pub(super) fn visible(text: &str, report: &mut Report) {
 pub fn cleaned(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars().filter(|&letter| !is_hidden(letter)) {
-        match out.chars().next_back().and_then(|base| composed(base, letter)) {
+        match out
+            .chars()
+            .next_back()
+            .and_then(|base| composed(base, letter))
+        {
             Some(one) => {
                 out.pop();
                 out.push(one);
@@ -73,7 +87,9 @@ fn composed(base: char, mark: char) -> Option<char> {
         ('u', "ùúûü"),
     ];
     let (_, letters) = VOWELS.iter().find(|(vowel, _)| *vowel == base)?;
-    letters.chars().nth(MARKS.iter().position(|known| *known == mark)?)
+    letters
+        .chars()
+        .nth(MARKS.iter().position(|known| *known == mark)?)
 }
 
 /// Returns true for control, zero-width, bidirectional, variation and tag characters, fillers and

@@ -34,43 +34,78 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 /// Returns the report for an item of a list. It is named by its slug if that is well formed,
 /// otherwise by its number.
 fn place<'a>(report: &'a mut Report<'_>, list: &str, index: usize, slug: &str) -> Report<'a> {
-    if is_upper(slug) { report.at(format_args!("{list}.{slug}")) } else { report.at(format_args!("{list}[{index}]")) }
+    if is_upper(slug) {
+        report.at(format_args!("{list}.{slug}"))
+    } else {
+        report.at(format_args!("{list}[{index}]"))
+    }
 }
 
 fn check_slug(manifest: &Manifest, slug: &str, report: &mut Report) {
     let mut report = report.at("slug");
     let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
     if !is_upper(slug) || slug.ends_with('_') {
-        report.add(format_args!("`{slug}` is not a slug; write A-Z, 0-9 and _, for example {prefix}LIST_ITEMS"));
+        report.add(format_args!(
+            "`{slug}` is not a slug; write A-Z, 0-9 and _, for example {prefix}LIST_ITEMS"
+        ));
     } else if slug.strip_prefix(&prefix).is_none_or(str::is_empty) {
-        report.add(format_args!("`{slug}` must begin with `{prefix}` and go on"));
+        report.add(format_args!(
+            "`{slug}` must begin with `{prefix}` and go on"
+        ));
     }
     if slug.len() > LONGEST_SLUG {
-        report.add(format_args!("{} characters are too long; at most {LONGEST_SLUG}", slug.len()));
+        report.add(format_args!(
+            "{} characters are too long; at most {LONGEST_SLUG}",
+            slug.len()
+        ));
     }
 }
 
 fn is_upper(slug: &str) -> bool {
-    !slug.is_empty() && slug.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    !slug.is_empty()
+        && slug
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
     text::line(&tool.name, LONGEST_NAME, &mut report.at("name"));
-    text::block(&tool.description, LARGEST_DESCRIPTION, &mut report.at("description"));
+    text::block(
+        &tool.description,
+        LARGEST_DESCRIPTION,
+        &mut report.at("description"),
+    );
     schema::check_object(&tool.input, &mut report.at("input"));
     schema::check_answer(&tool.output, &mut report.at("output"));
     if tool.hints.read_only && tool.hints.destructive {
-        report.at("hints").add("a tool that is read-only cannot be destructive");
+        report
+            .at("hints")
+            .add("a tool that is read-only cannot be destructive");
     }
     check_labels(&tool.tags, &mut report.at("tags"));
     check_scopes(&tool.scopes, &mut report.at("scopes"));
-    check_egress(manifest, tool.egress.as_deref(), tool.hints.read_only, &mut report.at("egress"));
+    check_egress(
+        manifest,
+        tool.egress.as_deref(),
+        tool.hints.read_only,
+        &mut report.at("egress"),
+    );
     let mut report = report.at("examples");
     if tool.examples.len() > MOST_EXAMPLES {
-        report.add(format_args!("{} are too many; at most {MOST_EXAMPLES}", tool.examples.len()));
+        report.add(format_args!(
+            "{} are too many; at most {MOST_EXAMPLES}",
+            tool.examples.len()
+        ));
     }
-    for (index, _) in tool.examples.iter().enumerate().filter(|(_, example)| !example.is_object()) {
-        report.at(index).add("must be an object, the arguments of one call");
+    for (index, _) in tool
+        .examples
+        .iter()
+        .enumerate()
+        .filter(|(_, example)| !example.is_object())
+    {
+        report
+            .at(index)
+            .add("must be an object, the arguments of one call");
     }
     for example in &tool.examples {
         text::visible(&example.to_string(), &mut report);
@@ -79,16 +114,28 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
 
 fn check_trigger(manifest: &Manifest, trigger: &Trigger, report: &mut Report) {
     text::line(&trigger.name, LONGEST_NAME, &mut report.at("name"));
-    text::block(&trigger.description, LARGEST_DESCRIPTION, &mut report.at("description"));
+    text::block(
+        &trigger.description,
+        LARGEST_DESCRIPTION,
+        &mut report.at("description"),
+    );
     schema::check_object(&trigger.config, &mut report.at("config"));
     schema::check_answer(&trigger.payload, &mut report.at("payload"));
     check_scopes(&trigger.scopes, &mut report.at("scopes"));
-    check_egress(manifest, trigger.egress.as_deref(), false, &mut report.at("egress"));
+    check_egress(
+        manifest,
+        trigger.egress.as_deref(),
+        false,
+        &mut report.at("egress"),
+    );
 }
 
 fn check_labels(labels: &[String], report: &mut Report) {
     if labels.len() > MOST_LABELS {
-        report.add(format_args!("{} are too many; at most {MOST_LABELS}", labels.len()));
+        report.add(format_args!(
+            "{} are too many; at most {MOST_LABELS}",
+            labels.len()
+        ));
     }
     for label in labels {
         text::line(label, LONGEST_LABEL, report);
@@ -98,18 +145,34 @@ fn check_labels(labels: &[String], report: &mut Report) {
 
 pub(super) fn check_scopes(scopes: &[String], report: &mut Report) {
     check_labels(scopes, report);
-    for scope in scopes.iter().filter(|scope| scope.contains(char::is_whitespace)) {
-        report.add(format_args!("`{scope}` holds white space; write each scope by itself"));
+    for scope in scopes
+        .iter()
+        .filter(|scope| scope.contains(char::is_whitespace))
+    {
+        report.add(format_args!(
+            "`{scope}` holds white space; write each scope by itself"
+        ));
     }
 }
 
 /// Checks that each rule lies within one of the toolkit's rules.
-fn check_egress(manifest: &Manifest, rules: Option<&[EgressRule]>, read_only: bool, report: &mut Report) {
+fn check_egress(
+    manifest: &Manifest,
+    rules: Option<&[EgressRule]>,
+    read_only: bool,
+    report: &mut Report,
+) {
     let Some(rules) = rules else { return };
     hosts::check_rules(rules, report);
     for rule in rules {
-        if !manifest.egress.iter().any(|outer| hosts::within(rule, outer, read_only)) {
-            report.at(&rule.host).add("allows more than the toolkit's own `egress`; widen that or narrow this");
+        if !manifest
+            .egress
+            .iter()
+            .any(|outer| hosts::within(rule, outer, read_only))
+        {
+            report
+                .at(&rule.host)
+                .add("allows more than the toolkit's own `egress`; widen that or narrow this");
         }
     }
 }

@@ -25,16 +25,32 @@ pub(crate) mod calls {
 
     pub(crate) fn send_all(requests: Vec<Request>) -> Vec<Result<Response, Failure>> {
         let requests: Vec<http::Request> = requests.into_iter().map(lower).collect();
-        http::send_all(&requests).into_iter().map(response).collect()
+        http::send_all(&requests)
+            .into_iter()
+            .map(response)
+            .collect()
     }
 
     fn lower(request: Request) -> http::Request {
-        let Request { method, url, headers, body, credential, timeout_ms, into_blob } = request;
+        let Request {
+            method,
+            url,
+            headers,
+            body,
+            credential,
+            timeout_ms,
+            into_blob,
+        } = request;
         let content = |content| match content {
             Content::Bytes(bytes) => http::Content::Bytes(bytes),
             Content::Blob(id) => http::Content::Blob(id),
         };
-        let part = |Part { name, filename, media_type, content: body }| http::Part {
+        let part = |Part {
+                        name,
+                        filename,
+                        media_type,
+                        content: body,
+                    }| http::Part {
             name,
             filename,
             media_type,
@@ -45,12 +61,30 @@ pub(crate) mod calls {
             Body::Content(body) => http::Body::Content(content(body)),
             Body::Multipart(parts) => http::Body::Multipart(parts.into_iter().map(part).collect()),
         };
-        http::Request { method, url, headers, body, credential, timeout_ms, into_blob }
+        http::Request {
+            method,
+            url,
+            headers,
+            body,
+            credential,
+            timeout_ms,
+            into_blob,
+        }
     }
 
     fn response(result: Result<http::Response, http::Error>) -> Result<Response, Failure> {
         match result {
-            Ok(http::Response { status, headers, body, blob }) => Ok(Response { status, headers, body, blob }),
+            Ok(http::Response {
+                status,
+                headers,
+                body,
+                blob,
+            }) => Ok(Response {
+                status,
+                headers,
+                body,
+                blob,
+            }),
             Err(http::Error { kind, message }) => Err(Failure { kind, message }),
         }
     }
@@ -95,7 +129,12 @@ pub(crate) mod calls {
 
     pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
         let info = blob::stat(id).map_err(failure)?;
-        Ok(Info { id: info.id, name: info.name, media_type: info.media_type, size: info.size })
+        Ok(Info {
+            id: info.id,
+            name: info.name,
+            media_type: info.media_type,
+            size: info.size,
+        })
     }
 
     pub(crate) fn blob_read(id: &str, offset: u64, length: u32) -> Result<Vec<u8>, Failure> {
@@ -111,17 +150,26 @@ pub(crate) mod calls {
     }
 
     fn failure(error: blob::Error) -> Failure {
-        Failure { kind: error.kind, message: error.message }
+        Failure {
+            kind: error.kind,
+            message: error.message,
+        }
     }
 }
 
 mod wire {
     pub(super) use super::bindings::exports::toolhost::toolkit::entry::Guest;
-    pub(super) use super::bindings::toolhost::toolkit::types::{Context, Event, Inbound, Polled, Received, ToolError};
+    pub(super) use super::bindings::toolhost::toolkit::types::{
+        Context, Event, Inbound, Polled, Received, ToolError,
+    };
 }
 
 impl<T: Provide> wire::Guest for T {
-    fn execute(tool: String, arguments: Vec<u8>, context: wire::Context) -> Result<Vec<u8>, wire::ToolError> {
+    fn execute(
+        tool: String,
+        arguments: Vec<u8>,
+        context: wire::Context,
+    ) -> Result<Vec<u8>, wire::ToolError> {
         begin(context);
         rt::execute(T::TOOLKIT, &tool, arguments).map_err(error)
     }
@@ -134,7 +182,11 @@ impl<T: Provide> wire::Guest for T {
     ) -> Result<wire::Polled, wire::ToolError> {
         begin(context);
         let polled = rt::poll_trigger(T::TOOLKIT, &trigger, &config, &cursor).map_err(error)?;
-        Ok(wire::Polled { events: events(polled.events), cursor: polled.cursor, more: polled.more })
+        Ok(wire::Polled {
+            events: events(polled.events),
+            cursor: polled.cursor,
+            more: polled.more,
+        })
     }
 
     fn receive(
@@ -144,9 +196,20 @@ impl<T: Provide> wire::Guest for T {
         context: wire::Context,
     ) -> Result<wire::Received, wire::ToolError> {
         begin(context);
-        let wire::Inbound { method, path, headers, body } = request;
-        let request = crate::Inbound { method, path, headers, body };
-        let received = rt::receive_trigger(T::TOOLKIT, &trigger, &config, request).map_err(error)?;
+        let wire::Inbound {
+            method,
+            path,
+            headers,
+            body,
+        } = request;
+        let request = crate::Inbound {
+            method,
+            path,
+            headers,
+            body,
+        };
+        let received =
+            rt::receive_trigger(T::TOOLKIT, &trigger, &config, request).map_err(error)?;
         Ok(wire::Received {
             events: events(received.events),
             status: received.status,
@@ -157,21 +220,40 @@ impl<T: Provide> wire::Guest for T {
 }
 
 fn begin(given: wire::Context) {
-    std::panic::set_hook(Box::new(|panic| calls::log(crate::log::Level::Error, &panic.to_string())));
-    let wire::Context { run_id, user_id, fields, remaining_ms } = given;
-    context::set(context::Context { run_id, user_id, fields, deadline_ms: remaining_ms });
+    std::panic::set_hook(Box::new(|panic| {
+        calls::log(crate::log::Level::Error, &panic.to_string())
+    }));
+    let wire::Context {
+        run_id,
+        user_id,
+        fields,
+        remaining_ms,
+    } = given;
+    context::set(context::Context {
+        run_id,
+        user_id,
+        fields,
+        deadline_ms: remaining_ms,
+    });
 }
 
 fn events(events: Vec<(String, Vec<u8>)>) -> Vec<wire::Event> {
-    events.into_iter().map(|(id, payload)| wire::Event { id, payload }).collect()
+    events
+        .into_iter()
+        .map(|(id, payload)| wire::Event { id, payload })
+        .collect()
 }
 
 fn error(error: crate::ToolError) -> wire::ToolError {
     wire::ToolError {
         kind: error.kind().to_owned(),
         message: error.text().to_owned(),
-        retry_after_ms: error.wait().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        retry_after_ms: error
+            .wait()
+            .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         upstream_status: error.status(),
-        details: error.detail().map(|details| details.to_string().into_bytes()),
+        details: error
+            .detail()
+            .map(|details| details.to_string().into_bytes()),
     }
 }

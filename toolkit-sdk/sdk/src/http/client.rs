@@ -17,7 +17,11 @@ impl Client {
     /// account: `https://{subdomain}.example.com/api`.
     #[must_use]
     pub const fn new(base: &'static str) -> Self {
-        Self { base, headers: &[], errors: None }
+        Self {
+            base,
+            headers: &[],
+            errors: None,
+        }
     }
 
     /// Sends these headers with every request, for example the version of the API.

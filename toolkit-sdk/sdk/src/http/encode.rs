@@ -5,7 +5,11 @@ use std::fmt::{Display, Write};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Appends `value`, encoded.
 pub(crate) fn push(out: &mut String, value: &str) {
@@ -27,7 +31,9 @@ pub(super) fn push_pair(out: &mut String, name: &str, value: impl Display) {
 
 /// Decodes a name or value of a query.
 pub(crate) fn decoded(text: &str) -> String {
-    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
+    percent_decode_str(&text.replace('+', " "))
+        .decode_utf8_lossy()
+        .into_owned()
 }
 
 /// Returns true if a URL parser would treat this segment as a step in the path rather than as a

@@ -28,13 +28,18 @@ pub(super) fn of_transport(failure: Failure) -> ToolError {
 pub(super) fn of_response(response: &Response) -> ToolError {
     let status = response.status();
     let body: Option<Value> = serde_json::from_slice(response.bytes()).ok();
-    let said = body.as_ref().and_then(message).or_else(|| plain_text(response));
+    let said = body
+        .as_ref()
+        .and_then(message)
+        .or_else(|| plain_text(response));
     let message = match said {
         Some(said) => format!("the application answered {status}: {}", cut(said)),
         None => format!("the application answered {status}"),
     };
     let wait = retry::after(response, clock::now());
-    let exhausted = response.header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0")
+    let exhausted = response
+        .header("x-ratelimit-remaining")
+        .is_some_and(|left| left.trim() == "0")
         || body.as_ref().is_some_and(names_a_limit);
     let kind = match status {
         403 if exhausted || response.header("retry-after").is_some() => "rate_limited",
@@ -55,8 +60,15 @@ pub(super) fn of_response(response: &Response) -> ToolError {
 /// Returns true if the body names a rate limit. Google's APIs refuse requests over the rate limit
 /// with 403 and say so only in the body.
 fn names_a_limit(body: &Value) -> bool {
-    const LIMITS: [&str; 4] = ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"];
-    body.pointer("/error/errors/0/reason").and_then(Value::as_str).is_some_and(|reason| LIMITS.contains(&reason))
+    const LIMITS: [&str; 4] = [
+        "rateLimitExceeded",
+        "userRateLimitExceeded",
+        "quotaExceeded",
+        "dailyLimitExceeded",
+    ];
+    body.pointer("/error/errors/0/reason")
+        .and_then(Value::as_str)
+        .is_some_and(|reason| LIMITS.contains(&reason))
 }
 
 fn kind(status: u16) -> &'static str {
@@ -95,12 +107,18 @@ pub(super) fn message(body: &Value) -> Option<&str> {
     if let Value::String(text) = body {
         return Some(text);
     }
-    let text = |place: &&str| body.pointer(place).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let text = |place: &&str| {
+        body.pointer(place)
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
+    };
     PLACES.iter().find_map(text)
 }
 
 fn plain_text(response: &Response) -> Option<&str> {
-    let plain = response.header("content-type").is_some_and(|media_type| media_type.starts_with("text/plain"));
+    let plain = response
+        .header("content-type")
+        .is_some_and(|media_type| media_type.starts_with("text/plain"));
     let text = std::str::from_utf8(response.bytes()).ok()?.trim();
     (plain && !text.is_empty()).then_some(text)
 }

@@ -21,11 +21,19 @@ impl Client {
     /// # Errors
     /// Any error of `send`. If the response has `errors`, the first of them, with all of them as
     /// details.
-    pub fn graphql<T: DeserializeOwned>(&self, path: &str, query: &str, variables: &impl Serialize) -> Result<T> {
+    pub fn graphql<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &str,
+        variables: &impl Serialize,
+    ) -> Result<T> {
         let body = json!({ "query": query, "variables": serde_json::to_value(variables)? });
         let response = self.post(path).json(&body).send()?;
-        serde_json::from_value(data(&response)?)
-            .map_err(|error| ToolError::upstream(format!("the application answered other data than expected: {error}")))
+        serde_json::from_value(data(&response)?).map_err(|error| {
+            ToolError::upstream(format!(
+                "the application answered other data than expected: {error}"
+            ))
+        })
     }
 }
 
@@ -33,7 +41,11 @@ impl Client {
 pub(crate) fn data(response: &Response) -> Result<Value> {
     // With errors the data is often null or partial, so it is read only without them.
     let answer: Answer = response.json()?;
-    if answer.errors.is_empty() { Ok(answer.data) } else { Err(refusal(answer.errors)) }
+    if answer.errors.is_empty() {
+        Ok(answer.data)
+    } else {
+        Err(refusal(answer.errors))
+    }
 }
 
 /// Returns the part of a GraphQL response's data at a JSON pointer. If the part is an object, the
@@ -41,12 +53,18 @@ pub(crate) fn data(response: &Response) -> Result<Value> {
 /// case.
 pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
     let mut answer: Answer = response.json()?;
-    let mut part = answer.data.pointer_mut(place).map(Value::take).unwrap_or_default();
+    let mut part = answer
+        .data
+        .pointer_mut(place)
+        .map(Value::take)
+        .unwrap_or_default();
     match &mut part {
         _ if answer.errors.is_empty() => {}
         Value::Null => return Err(refusal(answer.errors)),
         Value::Object(members) => {
-            members.entry("errors").or_insert(Value::Array(answer.errors));
+            members
+                .entry("errors")
+                .or_insert(Value::Array(answer.errors));
         }
         _ => {}
     }
@@ -55,16 +73,21 @@ pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
 
 fn refusal(errors: Vec<Value>) -> ToolError {
     let first = &errors[0];
-    let message = failure::message(first).unwrap_or("the application refused the query").to_owned();
-    let code =
-        ["/extensions/code", "/type", "/extensions/type"].iter().find_map(|place| first.pointer(place)?.as_str());
+    let message = failure::message(first)
+        .unwrap_or("the application refused the query")
+        .to_owned();
+    let code = ["/extensions/code", "/type", "/extensions/type"]
+        .iter()
+        .find_map(|place| first.pointer(place)?.as_str());
     let code = code.unwrap_or_default().to_ascii_lowercase();
     let kind = match code.as_str() {
         "unauthenticated" | "authentication_error" | "authentication error" => "unauthorized",
         "forbidden" | "access_denied" => "forbidden",
         "not_found" => "not_found",
         "rate_limited" | "ratelimited" | "throttled" => "rate_limited",
-        "bad_user_input" | "graphql_validation_failed" | "invalid_input" | "unprocessable" => "invalid_input",
+        "bad_user_input" | "graphql_validation_failed" | "invalid_input" | "unprocessable" => {
+            "invalid_input"
+        }
         _ => "upstream_error",
     };
     ToolError::new(kind, message).details(Value::Array(errors))

@@ -21,7 +21,12 @@ impl Multipart {
     /// Adds a text part.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         let content = Content::Bytes(value.to_string().into_bytes());
-        self.parts.push(Part { name: name.to_owned(), filename: None, media_type: None, content });
+        self.parts.push(Part {
+            name: name.to_owned(),
+            filename: None,
+            media_type: None,
+            content,
+        });
         self
     }
 

@@ -21,15 +21,29 @@ pub struct Paging {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Link,
-    NextUrl { place: &'static str },
-    Cursor { parameter: &'static str, place: &'static str },
-    Offset { parameter: &'static str },
-    Page { parameter: &'static str, first: usize },
+    NextUrl {
+        place: &'static str,
+    },
+    Cursor {
+        parameter: &'static str,
+        place: &'static str,
+    },
+    Offset {
+        parameter: &'static str,
+    },
+    Page {
+        parameter: &'static str,
+        first: usize,
+    },
 }
 
 impl Paging {
     const fn new(step: Step) -> Self {
-        Self { step, items: "", size: None }
+        Self {
+            step,
+            items: "",
+            size: None,
+        }
     }
 
     /// Follows the URL of the next page in the `Link` header.
@@ -86,7 +100,10 @@ impl Request {
         };
         let next = match paging.step {
             Step::Offset { parameter } => first.clone().set_query(parameter, 0),
-            Step::Page { parameter, first: number } => first.clone().set_query(parameter, number),
+            Step::Page {
+                parameter,
+                first: number,
+            } => first.clone().set_query(parameter, number),
             _ => first.clone(),
         };
         Items {
@@ -136,7 +153,9 @@ impl<T: DeserializeOwned> Iterator for Items<T> {
         self.left -= 1;
         let item = self.page.pop_front()?;
         let item = serde_json::from_value(item);
-        Some(item.map_err(|error| ToolError::upstream(format!("an item of the list is not as expected: {error}"))))
+        Some(item.map_err(|error| {
+            ToolError::upstream(format!("an item of the list is not as expected: {error}"))
+        }))
     }
 }
 
@@ -171,7 +190,9 @@ impl<T> Items<T> {
                 let cursor = self.fresh(text(body.pointer(place)?)?)?;
                 Some(self.first.clone().set_query(parameter, cursor))
             }
-            Step::Offset { parameter } => (!short).then(|| self.first.clone().set_query(parameter, self.seen)),
+            Step::Offset { parameter } => {
+                (!short).then(|| self.first.clone().set_query(parameter, self.seen))
+            }
             Step::Page { parameter, first } => {
                 (!short).then(|| self.first.clone().set_query(parameter, first + self.pages))
             }
@@ -201,12 +222,19 @@ pub(super) fn next_link(header: &str) -> Option<String> {
     let mut rest = header;
     while let Some((_, link)) = rest.split_once('<') {
         let (target, parameters) = link.split_once('>')?;
-        let end = parameters.find(",<").or_else(|| parameters.find(", <")).unwrap_or(parameters.len());
+        let end = parameters
+            .find(",<")
+            .or_else(|| parameters.find(", <"))
+            .unwrap_or(parameters.len());
         let next = parameters[..end].split(';').any(|parameter| {
-            let Some((name, value)) = parameter.split_once('=') else { return false };
+            let Some((name, value)) = parameter.split_once('=') else {
+                return false;
+            };
             let value = value.trim().trim_end_matches(',').trim().trim_matches('"');
             name.trim().eq_ignore_ascii_case("rel")
-                && value.split_whitespace().any(|kind| kind.eq_ignore_ascii_case("next"))
+                && value
+                    .split_whitespace()
+                    .any(|kind| kind.eq_ignore_ascii_case("next"))
         });
         if next {
             return Some(target.to_owned());
@@ -222,10 +250,20 @@ mod tests {
 
     #[test]
     fn the_next_link_is_found_in_every_spelling() {
-        let two = r#"<https://a.example/i?page=1>; rel="prev", <https://a.example/i?page=3>; rel="next""#;
-        assert_eq!(next_link(two).as_deref(), Some("https://a.example/i?page=3"));
-        assert_eq!(next_link("<https://a.example/x,y>; title=x; rel=next").as_deref(), Some("https://a.example/x,y"));
-        assert_eq!(next_link(r#"<https://a.example/z>; rel="last next""#).as_deref(), Some("https://a.example/z"));
+        let two =
+            r#"<https://a.example/i?page=1>; rel="prev", <https://a.example/i?page=3>; rel="next""#;
+        assert_eq!(
+            next_link(two).as_deref(),
+            Some("https://a.example/i?page=3")
+        );
+        assert_eq!(
+            next_link("<https://a.example/x,y>; title=x; rel=next").as_deref(),
+            Some("https://a.example/x,y")
+        );
+        assert_eq!(
+            next_link(r#"<https://a.example/z>; rel="last next""#).as_deref(),
+            Some("https://a.example/z")
+        );
         assert_eq!(next_link(r#"<https://a.example/z>; rel="last""#), None);
         assert_eq!(next_link("nonsense <"), None);
     }

@@ -46,7 +46,9 @@ impl Request {
     pub fn path(mut self, name: &str, value: impl Display) -> Self {
         let value = value.to_string();
         if encode::is_step(&value) {
-            return self.fail(ToolError::invalid_input(format!("`{name}` cannot be `{value}`")));
+            return self.fail(ToolError::invalid_input(format!(
+                "`{name}` cannot be `{value}`"
+            )));
         }
         let mut encoded = String::new();
         encode::push(&mut encoded, &value);
@@ -60,7 +62,9 @@ impl Request {
         let mut encoded = String::new();
         for segment in value.trim_matches('/').split('/') {
             if encode::is_step(segment) {
-                return self.fail(ToolError::invalid_input(format!("`{name}` cannot be the path `{value}`")));
+                return self.fail(ToolError::invalid_input(format!(
+                    "`{name}` cannot be the path `{value}`"
+                )));
             }
             if !encoded.is_empty() {
                 encoded.push('/');
@@ -86,7 +90,11 @@ impl Request {
     }
 
     /// Adds a query parameter for each value: `tag=a&tag=b`.
-    pub fn query_each(mut self, name: &str, values: impl IntoIterator<Item = impl Display>) -> Self {
+    pub fn query_each(
+        mut self,
+        name: &str,
+        values: impl IntoIterator<Item = impl Display>,
+    ) -> Self {
         for value in values {
             self = self.query(name, value);
         }
@@ -95,9 +103,18 @@ impl Request {
 
     /// Adds one query parameter with all values joined: `ids=a,b`. Adds nothing if there are no
     /// values.
-    pub fn query_list(self, name: &str, values: impl IntoIterator<Item = impl Display>, separator: &str) -> Self {
+    pub fn query_list(
+        self,
+        name: &str,
+        values: impl IntoIterator<Item = impl Display>,
+        separator: &str,
+    ) -> Self {
         let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
-        if values.is_empty() { self } else { self.query(name, values.join(separator)) }
+        if values.is_empty() {
+            self
+        } else {
+            self.query(name, values.join(separator))
+        }
     }
 
     /// Sets a query parameter and replaces the present one, if any.
@@ -105,8 +122,11 @@ impl Request {
         let mut begin = String::new();
         encode::push(&mut begin, name);
         begin.push('=');
-        let kept: Vec<&str> =
-            self.query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with(&begin)).collect();
+        let kept: Vec<&str> = self
+            .query
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.starts_with(&begin))
+            .collect();
         self.query = kept.join("&");
         self.query(name, value)
     }
@@ -147,7 +167,9 @@ impl Request {
     pub fn json(self, body: &(impl Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body(bytes, "application/json"),
-            Err(error) => self.fail(ToolError::internal(format!("the request's body cannot be written: {error}"))),
+            Err(error) => self.fail(ToolError::internal(format!(
+                "the request's body cannot be written: {error}"
+            ))),
         }
     }
 
@@ -223,7 +245,10 @@ impl Request {
         if self.url.contains(&hole) {
             self.url = self.url.replace(&hole, encoded);
         } else if self.problem.is_none() {
-            self.problem = Some(ToolError::internal(format!("the address `{}` has no `{hole}`", self.url)));
+            self.problem = Some(ToolError::internal(format!(
+                "the address `{}` has no `{hole}`",
+                self.url
+            )));
         }
     }
 
@@ -238,7 +263,8 @@ impl Request {
         }
         fill_account_fields(&mut self.url)?;
         if !self.query.is_empty() {
-            self.url.push(if self.url.contains('?') { '&' } else { '?' });
+            self.url
+                .push(if self.url.contains('?') { '&' } else { '?' });
             self.url.push_str(&self.query);
         }
         Ok(host::Request {
@@ -246,7 +272,11 @@ impl Request {
             url: self.url,
             headers: self.headers,
             body: self.body,
-            credential: if self.anonymous { "none".to_owned() } else { String::new() },
+            credential: if self.anonymous {
+                "none".to_owned()
+            } else {
+                String::new()
+            },
             timeout_ms: u32::try_from(self.timeout.as_millis()).unwrap_or(u32::MAX),
             into_blob: self.into_file,
         })
@@ -257,12 +287,16 @@ impl Request {
 fn fill_account_fields(url: &mut String) -> Result<()> {
     while let Some(start) = url.find('{') {
         let Some(length) = url[start..].find('}') else {
-            return Err(ToolError::internal(format!("the address `{url}` has `{{` without `}}`")));
+            return Err(ToolError::internal(format!(
+                "the address `{url}` has `{{` without `}}`"
+            )));
         };
         let name = &url[start + 1..start + length];
         let Some(value) = context::field(name) else {
             let hint = "fill it with `.path(…)`, or declare it as a field of the auth scheme";
-            return Err(ToolError::internal(format!("the address `{url}` needs `{name}`; {hint}")));
+            return Err(ToolError::internal(format!(
+                "the address `{url}` needs `{name}`; {hint}"
+            )));
         };
         let mut encoded = String::new();
         encode::push(&mut encoded, &value);
@@ -289,7 +323,8 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
         }
     }
     let mut sent = host::send_all(ready).into_iter();
-    let missing = || ToolError::internal("the platform answered fewer responses than there were requests");
+    let missing =
+        || ToolError::internal("the platform answered fewer responses than there were requests");
     let answer = |(answer, errors): (Option<Result<Response>>, _)| match answer {
         Some(problem) => problem,
         None => match sent.next() {

@@ -32,7 +32,9 @@ impl Response {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.inner.headers.iter();
-        headers.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        headers
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// Returns all headers, with names in lower case.
@@ -47,7 +49,8 @@ impl Response {
     /// `upstream_error` if the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.inner.body).map_err(|error| {
-            let message = format!("the application answered something other than the expected JSON: {error}");
+            let message =
+                format!("the application answered something other than the expected JSON: {error}");
             ToolError::upstream(message).upstream_status(self.status())
         })
     }
@@ -78,14 +81,20 @@ impl Response {
     pub fn file(&self) -> Result<File> {
         match &self.inner.blob {
             Some(id) => File::existing(id.clone()),
-            None => Err(ToolError::internal("the answer is in memory; ask for a file with `into_file()`")),
+            None => Err(ToolError::internal(
+                "the answer is in memory; ask for a file with `into_file()`",
+            )),
         }
     }
 
     /// Returns the URL of the next page from the `Link` header (RFC 8288).
     #[must_use]
     pub fn next_link(&self) -> Option<String> {
-        self.inner.headers.iter().filter(|(name, _)| name == "link").find_map(|(_, value)| page::next_link(value))
+        self.inner
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "link")
+            .find_map(|(_, value)| page::next_link(value))
     }
 
     /// Returns the error that [`Request::send`](super::Request::send) makes of this response by the
@@ -99,6 +108,10 @@ impl Response {
         if let Some(error) = errors.and_then(|errors| errors(&self)) {
             return Err(error);
         }
-        if self.is_success() { Ok(self) } else { Err(self.error()) }
+        if self.is_success() {
+            Ok(self)
+        } else {
+            Err(self.error())
+        }
     }
 }

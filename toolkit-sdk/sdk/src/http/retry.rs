@@ -22,11 +22,24 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Returns the time to wait, if the headers state it.
 pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
-    let exact =
-        response.header("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
-    let standard = || response.header("retry-after").and_then(|value| read(value, now_ms));
-    let habit = || RESETS.iter().find_map(|name| response.header(name).and_then(|value| read(value, now_ms)));
-    exact.or_else(standard).or_else(habit).filter(|wait| *wait <= LONGEST)
+    let exact = response
+        .header("retry-after-ms")
+        .and_then(|value| value.trim().parse().ok())
+        .map(Duration::from_millis);
+    let standard = || {
+        response
+            .header("retry-after")
+            .and_then(|value| read(value, now_ms))
+    };
+    let habit = || {
+        RESETS
+            .iter()
+            .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
+    };
+    exact
+        .or_else(standard)
+        .or_else(habit)
+        .filter(|wait| *wait <= LONGEST)
 }
 
 /// Parses a number of seconds, a time as seconds or milliseconds since 1970, a date, or a text like
@@ -45,10 +58,17 @@ fn read(value: &str, now_ms: u64) -> Option<Duration> {
 
 fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
     let now = Duration::from_millis(now_ms);
-    let at =
-        if number >= 1e12 { Duration::try_from_secs_f64(number / 1000.0) } else { Duration::try_from_secs_f64(number) };
+    let at = if number >= 1e12 {
+        Duration::try_from_secs_f64(number / 1000.0)
+    } else {
+        Duration::try_from_secs_f64(number)
+    };
     let at = at.ok()?;
-    Some(if number >= 1e9 { at.saturating_sub(now) } else { at })
+    Some(if number >= 1e9 {
+        at.saturating_sub(now)
+    } else {
+        at
+    })
 }
 
 /// Parses `6m0s`, `1s` or `20ms`.
@@ -58,7 +78,9 @@ fn units(mut text: &str) -> Option<Duration> {
         let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
         let number: f64 = text[..digits].parse().ok()?;
         let rest = &text[digits..];
-        let end = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|letter: char| letter.is_ascii_digit())
+            .unwrap_or(rest.len());
         let unit = match &rest[..end] {
             "ms" => 0.001,
             "s" => 1.0,
@@ -88,7 +110,10 @@ mod tests {
         assert_eq!(read("1.5", NOW), Some(Duration::from_millis(1500)));
         assert_eq!(read("1792584060", NOW), seconds(60));
         assert_eq!(read("1792584060000", NOW), seconds(60));
-        assert_eq!(read("Wed, 21 Oct 2026 08:00:30 GMT", NOW), read("1792569630", NOW));
+        assert_eq!(
+            read("Wed, 21 Oct 2026 08:00:30 GMT", NOW),
+            read("1792569630", NOW)
+        );
         assert_eq!(read("6m0s", NOW), seconds(360));
         assert_eq!(read("20ms", NOW), Some(Duration::from_millis(20)));
     }
@@ -97,7 +122,11 @@ mod tests {
     fn past_reset_means_now_and_nonsense_nothing() {
         assert_eq!(read("1500000000", NOW), Some(Duration::ZERO));
         for nonsense in ["soon", "", "-5", "NaN", "5 minutes", "m"] {
-            assert_eq!(read(nonsense, NOW).filter(|wait| !wait.is_zero()), None, "{nonsense}");
+            assert_eq!(
+                read(nonsense, NOW).filter(|wait| !wait.is_zero()),
+                None,
+                "{nonsense}"
+            );
         }
     }
 }

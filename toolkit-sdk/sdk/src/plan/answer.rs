@@ -25,7 +25,11 @@ pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
     }
     match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => {
-            let picked = if pick.is_empty() { Some(value) } else { value.pointer(pick).cloned() };
+            let picked = if pick.is_empty() {
+                Some(value)
+            } else {
+                value.pointer(pick).cloned()
+            };
             let next = call.pages.as_ref().and_then(|_| next(&response, call));
             object(picked.unwrap_or_default(), next)
         }
@@ -50,7 +54,10 @@ fn other(response: Response) -> Result<Vec<u8>> {
     if response.bytes().is_empty() {
         return written(&json!({}));
     }
-    let media_type = response.header("content-type").unwrap_or("application/octet-stream").to_owned();
+    let media_type = response
+        .header("content-type")
+        .unwrap_or("application/octet-stream")
+        .to_owned();
     match String::from_utf8(response.into_bytes()) {
         Ok(text) => written(&json!({ "text": text })),
         Err(bytes) => {
@@ -68,11 +75,16 @@ fn next(response: &Response, call: &Call) -> Option<Value> {
     let mut arguments = Map::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
         let (name, value) = (http::decoded(name), http::decoded(value));
-        let known = call.parameters.iter().find(|parameter| parameter.name == name);
+        let known = call
+            .parameters
+            .iter()
+            .find(|parameter| parameter.name == name);
         if let Some(parameter) = known {
             let argument = parameter.argument.clone().unwrap_or(name);
             // A number stays a number, since the argument is checked against its schema.
-            let value = value.parse::<u64>().map_or(Value::String(value), Value::from);
+            let value = value
+                .parse::<u64>()
+                .map_or(Value::String(value), Value::from);
             arguments.insert(argument, value);
         }
     }

@@ -15,11 +15,21 @@ const CHUNK: u32 = 1 << 20;
 /// Adds the body that is built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
     match body {
-        Body::Json { argument: Some(argument), media_type, .. } => Ok(match arguments.remove(argument) {
+        Body::Json {
+            argument: Some(argument),
+            media_type,
+            ..
+        } => Ok(match arguments.remove(argument) {
             Some(value) => json_body(request, &value, media_type.as_deref()),
             None => request,
         }),
-        Body::Json { argument: None, media_type, required, defaults, renamed } => {
+        Body::Json {
+            argument: None,
+            media_type,
+            required,
+            defaults,
+            renamed,
+        } => {
             let members = members(arguments, defaults, renamed);
             Ok(match *required || !members.is_empty() {
                 true => json_body(request, &Value::Object(members), media_type.as_deref()),
@@ -31,10 +41,17 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
             for (field, value) in given(fields, arguments) {
                 push(&mut pairs, field, &value);
             }
-            Ok(if pairs.is_empty() { request } else { request.form(pairs) })
+            Ok(if pairs.is_empty() {
+                request
+            } else {
+                request.form(pairs)
+            })
         }
         Body::Multipart { fields } => multipart(request, fields, arguments),
-        Body::File { argument, media_type } => match arguments.remove(argument) {
+        Body::File {
+            argument,
+            media_type,
+        } => match arguments.remove(argument) {
             Some(value) => {
                 let mut file = file(argument, value)?;
                 if let Some(media_type) = media_type {
@@ -44,12 +61,19 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
             }
             None => Ok(request),
         },
-        Body::Related { file: argument, defaults, renamed } => {
+        Body::Related {
+            file: argument,
+            defaults,
+            renamed,
+        } => {
             let content = arguments.remove(argument).unwrap_or_default();
             let members = members(arguments, defaults, renamed);
             related(request, &members, &file(argument, content)?)
         }
-        Body::Text { argument, media_type } => Ok(match arguments.remove(argument) {
+        Body::Text {
+            argument,
+            media_type,
+        } => Ok(match arguments.remove(argument) {
             Some(text) => request.body(style::plain(&text).into_bytes(), media_type),
             None => request,
         }),
@@ -89,7 +113,9 @@ fn members(
 /// Takes the fields of a form that have a value.
 fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a FormField, Value)> {
     let value = |field: &'a FormField| {
-        let given = arguments.remove(field.argument.as_ref().unwrap_or(&field.name)).filter(|value| !value.is_null());
+        let given = arguments
+            .remove(field.argument.as_ref().unwrap_or(&field.name))
+            .filter(|value| !value.is_null());
         Some((field, given.or_else(|| field.default.clone())?))
     };
     fields.iter().filter_map(value).collect()
@@ -101,7 +127,9 @@ fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
         (Carries::Json, value) => pairs.push((name(), value.to_string())),
         (Carries::Brackets, value) => style::brackets(pairs, &field.name, value),
         (Carries::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
-        (_, Value::Array(items)) => pairs.extend(items.iter().map(|item| (name(), style::plain(item)))),
+        (_, Value::Array(items)) => {
+            pairs.extend(items.iter().map(|item| (name(), style::plain(item))))
+        }
         (_, value) => pairs.push((name(), style::plain(value))),
     }
 }
@@ -132,11 +160,21 @@ fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) 
 /// stores the assembled body, so that a large file never enters the guest as a whole.
 fn related(request: Request, members: &Arguments, content: &File) -> Result<Request> {
     let mut boundary = String::from("part-");
-    crate::random::bytes(16).iter().for_each(|byte| boundary.push_str(&format!("{byte:02x}")));
-    let body = File::create(&content.name, format!("multipart/related; boundary={boundary}"))?;
+    crate::random::bytes(16)
+        .iter()
+        .for_each(|byte| boundary.push_str(&format!("{byte:02x}")));
+    let body = File::create(
+        &content.name,
+        format!("multipart/related; boundary={boundary}"),
+    )?;
     let json = serde_json::to_string(members)?;
-    let kind: String = content.media_type.chars().filter(|letter| !letter.is_control()).collect();
-    let head = format!("--{boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{json}\r\n");
+    let kind: String = content
+        .media_type
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .collect();
+    let head =
+        format!("--{boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{json}\r\n");
     body.append(format!("{head}--{boundary}\r\ncontent-type: {kind}\r\n\r\n").as_bytes())?;
     let mut offset = 0;
     loop {
@@ -152,5 +190,6 @@ fn related(request: Request, members: &Arguments, content: &File) -> Result<Requ
 }
 
 fn file(name: &str, value: Value) -> Result<File> {
-    serde_json::from_value(value).map_err(|cause| ToolError::invalid_input(format!("`{name}` is not a file: {cause}")))
+    serde_json::from_value(value)
+        .map_err(|cause| ToolError::invalid_input(format!("`{name}` is not a file: {cause}")))
 }

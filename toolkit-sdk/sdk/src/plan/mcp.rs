@@ -36,10 +36,15 @@ struct Session {
 
 impl Session {
     fn open(request: &Request) -> Result<Self> {
-        let fresh = Self { request: request.clone().header("accept", BOTH), kept: false };
+        let fresh = Self {
+            request: request.clone().header("accept", BOTH),
+            kept: false,
+        };
         let client = json!({ "name": "toolkit-sdk", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
-        let response = fresh.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))?;
+        let params =
+            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let response = fresh
+            .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))?;
         let greeting = result(&response, 1)?;
         let mut request = fresh.request;
         if let Some(version) = greeting["protocolVersion"].as_str() {
@@ -47,7 +52,10 @@ impl Session {
         }
         let session = response.header(SESSION).map(str::to_owned);
         let kept = session.is_some();
-        let opened = Self { request: request.header_opt(SESSION, session), kept };
+        let opened = Self {
+            request: request.header_opt(SESSION, session),
+            kept,
+        };
         // A server without sessions would not remember the notification.
         if kept {
             opened.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
@@ -56,7 +64,8 @@ impl Session {
     }
 
     fn ask(&self, id: u64, method: &str, params: Value) -> Result<Value> {
-        let response = self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        let response =
+            self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
         result(&response, id)
     }
 
@@ -74,15 +83,21 @@ impl Session {
 
 /// Returns the result of the request with this id.
 fn result(response: &Response, id: u64) -> Result<Value> {
-    let streamed = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-    let messages: Vec<Value> =
-        if streamed { events(&String::from_utf8_lossy(response.bytes())) } else { vec![response.json()?] };
+    let streamed = response
+        .header("content-type")
+        .is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let messages: Vec<Value> = if streamed {
+        events(&String::from_utf8_lossy(response.bytes()))
+    } else {
+        vec![response.json()?]
+    };
     // An earlier protocol version allowed batches.
     let mut messages = messages.into_iter().flat_map(|message| match message {
         Value::Array(batch) => batch,
         one => vec![one],
     });
-    let answer = messages.find(|it| it["id"] == id && (it.get("result").is_some() || it.get("error").is_some()));
+    let answer = messages
+        .find(|it| it["id"] == id && (it.get("result").is_some() || it.get("error").is_some()));
     let mut answer = answer.ok_or_else(|| unreadable("there is no answer to the request in it"))?;
     match answer.get("error") {
         Some(error) => Err(refusal(error)),
@@ -95,15 +110,28 @@ fn events(stream: &str) -> Vec<Value> {
     let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
     let data = |event: &str| {
         let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-        lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+        lines
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
-    stream.split("\n\n").filter_map(|event| serde_json::from_str(&data(event)).ok()).collect()
+    stream
+        .split("\n\n")
+        .filter_map(|event| serde_json::from_str(&data(event)).ok())
+        .collect()
 }
 
 fn refusal(error: &Value) -> ToolError {
-    let message = error["message"].as_str().unwrap_or("the server refused the call").to_owned();
+    let message = error["message"]
+        .as_str()
+        .unwrap_or("the server refused the call")
+        .to_owned();
     // JSON-RPC 2.0, 5.1: invalid parameters.
-    let kind = if error["code"] == -32602 { "invalid_input" } else { "upstream_error" };
+    let kind = if error["code"] == -32602 {
+        "invalid_input"
+    } else {
+        "upstream_error"
+    };
     ToolError::new(kind, message).details(error.clone())
 }
 
@@ -124,18 +152,32 @@ struct Answer {
 /// Returns the structured content if there is any, otherwise the parts: texts, files, and links to
 /// resources.
 fn told(answer: Answer) -> Result<Vec<u8>> {
-    let is = |kind: &'static str| answer.content.iter().filter(move |part| part["type"] == kind);
-    let texts: Vec<&str> = is("text").filter_map(|part| part["text"].as_str()).collect();
+    let is = |kind: &'static str| {
+        answer
+            .content
+            .iter()
+            .filter(move |part| part["type"] == kind)
+    };
+    let texts: Vec<&str> = is("text")
+        .filter_map(|part| part["text"].as_str())
+        .collect();
     let text = texts.join("\n\n");
     if answer.is_error {
-        let message = if text.is_empty() { "the tool failed and does not say why" } else { text.as_str() };
+        let message = if text.is_empty() {
+            "the tool failed and does not say why"
+        } else {
+            text.as_str()
+        };
         return Err(ToolError::upstream(message));
     }
     if let Some(structured) = answer.structured_content {
         return written(&Value::Object(structured));
     }
     let mut told = Map::new();
-    if let (1, Ok(members)) = (answer.content.len(), serde_json::from_str::<Map<String, Value>>(&text)) {
+    if let (1, Ok(members)) = (
+        answer.content.len(),
+        serde_json::from_str::<Map<String, Value>>(&text),
+    ) {
         told = members;
     } else if !text.is_empty() {
         told.insert("text".to_owned(), text.into());
@@ -147,7 +189,10 @@ fn told(answer: Answer) -> Result<Vec<u8>> {
             Some("image" | "audio") => files.push(json!(file(part, "data", "content")?)),
             Some("resource") if part["resource"]["blob"].is_string() => {
                 let resource = &part["resource"];
-                let name = resource["uri"].as_str().and_then(|uri| uri.rsplit('/').next()).unwrap_or("resource");
+                let name = resource["uri"]
+                    .as_str()
+                    .and_then(|uri| uri.rsplit('/').next())
+                    .unwrap_or("resource");
                 files.push(json!(file(resource, "blob", name)?));
             }
             Some("resource") => resources.push(part["resource"].clone()),
@@ -164,8 +209,11 @@ fn told(answer: Answer) -> Result<Vec<u8>> {
 }
 
 fn file(part: &Value, member: &str, name: &str) -> Result<File> {
-    let bytes =
-        STANDARD.decode(part[member].as_str().unwrap_or_default()).map_err(|cause| unreadable(&cause.to_string()))?;
-    let kind = part["mimeType"].as_str().unwrap_or("application/octet-stream");
+    let bytes = STANDARD
+        .decode(part[member].as_str().unwrap_or_default())
+        .map_err(|cause| unreadable(&cause.to_string()))?;
+    let kind = part["mimeType"]
+        .as_str()
+        .unwrap_or("application/octet-stream");
     File::with(name, kind, &bytes)
 }

@@ -35,13 +35,22 @@ impl PlanPlace {
     pub const fn empty() -> Self {
         // Atomics are never treated as constants, so the values that the build writes into the
         // module's data are read.
-        Self { address: AtomicU32::new(0), length: AtomicU32::new(0) }
+        Self {
+            address: AtomicU32::new(0),
+            length: AtomicU32::new(0),
+        }
     }
 
     #[cfg(target_arch = "wasm32")]
-    #[expect(unsafe_code, reason = "the plan is in the module's data, but the compiler does not know it")]
+    #[expect(
+        unsafe_code,
+        reason = "the plan is in the module's data, but the compiler does not know it"
+    )]
     fn bytes(&self) -> &'static [u8] {
-        let (address, length) = (self.address.load(Relaxed) as usize, self.length.load(Relaxed) as usize);
+        let (address, length) = (
+            self.address.load(Relaxed) as usize,
+            self.length.load(Relaxed) as usize,
+        );
         if address == 0 {
             return &[];
         }
@@ -72,7 +81,11 @@ pub(crate) fn execute(
 /// Executes a call.
 fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>> {
     let mut arguments: Arguments = crate::rt::arguments(arguments)?;
-    let wanted = call.pages.as_ref().and_then(|pages| arguments.remove(&pages.argument)).and_then(|it| it.as_u64());
+    let wanted = call
+        .pages
+        .as_ref()
+        .and_then(|pages| arguments.remove(&pages.argument))
+        .and_then(|it| it.as_u64());
     let given = wanted.map(|_| arguments.clone()).unwrap_or_default();
     let request = request(call, client, &mut arguments)?;
     if let Some(Body::Mcp { tool }) = &call.body {
@@ -95,11 +108,15 @@ fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Re
     for parameter in &call.parameters {
         let argument = parameter.argument.as_ref().unwrap_or(&parameter.name);
         let given = arguments.remove(argument).filter(|value| !value.is_null());
-        let Some(value) = given.or_else(|| parameter.default.clone()) else { continue };
+        let Some(value) = given.or_else(|| parameter.default.clone()) else {
+            continue;
+        };
         match parameter.place {
             Place::Path => style::fill(&mut url, parameter, &value)?,
             Place::Query => style::query(&mut queries, parameter, &value),
-            Place::Header => headers.push((parameter.name.as_str(), style::header(parameter, &value))),
+            Place::Header => {
+                headers.push((parameter.name.as_str(), style::header(parameter, &value)))
+            }
         }
     }
     fill_fields(&mut url, call);
@@ -110,7 +127,10 @@ fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Re
     for (name, value) in queries {
         request = request.query(&name, value);
     }
-    let fixed = call.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let fixed = call
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()));
     for (name, value) in fixed.chain(headers) {
         request = request.header(name, value);
     }

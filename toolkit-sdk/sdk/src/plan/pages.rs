@@ -14,11 +14,21 @@ const MOST_PAGES: u32 = 45;
 /// Reads pages until they hold the wanted number of items. The result is the first page, with the
 /// items of all pages in its list and with the continuation of the last page. The continuation is
 /// left out if items of the last page were left out.
-pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, given: &Arguments) -> Result<Vec<u8>> {
+pub(super) fn read(
+    first: Request,
+    call: &Call,
+    pages: &Pages,
+    wanted: usize,
+    given: &Arguments,
+) -> Result<Vec<u8>> {
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
     let mut request = Some(first.clone());
-    let mut at = Place { read: 0, items: 0, last: None };
+    let mut at = Place {
+        read: 0,
+        items: 0,
+        last: None,
+    };
     while let Some(next) = request.take() {
         let response = next.send()?;
         let mut page: Value = match &call.body {
@@ -26,7 +36,10 @@ pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, gi
             _ => response.json()?,
         };
         let Some(Value::Array(found)) = page.pointer_mut(&pages.items).map(Value::take) else {
-            let message = format!("the application answered a page without a list at `{}`", pages.items);
+            let message = format!(
+                "the application answered a page without a list at `{}`",
+                pages.items
+            );
             return Err(ToolError::upstream(message).upstream_status(response.status()));
         };
         at.read += 1;
@@ -38,14 +51,17 @@ pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, gi
                 (Some(body @ Body::Graphql { .. }), Next::Cursor { place, parameter }) => {
                     let ended = page.pointer("/pageInfo/hasNextPage") == Some(&Value::Bool(false));
                     let cursor = if ended { None } else { at.cursor(&page, place) };
-                    cursor.map(|cursor| queried(&first, body, given, parameter, cursor)).transpose()?
+                    cursor
+                        .map(|cursor| queried(&first, body, given, parameter, cursor))
+                        .transpose()?
                 }
                 _ => at.next(&first, &response, &page, &pages.next),
             };
         }
         match &mut told {
             None => told = Some(page),
-            Some(told) => goes_on(&pages.next).for_each(|place| put(told, place, page.pointer(place).cloned())),
+            Some(told) => goes_on(&pages.next)
+                .for_each(|place| put(told, place, page.pointer(place).cloned())),
         }
     }
     let mut told = told.unwrap_or_default();
@@ -68,14 +84,20 @@ fn goes_on(next: &Next) -> impl Iterator<Item = &str> {
         _ => None,
     };
     // Connections of GraphQL state this beside their cursor.
-    let more = place.filter(|place| place.ends_with("/pageInfo/endCursor")).map(|_| "/pageInfo/hasNextPage");
+    let more = place
+        .filter(|place| place.ends_with("/pageInfo/endCursor"))
+        .map(|_| "/pageInfo/hasNextPage");
     place.into_iter().chain(more)
 }
 
 /// Writes or removes the member at a JSON pointer.
 fn put(page: &mut Value, place: &str, value: Option<Value>) {
-    let Some((holder, name)) = place.rsplit_once('/') else { return };
-    let Some(Value::Object(holder)) = page.pointer_mut(holder) else { return };
+    let Some((holder, name)) = place.rsplit_once('/') else {
+        return;
+    };
+    let Some(Value::Object(holder)) = page.pointer_mut(holder) else {
+        return;
+    };
     let name = name.replace("~1", "/").replace("~0", "~");
     match value {
         Some(value) => drop(holder.insert(name, value)),
@@ -84,7 +106,13 @@ fn put(page: &mut Value, place: &str, value: Option<Value>) {
 }
 
 /// Builds a query with the cursor among its variables.
-fn queried(first: &Request, body: &Body, given: &Arguments, variable: &str, cursor: String) -> Result<Request> {
+fn queried(
+    first: &Request,
+    body: &Body,
+    given: &Arguments,
+    variable: &str,
+    cursor: String,
+) -> Result<Request> {
     let mut variables = given.clone();
     variables.insert(variable.to_owned(), cursor.into());
     body::write(first.clone(), body, &mut variables)
@@ -100,7 +128,13 @@ struct Place {
 }
 
 impl Place {
-    fn next(&mut self, first: &Request, response: &Response, page: &Value, next: &Next) -> Option<Request> {
+    fn next(
+        &mut self,
+        first: &Request,
+        response: &Response,
+        page: &Value,
+        next: &Next,
+    ) -> Option<Request> {
         let first = first.clone();
         match next {
             Next::Link => Some(first.at(self.fresh(response.next_link()?)?)),
@@ -110,7 +144,10 @@ impl Place {
                 Some(first.set_query(parameter, cursor))
             }
             Next::Offset { parameter } => Some(first.set_query(parameter, self.items)),
-            Next::Page { parameter, first: number } => Some(first.set_query(parameter, number + self.read)),
+            Next::Page {
+                parameter,
+                first: number,
+            } => Some(first.set_query(parameter, number + self.read)),
         }
     }
 

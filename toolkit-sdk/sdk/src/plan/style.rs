@@ -10,7 +10,10 @@ use crate::{Result, ToolError};
 pub(super) fn fill(url: &mut String, parameter: &Parameter, value: &Value) -> Result<()> {
     let name = &parameter.name;
     let encoded = match parameter.style {
-        Style::Label => format!(".{}", path(parameter, value, if parameter.explode { '.' } else { ',' })),
+        Style::Label => format!(
+            ".{}",
+            path(parameter, value, if parameter.explode { '.' } else { ',' })
+        ),
         Style::Matrix => matrix(parameter, value),
         Style::Json => encoded(&value.to_string()),
         _ if parameter.segments => segments(name, value)?,
@@ -18,11 +21,16 @@ pub(super) fn fill(url: &mut String, parameter: &Parameter, value: &Value) -> Re
     };
     // An empty segment, `.` or `..` would lead to another path; encoding does not prevent it.
     if encode::is_step(&encoded) {
-        return Err(ToolError::invalid_input(format!("`{name}` cannot be `{}`", plain(value))));
+        return Err(ToolError::invalid_input(format!(
+            "`{name}` cannot be `{}`",
+            plain(value)
+        )));
     }
     let hole = format!("{{{name}}}");
     if !url.contains(&hole) {
-        return Err(ToolError::internal(format!("the address `{url}` has no `{hole}`")));
+        return Err(ToolError::internal(format!(
+            "the address `{url}` has no `{hole}`"
+        )));
     }
     *url = url.replace(&hole, &encoded);
     Ok(())
@@ -33,7 +41,9 @@ fn segments(name: &str, value: &Value) -> Result<String> {
     let mut out = String::new();
     for segment in text.trim_matches('/').split('/') {
         if encode::is_step(segment) {
-            return Err(ToolError::invalid_input(format!("`{name}` cannot be the path `{text}`")));
+            return Err(ToolError::invalid_input(format!(
+                "`{name}` cannot be the path `{text}`"
+            )));
         }
         if !out.is_empty() {
             out.push('/');
@@ -45,11 +55,17 @@ fn segments(name: &str, value: &Value) -> Result<String> {
 
 /// Returns the encoded items, or keys and values, joined by a separator.
 fn path(parameter: &Parameter, value: &Value, separator: char) -> String {
-    let (between, pairs) = if parameter.explode { ("=", true) } else { (",", false) };
+    let (between, pairs) = if parameter.explode {
+        ("=", true)
+    } else {
+        (",", false)
+    };
     let parts: Vec<String> = match value {
         Value::Array(items) => items.iter().map(|item| encoded(&plain(item))).collect(),
         Value::Object(members) => {
-            let pair = |(name, value): (&String, &Value)| [encoded(name), encoded(&plain(value))].join(between);
+            let pair = |(name, value): (&String, &Value)| {
+                [encoded(name), encoded(&plain(value))].join(between)
+            };
             members.iter().map(pair).collect()
         }
         other => vec![encoded(&plain(other))],
@@ -61,12 +77,14 @@ fn path(parameter: &Parameter, value: &Value, separator: char) -> String {
 fn matrix(parameter: &Parameter, value: &Value) -> String {
     let name = encoded(&parameter.name);
     match value {
-        Value::Array(items) if parameter.explode => {
-            items.iter().map(|item| format!(";{name}={}", encoded(&plain(item)))).collect()
-        }
-        Value::Object(members) if parameter.explode => {
-            members.iter().map(|(name, value)| format!(";{}={}", encoded(name), encoded(&plain(value)))).collect()
-        }
+        Value::Array(items) if parameter.explode => items
+            .iter()
+            .map(|item| format!(";{name}={}", encoded(&plain(item))))
+            .collect(),
+        Value::Object(members) if parameter.explode => members
+            .iter()
+            .map(|(name, value)| format!(";{}={}", encoded(name), encoded(&plain(value))))
+            .collect(),
         other => format!(";{name}={}", path(parameter, other, ',')),
     }
 }
@@ -82,9 +100,15 @@ pub(super) fn query(pairs: &mut Vec<(String, String)>, parameter: &Parameter, va
         _ => ",",
     };
     match value {
-        Value::Array(items) if parameter.explode => pairs.extend(items.iter().map(|item| (name.clone(), plain(item)))),
+        Value::Array(items) if parameter.explode => {
+            pairs.extend(items.iter().map(|item| (name.clone(), plain(item))))
+        }
         Value::Object(members) if parameter.explode => {
-            pairs.extend(members.iter().map(|(name, value)| (name.clone(), plain(value))));
+            pairs.extend(
+                members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), plain(value))),
+            );
         }
         other => pairs.push((name.clone(), joined(other, separator, false))),
     }
@@ -95,12 +119,18 @@ pub(super) fn query(pairs: &mut Vec<(String, String)>, parameter: &Parameter, va
 pub(super) fn brackets(pairs: &mut Vec<(String, String)>, name: &str, value: &Value) {
     match value {
         Value::Object(members) => {
-            members.iter().for_each(|(key, value)| brackets(pairs, &format!("{name}[{key}]"), value));
+            members
+                .iter()
+                .for_each(|(key, value)| brackets(pairs, &format!("{name}[{key}]"), value));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let nested = item.is_object() || item.is_array();
-                let name = if nested { format!("{name}[{index}]") } else { format!("{name}[]") };
+                let name = if nested {
+                    format!("{name}[{index}]")
+                } else {
+                    format!("{name}[]")
+                };
                 brackets(pairs, &name, item);
             }
         }
@@ -122,7 +152,8 @@ pub(super) fn joined(value: &Value, separator: &str, pairs: bool) -> String {
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(separator),
         Value::Object(members) => {
             let between = if pairs { "=" } else { separator };
-            let pair = |(name, value): (&String, &Value)| [name.as_str(), &plain(value)].join(between);
+            let pair =
+                |(name, value): (&String, &Value)| [name.as_str(), &plain(value)].join(between);
             members.iter().map(pair).collect::<Vec<_>>().join(separator)
         }
         other => plain(other),

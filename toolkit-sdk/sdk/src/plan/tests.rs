@@ -25,15 +25,23 @@ fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Valu
 fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
     let call = json!({ "method": "GET", "url": format!("https://api.example.com{path}"), "parameters": [parameter] });
     let url = format!("https://api.example.com{expected}");
-    let sent = vec![exchange(json!({ "method": "GET", "url": url }), json!({ "body": {} }))];
-    assert_eq!(ran(&call, &json!({ "p": value }), sent).unwrap(), json!({}), "{parameter} {value}");
+    let sent = vec![exchange(
+        json!({ "method": "GET", "url": url }),
+        json!({ "body": {} }),
+    )];
+    assert_eq!(
+        ran(&call, &json!({ "p": value }), sent).unwrap(),
+        json!({}),
+        "{parameter} {value}"
+    );
 }
 
 #[test]
 fn query_parameters_are_written_in_every_style() {
     let (list, object) = (json!(["a", "b c"]), json!({ "x": 1, "y": "&" }));
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
-        let parameter = json!({ "name": "p", "place": "query", "style": style, "explode": explode });
+        let parameter =
+            json!({ "name": "p", "place": "query", "style": style, "explode": explode });
         expect_url(&parameter, value, "/i", &format!("/i?{expected}"));
     };
     check("form", true, &list, "p=a&p=b%20c");
@@ -49,7 +57,12 @@ fn query_parameters_are_written_in_every_style() {
         &json!({ "r": [{ "k": 1 }, 2], "s": ["t"] }),
         "p%5Br%5D%5B0%5D%5Bk%5D=1&p%5Br%5D%5B%5D=2&p%5Bs%5D%5B%5D=t",
     );
-    check("json", false, &object, "p=%7B%22x%22%3A1%2C%22y%22%3A%22%26%22%7D");
+    check(
+        "json",
+        false,
+        &object,
+        "p=%7B%22x%22%3A1%2C%22y%22%3A%22%26%22%7D",
+    );
     check("form", true, &json!(true), "p=true");
 }
 
@@ -58,7 +71,12 @@ fn path_parameters_are_written_in_every_style() {
     let (list, object) = (json!(["a", "b/c"]), json!({ "x": 1, "y": 2 }));
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
         let parameter = json!({ "name": "p", "place": "path", "style": style, "explode": explode });
-        expect_url(&parameter, value, "/i/{p}/end", &format!("/i/{expected}/end"));
+        expect_url(
+            &parameter,
+            value,
+            "/i/{p}/end",
+            &format!("/i/{expected}/end"),
+        );
     };
     check("simple", false, &json!("a/b"), "a%2Fb");
     check("simple", false, &list, "a,b%2Fc");
@@ -75,9 +93,21 @@ fn path_parameters_are_written_in_every_style() {
 #[test]
 fn path_segments_keep_slashes_and_refuse_traversal() {
     let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": true });
-    expect_url(&parameter, &json!("docs/read me.md"), "/{p}", "/docs/read%20me.md");
-    for (segments, value) in [(true, "a/../b"), (true, ""), (false, ".."), (false, ""), (false, ".")] {
-        let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": segments });
+    expect_url(
+        &parameter,
+        &json!("docs/read me.md"),
+        "/{p}",
+        "/docs/read%20me.md",
+    );
+    for (segments, value) in [
+        (true, "a/../b"),
+        (true, ""),
+        (false, ".."),
+        (false, ""),
+        (false, "."),
+    ] {
+        let parameter =
+            json!({ "name": "p", "place": "path", "style": "simple", "segments": segments });
         let call = json!({ "method": "GET", "url": "https://api.example.com/{p}", "parameters": [parameter] });
         let error = ran(&call, &json!({ "p": value }), Vec::new()).unwrap_err();
         assert_eq!(error.kind(), "invalid_input", "{value}");
@@ -97,12 +127,14 @@ fn headers_defaults_and_fixed_values_go_along() {
     });
     let headers = json!({ "accept": "application/json", "x-ids": "1,2" });
     let sent = |host: &str| {
-        let request =
-            json!({ "method": "GET", "url": format!("https://{host}.example.com/i?v=2"), "headers": headers });
+        let request = json!({ "method": "GET", "url": format!("https://{host}.example.com/i?v=2"), "headers": headers });
         exchange(request, json!({ "body": { "ok": true } }))
     };
     let arguments = json!({ "ids": [1, 2], "n": null });
-    assert_eq!(ran(&call, &arguments, vec![sent("eu")]).unwrap(), json!({ "ok": true }));
+    assert_eq!(
+        ran(&call, &arguments, vec![sent("eu")]).unwrap(),
+        json!({ "ok": true })
+    );
     let host = testing::host().field("region", "us").expect(sent("us"));
     let (answer, _) = host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
     assert_eq!(answer.unwrap(), br#"{"ok":true}"#);
@@ -118,9 +150,21 @@ fn post(body: &Value, arguments: &Value, expected: Value) {
 #[test]
 fn bodies_are_made_of_what_no_parameter_took() {
     let json_body = json!({ "media": "json", "defaults": { "c": 3 }, "renamed": { "a_b": "a.b" } });
-    post(&json_body, &json!({ "a_b": 1, "x": null }), json!({ "a.b": 1, "c": 3, "x": null }));
-    post(&json!({ "media": "json", "argument": "body" }), &json!({ "body": [1, 2] }), json!([1, 2]));
-    post(&json!({ "media": "json", "required": true }), &json!({}), json!({}));
+    post(
+        &json_body,
+        &json!({ "a_b": 1, "x": null }),
+        json!({ "a.b": 1, "c": 3, "x": null }),
+    );
+    post(
+        &json!({ "media": "json", "argument": "body" }),
+        &json!({ "body": [1, 2] }),
+        json!([1, 2]),
+    );
+    post(
+        &json!({ "media": "json", "required": true }),
+        &json!({}),
+        json!({}),
+    );
     post(
         &json!({ "media": "text", "argument": "body", "media_type": "text/plain" }),
         &json!({ "body": "hi" }),
@@ -133,55 +177,108 @@ fn bodies_are_made_of_what_no_parameter_took() {
         { "name": "json", "carries": "json" },
         { "name": "default", "carries": "plain", "default": "d" },
     ]);
-    let arguments = json!({ "plain": [1, 2], "joined": [1, 2], "deep": { "k": ["v"] }, "json": { "k": 1 } });
-    let expected = "plain=1&plain=2&joined=1%2C2&deep%5Bk%5D%5B%5D=v&json=%7B%22k%22%3A1%7D&default=d";
-    post(&json!({ "media": "form", "fields": fields }), &arguments, json!(expected));
+    let arguments =
+        json!({ "plain": [1, 2], "joined": [1, 2], "deep": { "k": ["v"] }, "json": { "k": 1 } });
+    let expected =
+        "plain=1&plain=2&joined=1%2C2&deep%5Bk%5D%5B%5D=v&json=%7B%22k%22%3A1%7D&default=d";
+    post(
+        &json!({ "media": "form", "fields": fields }),
+        &arguments,
+        json!(expected),
+    );
 }
 
 #[test]
 fn files_go_by_handle() {
     let file = json!({ "name": "a.txt", "mimetype": "text/plain", "s3key": "f1" });
-    let fields = json!([{ "name": "note", "carries": "plain" }, { "name": "file", "carries": "file" }]);
+    let fields =
+        json!([{ "name": "note", "carries": "plain" }, { "name": "file", "carries": "file" }]);
     for (body, arguments) in [
-        (json!({ "media": "multipart", "fields": fields }), json!({ "note": "n", "file": [file] })),
-        (json!({ "media": "file", "argument": "body" }), json!({ "body": file })),
+        (
+            json!({ "media": "multipart", "fields": fields }),
+            json!({ "note": "n", "file": [file] }),
+        ),
+        (
+            json!({ "media": "file", "argument": "body" }),
+            json!({ "body": file }),
+        ),
     ] {
         let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
-        let sent = exchange(json!({ "method": "POST", "url": "https://api.example.com/i" }), json!({ "body": {} }));
-        let host = testing::host().file("f1", "a.txt", "text/plain", b"text").expect(sent);
-        let (answer, _) = host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
+        let sent = exchange(
+            json!({ "method": "POST", "url": "https://api.example.com/i" }),
+            json!({ "body": {} }),
+        );
+        let host = testing::host()
+            .file("f1", "a.txt", "text/plain", b"text")
+            .expect(sent);
+        let (answer, _) =
+            host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
         assert_eq!(answer.unwrap(), b"{}");
     }
     let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": { "media": "file", "argument": "body" } });
-    assert_eq!(ran(&call, &json!({ "body": "no" }), Vec::new()).unwrap_err().kind(), "invalid_input");
+    assert_eq!(
+        ran(&call, &json!({ "body": "no" }), Vec::new())
+            .unwrap_err()
+            .kind(),
+        "invalid_input"
+    );
 }
 
 #[test]
 fn every_answer_is_told_as_an_object() {
     let get = json!({ "method": "GET", "url": "https://api.example.com/i" });
     let told = |call: &Value, response: Value| {
-        let sent = vec![exchange(json!({ "method": "GET", "url": "https://api.example.com/i" }), response)];
+        let sent = vec![exchange(
+            json!({ "method": "GET", "url": "https://api.example.com/i" }),
+            response,
+        )];
         ran(call, &json!({}), sent)
     };
-    assert_eq!(told(&get, json!({ "body": { "a": 1 } })).unwrap(), json!({ "a": 1 }));
-    assert_eq!(told(&get, json!({ "body": [1] })).unwrap(), json!({ "items": [1] }));
-    assert_eq!(told(&get, json!({ "body": "7" })).unwrap(), json!({ "value": 7 }));
-    assert_eq!(told(&get, json!({ "body": "hello" })).unwrap(), json!({ "text": "hello" }));
+    assert_eq!(
+        told(&get, json!({ "body": { "a": 1 } })).unwrap(),
+        json!({ "a": 1 })
+    );
+    assert_eq!(
+        told(&get, json!({ "body": [1] })).unwrap(),
+        json!({ "items": [1] })
+    );
+    assert_eq!(
+        told(&get, json!({ "body": "7" })).unwrap(),
+        json!({ "value": 7 })
+    );
+    assert_eq!(
+        told(&get, json!({ "body": "hello" })).unwrap(),
+        json!({ "text": "hello" })
+    );
     assert_eq!(told(&get, json!({ "status": 204 })).unwrap(), json!({}));
     let mut picked = get.clone();
     picked["answer"] = json!({ "pick": "/data/0" });
-    assert_eq!(told(&picked, json!({ "body": { "data": [{ "b": 2 }] } })).unwrap(), json!({ "b": 2 }));
+    assert_eq!(
+        told(&picked, json!({ "body": { "data": [{ "b": 2 }] } })).unwrap(),
+        json!({ "b": 2 })
+    );
     let mut file = get.clone();
     file["answer"] = json!({ "file": true });
-    let answer = told(&file, json!({ "headers": { "content-type": "image/png" }, "body": "png" })).unwrap();
+    let answer = told(
+        &file,
+        json!({ "headers": { "content-type": "image/png" }, "body": "png" }),
+    )
+    .unwrap();
     assert_eq!(answer["file"]["mimetype"], "image/png", "{answer}");
-    let refused = told(&get, json!({ "status": 404, "body": { "message": "no such item" } })).unwrap_err();
+    let refused = told(
+        &get,
+        json!({ "status": 404, "body": { "message": "no such item" } }),
+    )
+    .unwrap_err();
     assert_eq!((refused.kind(), refused.status()), ("not_found", Some(404)));
     assert!(refused.text().contains("no such item"), "{refused}");
 }
 
 fn get(url: &str, response: Value) -> Exchange {
-    exchange(json!({ "method": "GET", "url": format!("https://api.example.com/{url}") }), response)
+    exchange(
+        json!({ "method": "GET", "url": format!("https://api.example.com/{url}") }),
+        response,
+    )
 }
 
 fn paged(next: &Value, items: &str) -> Value {
@@ -196,38 +293,82 @@ fn paged(next: &Value, items: &str) -> Value {
 fn pages_are_read_until_there_is_enough() {
     let page = |link: &str, items: Value| json!({ "headers": { "link": format!("<https://api.example.com/{link}>; rel=\"next\"") }, "body": items });
     let link = paged(&json!({ "by": "link" }), "");
-    let sent = vec![get("i", page("i?page=2", json!([1, 2]))), get("i?page=2", page("i?page=3", json!([3, 4])))];
-    assert_eq!(ran(&link, &json!({ "max_items": 3 }), sent).unwrap(), json!({ "items": [1, 2, 3] }));
+    let sent = vec![
+        get("i", page("i?page=2", json!([1, 2]))),
+        get("i?page=2", page("i?page=3", json!([3, 4]))),
+    ];
+    assert_eq!(
+        ran(&link, &json!({ "max_items": 3 }), sent).unwrap(),
+        json!({ "items": [1, 2, 3] })
+    );
     let sent = vec![get("i", page("i?page=2&other=x", json!([1])))];
     let one = ran(&link, &json!({}), sent).unwrap();
-    assert_eq!(one, json!({ "items": [1], "next": { "page": 2 } }), "without the argument one page, and how to go on");
+    assert_eq!(
+        one,
+        json!({ "items": [1], "next": { "page": 2 } }),
+        "without the argument one page, and how to go on"
+    );
 
-    let cursor = paged(&json!({ "by": "cursor", "place": "/next", "parameter": "page" }), "/data");
+    let cursor = paged(
+        &json!({ "by": "cursor", "place": "/next", "parameter": "page" }),
+        "/data",
+    );
     let sent = vec![
-        get("i", json!({ "body": { "data": [1], "next": "b", "total": 2 } })),
-        get("i?page=b", json!({ "body": { "data": [2], "next": null, "total": 2 } })),
+        get(
+            "i",
+            json!({ "body": { "data": [1], "next": "b", "total": 2 } }),
+        ),
+        get(
+            "i?page=b",
+            json!({ "body": { "data": [2], "next": null, "total": 2 } }),
+        ),
     ];
     let all = ran(&cursor, &json!({ "max_items": 10 }), sent).unwrap();
-    assert_eq!(all, json!({ "data": [1, 2], "next": null, "total": 2 }), "where to go on is what the last page says");
+    assert_eq!(
+        all,
+        json!({ "data": [1, 2], "next": null, "total": 2 }),
+        "where to go on is what the last page says"
+    );
     let sent = || {
         vec![
             get("i", json!({ "body": { "data": [1, 2], "next": "b" } })),
-            get("i?page=b", json!({ "body": { "data": [3, 4], "next": "c" } })),
+            get(
+                "i?page=b",
+                json!({ "body": { "data": [3, 4], "next": "c" } }),
+            ),
         ]
     };
     let all = ran(&cursor, &json!({ "max_items": 4 }), sent()).unwrap();
     assert_eq!(all, json!({ "data": [1, 2, 3, 4], "next": "c" }));
     let cut = ran(&cursor, &json!({ "max_items": 3 }), sent()).unwrap();
-    assert_eq!(cut, json!({ "data": [1, 2, 3] }), "a cursor behind what was left out would skip it");
+    assert_eq!(
+        cut,
+        json!({ "data": [1, 2, 3] }),
+        "a cursor behind what was left out would skip it"
+    );
 
     let offset = paged(&json!({ "by": "offset", "parameter": "page" }), "/data");
-    let sent =
-        vec![get("i", json!({ "body": { "data": [1, 2] } })), get("i?page=2", json!({ "body": { "data": [] } }))];
-    assert_eq!(ran(&offset, &json!({ "max_items": 10 }), sent).unwrap(), json!({ "data": [1, 2] }));
+    let sent = vec![
+        get("i", json!({ "body": { "data": [1, 2] } })),
+        get("i?page=2", json!({ "body": { "data": [] } })),
+    ];
+    assert_eq!(
+        ran(&offset, &json!({ "max_items": 10 }), sent).unwrap(),
+        json!({ "data": [1, 2] })
+    );
 
-    let numbered = paged(&json!({ "by": "page", "parameter": "page", "first": 1 }), "/data");
-    let sent = vec![get("i", json!({ "body": { "data": [1] } })), get("i?page=2", json!({ "body": { "data": [2] } }))];
-    assert_eq!(ran(&numbered, &json!({ "max_items": 2 }), sent).unwrap(), json!({ "data": [1, 2] }));
+    let numbered = paged(
+        &json!({ "by": "page", "parameter": "page", "first": 1 }),
+        "/data",
+    );
+    let sent = vec![
+        get("i", json!({ "body": { "data": [1] } })),
+        get("i?page=2", json!({ "body": { "data": [2] } })),
+    ];
+    assert_eq!(
+        ran(&numbered, &json!({ "max_items": 2 }), sent).unwrap(),
+        json!({ "data": [1, 2] })
+    );
 }
 
 #[test]
@@ -250,10 +391,19 @@ fn graphql_variables_and_errors_are_passed_on() {
         "body": { "query": "query($id: ID!) { issue(id: $id) { title } }", "variables": { "id": 7 } },
     });
     let sent = |body: Value| vec![exchange(request.clone(), json!({ "body": body }))];
-    let good = ran(&call, &json!({ "id": 7 }), sent(json!({ "data": { "issue": { "title": "t" } } })));
+    let good = ran(
+        &call,
+        &json!({ "id": 7 }),
+        sent(json!({ "data": { "issue": { "title": "t" } } })),
+    );
     assert_eq!(good.unwrap(), json!({ "title": "t" }));
     let errors = json!({ "data": null, "errors": [{ "message": "no", "extensions": { "code": "FORBIDDEN" } }] });
-    assert_eq!(ran(&call, &json!({ "id": 7 }), sent(errors)).unwrap_err().kind(), "forbidden");
+    assert_eq!(
+        ran(&call, &json!({ "id": 7 }), sent(errors))
+            .unwrap_err()
+            .kind(),
+        "forbidden"
+    );
 }
 
 #[test]
@@ -267,11 +417,20 @@ fn partial_graphql_response_carries_its_errors() {
         vec![exchange(request, json!({ "body": body }))]
     };
     let errors = json!([{ "message": "not yours", "path": ["issue", "author"] }]);
-    let partial = json!({ "data": { "issue": { "title": "t", "author": null } }, "errors": errors });
+    let partial =
+        json!({ "data": { "issue": { "title": "t", "author": null } }, "errors": errors });
     let told = ran(&call, &json!({}), sent(partial)).unwrap();
-    assert_eq!(told, json!({ "title": "t", "author": null, "errors": errors }));
+    assert_eq!(
+        told,
+        json!({ "title": "t", "author": null, "errors": errors })
+    );
     let nothing = json!({ "data": { "issue": null }, "errors": errors });
-    assert!(ran(&call, &json!({}), sent(nothing)).unwrap_err().text().contains("not yours"));
+    assert!(
+        ran(&call, &json!({}), sent(nothing))
+            .unwrap_err()
+            .text()
+            .contains("not yours")
+    );
 }
 
 #[test]
@@ -283,9 +442,13 @@ fn graphql_pages_follow_the_cursor() {
     });
     let page = |variables: Value, nodes: Value, more: bool| {
         let body = json!({ "query": "query", "variables": variables });
-        let request = json!({ "method": "POST", "url": "https://api.example.com/graphql", "body": body });
+        let request =
+            json!({ "method": "POST", "url": "https://api.example.com/graphql", "body": body });
         let info = json!({ "hasNextPage": more, "endCursor": "c" });
-        exchange(request, json!({ "body": { "data": { "items": { "nodes": nodes, "pageInfo": info } } } }))
+        exchange(
+            request,
+            json!({ "body": { "data": { "items": { "nodes": nodes, "pageInfo": info } } } }),
+        )
     };
     let sent = vec![
         page(json!({ "q": "x" }), json!([1, 2]), true),
@@ -346,7 +509,10 @@ fn answered(answer: Value) -> Result<Value> {
     let hello = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-03-26" } } });
     let both = json!({ "accept": "application/json, text/event-stream" });
     let version = json!({ "mcp-protocol-version": "2025-03-26" });
-    let sent = vec![message("initialize", both, hello), message("tools/call", version, answer)];
+    let sent = vec![
+        message("initialize", both, hello),
+        message("tools/call", version, answer),
+    ];
     ran(&call, &json!({ "a": 1 }), sent)
 }
 
@@ -371,17 +537,31 @@ fn mcp_tool_is_called_in_own_session() {
     let session = json!({ "mcp-session-id": "s1", "mcp-protocol-version": "2025-06-18" });
     let sent = vec![
         message("initialize", json!({}), stream(event(hello), true)),
-        message("notifications/initialized", session.clone(), json!({ "status": 202 })),
-        message("tools/call", session.clone(), stream(event(progress) + ": ping\r\n\r\n" + &event(sum), false)),
+        message(
+            "notifications/initialized",
+            session.clone(),
+            json!({ "status": 202 }),
+        ),
+        message(
+            "tools/call",
+            session.clone(),
+            stream(event(progress) + ": ping\r\n\r\n" + &event(sum), false),
+        ),
         message("DELETE", session, json!({ "status": 405 })),
     ];
-    assert_eq!(ran(&call, &json!({ "a": 1 }), sent).unwrap(), json!({ "sum": 1 }));
+    assert_eq!(
+        ran(&call, &json!({ "a": 1 }), sent).unwrap(),
+        json!({ "sum": 1 })
+    );
 }
 
 #[test]
 fn mcp_tool_content_becomes_output() {
     let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
-    assert_eq!(result_of(text("hello")).unwrap(), json!({ "text": "hello" }));
+    assert_eq!(
+        result_of(text("hello")).unwrap(),
+        json!({ "text": "hello" })
+    );
     assert_eq!(result_of(text(r#"{"a":1}"#)).unwrap(), json!({ "a": 1 }));
     assert_eq!(result_of(json!({ "content": [] })).unwrap(), json!({}));
     let parts = json!({ "content": [
@@ -390,21 +570,36 @@ fn mcp_tool_content_becomes_output() {
         { "type": "resource_link", "uri": "file:///x", "name": "x" },
     ] });
     let told = result_of(parts).unwrap();
-    assert_eq!((&told["text"], &told["files"][0]["mimetype"]), (&json!("a\n\nb"), &json!("image/png")));
+    assert_eq!(
+        (&told["text"], &told["files"][0]["mimetype"]),
+        (&json!("a\n\nb"), &json!("image/png"))
+    );
     assert_eq!(told["resources"][0]["name"], "x");
 }
 
 #[test]
 fn mcp_tool_errors_keep_their_message() {
-    let failed = result_of(json!({ "isError": true, "content": [{ "type": "text", "text": "no such book" }] }));
+    let failed = result_of(
+        json!({ "isError": true, "content": [{ "type": "text", "text": "no such book" }] }),
+    );
     assert_eq!(failed.as_ref().unwrap_err().text(), "no such book");
     let error = json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32602, "message": "`a` is no number" } });
     let refused = answered(json!({ "body": error })).unwrap_err();
-    assert_eq!((refused.kind(), refused.text()), ("invalid_input", "`a` is no number"));
-    let unauthorized = answered(json!({ "status": 401, "body": { "message": "who?" } })).unwrap_err();
+    assert_eq!(
+        (refused.kind(), refused.text()),
+        ("invalid_input", "`a` is no number")
+    );
+    let unauthorized =
+        answered(json!({ "status": 401, "body": { "message": "who?" } })).unwrap_err();
     assert_eq!(unauthorized.kind(), "unauthorized");
-    for body in [json!("nothing"), json!({ "jsonrpc": "2.0", "id": 7, "result": {} })] {
-        assert_eq!(answered(json!({ "body": body })).unwrap_err().kind(), "upstream_error");
+    for body in [
+        json!("nothing"),
+        json!({ "jsonrpc": "2.0", "id": 7, "result": {} }),
+    ] {
+        assert_eq!(
+            answered(json!({ "body": body })).unwrap_err().kind(),
+            "upstream_error"
+        );
     }
 }
 
@@ -412,12 +607,19 @@ fn mcp_tool_errors_keep_their_message() {
 fn imported_calls_use_client_headers_and_errors() {
     const CLIENT: crate::http::Client = crate::http::Client::new("https://other.example")
         .headers(&[("x-version", "2")])
-        .errors(|response| response.bytes().starts_with(b"no").then(|| ToolError::not_found("it said no")));
+        .errors(|response| {
+            response
+                .bytes()
+                .starts_with(b"no")
+                .then(|| ToolError::not_found("it said no"))
+        });
     let call = call(json!({ "method": "GET", "url": "https://api.example.com/i" }));
     let sent = exchange(
         json!({ "method": "GET", "url": "https://api.example.com/i", "headers": { "x-version": "2" } }),
         json!({ "body": "no" }),
     );
-    let (answer, _) = testing::host().expect(sent).run(|| run(&call, Some(CLIENT), b"{}"));
+    let (answer, _) = testing::host()
+        .expect(sent)
+        .run(|| run(&call, Some(CLIENT), b"{}"));
     assert_eq!(answer.unwrap_err().kind(), "not_found");
 }

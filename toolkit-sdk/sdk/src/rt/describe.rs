@@ -85,8 +85,13 @@ fn object(mut schema: Value) -> Value {
         if !object.contains_key("type") && object.is_empty() {
             object.insert("type".to_owned(), "object".into());
         }
-        if object.get("type").is_some_and(|kind| kind == "object") && !object.contains_key("properties") {
-            object.insert("properties".to_owned(), Value::Object(serde_json::Map::new()));
+        if object.get("type").is_some_and(|kind| kind == "object")
+            && !object.contains_key("properties")
+        {
+            object.insert(
+                "properties".to_owned(),
+                Value::Object(serde_json::Map::new()),
+            );
         }
     }
     schema
@@ -99,17 +104,21 @@ pub fn example(json: &str) -> Value {
 
 /// Parses the version that the author wrote, or returns the placeholder [`UNSTAMPED`].
 pub fn version(text: &str) -> manifest::Version {
-    text.parse().or_else(|_| UNSTAMPED.parse()).expect("the version that stands for none is valid")
+    text.parse()
+        .or_else(|_| UNSTAMPED.parse())
+        .expect("the version that stands for none is valid")
 }
 
 /// Parses the members of an OAuth 2.0 description other than its URLs, from JSON that the macro has
 /// checked to be an object.
 pub fn flow(json: &str) -> manifest::OAuth2 {
-    let mut members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    let mut members: serde_json::Map<String, Value> =
+        serde_json::from_str(json).unwrap_or_default();
     for name in ["authorize_url", "token_url"] {
         members.insert(name.to_owned(), Value::String(String::new()));
     }
-    serde_json::from_value(Value::Object(members)).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
+    serde_json::from_value(Value::Object(members))
+        .unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
 }
 
 /// Parses the signing of requests, from JSON that the macro has checked to be an object.
@@ -120,7 +129,8 @@ pub fn sign(json: &str) -> manifest::Sign {
 /// Parses the client certificate of connections, from JSON that the macro has checked to be an
 /// object.
 pub fn client_certificate(json: &str) -> manifest::ClientCertificate {
-    serde_json::from_str(json).unwrap_or_else(|cause| panic!("`client_certificate` cannot be read: {cause}"))
+    serde_json::from_str(json)
+        .unwrap_or_else(|cause| panic!("`client_certificate` cannot be read: {cause}"))
 }
 
 /// Parses the description of an `oauth1` scheme, from JSON that the macro has checked to be an

@@ -19,8 +19,8 @@ mod describe;
 mod export;
 
 pub use describe::{
-    Carries, Outcome, client_certificate, config_schema, example, flow, input_schema, manifest_json, no_input_schema,
-    oauth1, output_schema, payload_schema, png, sign, version,
+    Carries, Outcome, client_certificate, config_schema, example, flow, input_schema,
+    manifest_json, no_input_schema, oauth1, output_schema, payload_schema, png, sign, version,
 };
 #[cfg(target_arch = "wasm32")]
 pub use export::manifest_address;
@@ -106,46 +106,76 @@ impl Toolkit {
     /// another toolkit.
     fn suffix<'a>(&self, slug: &'a str) -> Option<&'a str> {
         let (name, rest) = slug.split_at_checked(self.slug.len())?;
-        if name.eq_ignore_ascii_case(self.slug) { rest.strip_prefix('_') } else { None }
+        if name.eq_ignore_ascii_case(self.slug) {
+            rest.strip_prefix('_')
+        } else {
+            None
+        }
     }
 }
 
 /// Runs a tool.
 pub fn execute(toolkit: &Toolkit, slug: &str, arguments: Vec<u8>) -> Result<Vec<u8>> {
-    let tool = toolkit.suffix(slug).and_then(|suffix| toolkit.tools.iter().find(|tool| tool.suffix == suffix));
+    let tool = toolkit
+        .suffix(slug)
+        .and_then(|suffix| toolkit.tools.iter().find(|tool| tool.suffix == suffix));
     if let Some(tool) = tool {
         return (tool.run)(&arguments);
     }
     let imported = toolkit.imported.and_then(|run| run(slug, &arguments));
-    imported.unwrap_or_else(|| Err(ToolError::not_found(format!("this toolkit has no tool `{slug}`"))))
+    imported.unwrap_or_else(|| {
+        Err(ToolError::not_found(format!(
+            "this toolkit has no tool `{slug}`"
+        )))
+    })
 }
 
 /// Polls for new events.
-pub fn poll_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], cursor: &[u8]) -> Result<RawPolled> {
+pub fn poll_trigger(
+    toolkit: &Toolkit,
+    slug: &str,
+    config: &[u8],
+    cursor: &[u8],
+) -> Result<RawPolled> {
     match find(toolkit, slug)?.source {
         Source::Poll(poll) => poll(config, cursor),
-        Source::Webhook(_) => Err(ToolError::invalid_input(format!("the trigger `{slug}` is told, not asked"))),
+        Source::Webhook(_) => Err(ToolError::invalid_input(format!(
+            "the trigger `{slug}` is told, not asked"
+        ))),
     }
 }
 
 /// Handles a webhook request.
-pub fn receive_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], request: Inbound) -> Result<RawReceived> {
+pub fn receive_trigger(
+    toolkit: &Toolkit,
+    slug: &str,
+    config: &[u8],
+    request: Inbound,
+) -> Result<RawReceived> {
     match find(toolkit, slug)?.source {
         Source::Webhook(receive) => receive(config, request),
-        Source::Poll(_) => Err(ToolError::invalid_input(format!("the trigger `{slug}` is asked, not told"))),
+        Source::Poll(_) => Err(ToolError::invalid_input(format!(
+            "the trigger `{slug}` is asked, not told"
+        ))),
     }
 }
 
 fn find<'a>(toolkit: &'a Toolkit, slug: &str) -> Result<&'a Trigger> {
     let suffix = toolkit.suffix(slug);
     suffix
-        .and_then(|suffix| toolkit.triggers.iter().find(|trigger| trigger.suffix == suffix))
+        .and_then(|suffix| {
+            toolkit
+                .triggers
+                .iter()
+                .find(|trigger| trigger.suffix == suffix)
+        })
         .ok_or_else(|| ToolError::not_found(format!("this toolkit has no trigger `{slug}`")))
 }
 
 /// Parses the arguments of a tool.
 pub fn arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
-    serde_json::from_slice(json).map_err(|error| ToolError::invalid_input(format!("the arguments do not fit: {error}")))
+    serde_json::from_slice(json)
+        .map_err(|error| ToolError::invalid_input(format!("the arguments do not fit: {error}")))
 }
 
 /// Serializes the output of a tool.
@@ -154,11 +184,16 @@ where
     R::Data: Serialize,
 {
     let data = outcome.outcome()?;
-    serde_json::to_vec(&data).map_err(|error| ToolError::internal(format!("the answer cannot be written: {error}")))
+    serde_json::to_vec(&data)
+        .map_err(|error| ToolError::internal(format!("the answer cannot be written: {error}")))
 }
 
 /// Runs a poll function.
-pub fn poll<C, K, T>(run: fn(C, Option<K>) -> Result<Polled<T, K>>, config: &[u8], cursor: &[u8]) -> Result<RawPolled>
+pub fn poll<C, K, T>(
+    run: fn(C, Option<K>) -> Result<Polled<T, K>>,
+    config: &[u8],
+    cursor: &[u8],
+) -> Result<RawPolled>
 where
     C: DeserializeOwned,
     K: DeserializeOwned + Serialize,
@@ -166,31 +201,56 @@ where
 {
     let cursor = match cursor {
         b"" => None,
-        json => Some(
-            serde_json::from_slice(json)
-                .map_err(|error| ToolError::internal(format!("the stored cursor cannot be read: {error}")))?,
-        ),
+        json => Some(serde_json::from_slice(json).map_err(|error| {
+            ToolError::internal(format!("the stored cursor cannot be read: {error}"))
+        })?),
     };
     let polled = run(arguments(config)?, cursor)?;
-    Ok(RawPolled { events: events(polled.events)?, cursor: serde_json::to_vec(&polled.cursor)?, more: polled.more })
+    Ok(RawPolled {
+        events: events(polled.events)?,
+        cursor: serde_json::to_vec(&polled.cursor)?,
+        more: polled.more,
+    })
 }
 
 /// Runs a receive function.
-pub fn receive<C, T>(run: fn(C, Inbound) -> Result<Received<T>>, config: &[u8], request: Inbound) -> Result<RawReceived>
+pub fn receive<C, T>(
+    run: fn(C, Inbound) -> Result<Received<T>>,
+    config: &[u8],
+    request: Inbound,
+) -> Result<RawReceived>
 where
     C: DeserializeOwned,
     T: Serialize,
 {
-    let Received { events: found, status, media_type, body } = run(arguments(config)?, request)?;
-    Ok(RawReceived { events: events(found)?, status, media_type, body })
+    let Received {
+        events: found,
+        status,
+        media_type,
+        body,
+    } = run(arguments(config)?, request)?;
+    Ok(RawReceived {
+        events: events(found)?,
+        status,
+        media_type,
+        body,
+    })
 }
 
 fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>)>> {
-    events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
+    events
+        .into_iter()
+        .map(|(id, item)| Ok((id, serde_json::to_vec(&item)?)))
+        .collect()
 }
 
 /// Runs a tool of the plan at this place. Its requests share the settings of the client.
-pub fn imported(place: &PlanPlace, client: Option<Client>, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
+pub fn imported(
+    place: &PlanPlace,
+    client: Option<Client>,
+    tool: &str,
+    arguments: &[u8],
+) -> Option<Result<Vec<u8>>> {
     crate::plan::execute(place, client, tool, arguments)
 }
 

@@ -28,7 +28,11 @@ pub(super) fn run_all(toolkit: &Toolkit, folder: &Path) -> Vec<String> {
     for trigger in toolkit.triggers {
         files.extend(files_of(folder, trigger.function, trigger.suffix));
     }
-    problems.extend(files.iter().filter_map(|file| run_file(toolkit, file).err()));
+    problems.extend(
+        files
+            .iter()
+            .filter_map(|file| run_file(toolkit, file).err()),
+    );
     problems
 }
 
@@ -46,7 +50,11 @@ fn files_of(folder: &Path, function: &str, suffix: &str) -> Vec<PathBuf> {
 /// Runs one case file.
 pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
     let case = Case::read(file).map_err(|problem| format!("{}: {problem}", file.display()))?;
-    let folder = file.parent().and_then(Path::file_name).and_then(|folder| folder.to_str()).unwrap_or_default();
+    let folder = file
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|folder| folder.to_str())
+        .unwrap_or_default();
     run_case(toolkit, folder, &case).map_err(|problem| format!("{}:\n{problem}", file.display()))
 }
 
@@ -55,14 +63,22 @@ pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
 /// # Errors
 /// A description of the problem.
 pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| scripted(case).run(|| run(toolkit, name, case)).0));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        scripted(case).run(|| run(toolkit, name, case)).0
+    }));
     let outcome = outcome.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         text.unwrap_or("the toolkit panicked").to_owned()
     })?;
     let problem = match &outcome {
         Ok(data) => case.judge(Ended::Data(data)),
-        Err(error) => case.judge(Ended::Error { kind: error.kind(), message: error.text() }),
+        Err(error) => case.judge(Ended::Error {
+            kind: error.kind(),
+            message: error.text(),
+        }),
     };
     problem.map_or(Ok(()), Err)
 }
@@ -75,34 +91,63 @@ fn scripted(case: &Case) -> Host {
     for (name, value) in &case.fields {
         scripted = scripted.field(name, value);
     }
-    for GivenFile { id, name, mimetype, text } in &case.files {
+    for GivenFile {
+        id,
+        name,
+        mimetype,
+        text,
+    } in &case.files
+    {
         scripted = scripted.file(id, name, mimetype, text.as_bytes());
     }
     scripted
 }
 
 fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
-    let named = |function: &str, suffix: &str| function == name || suffix.eq_ignore_ascii_case(name);
+    let named =
+        |function: &str, suffix: &str| function == name || suffix.eq_ignore_ascii_case(name);
     let slug = |suffix: &str| format!("{}_{suffix}", toolkit.slug.to_ascii_uppercase());
     let arguments = case.arguments.to_string().into_bytes();
-    if let Some(tool) = toolkit.tools.iter().find(|tool| named(tool.function, tool.suffix)) {
+    if let Some(tool) = toolkit
+        .tools
+        .iter()
+        .find(|tool| named(tool.function, tool.suffix))
+    {
         let data = rt::execute(toolkit, &slug(tool.suffix), arguments)?;
         return Ok(serde_json::from_slice(&data)?);
     }
-    let Some(trigger) = toolkit.triggers.iter().find(|trigger| named(trigger.function, trigger.suffix)) else {
-        return Err(ToolError::internal(format!("no tool or trigger is called `{name}`")));
+    let Some(trigger) = toolkit
+        .triggers
+        .iter()
+        .find(|trigger| named(trigger.function, trigger.suffix))
+    else {
+        return Err(ToolError::internal(format!(
+            "no tool or trigger is called `{name}`"
+        )));
     };
     match &trigger.source {
         rt::Source::Poll(_) => {
-            let cursor = case.cursor.as_ref().map(Value::to_string).unwrap_or_default();
-            let polled = rt::poll_trigger(toolkit, &slug(trigger.suffix), &arguments, cursor.as_bytes())?;
+            let cursor = case
+                .cursor
+                .as_ref()
+                .map(Value::to_string)
+                .unwrap_or_default();
+            let polled = rt::poll_trigger(
+                toolkit,
+                &slug(trigger.suffix),
+                &arguments,
+                cursor.as_bytes(),
+            )?;
             let cursor: Value = serde_json::from_slice(&polled.cursor)?;
             Ok(json!({ "events": events(polled.events)?, "cursor": cursor, "more": polled.more }))
         }
         rt::Source::Webhook(_) => {
-            let received = rt::receive_trigger(toolkit, &slug(trigger.suffix), &arguments, inbound(case))?;
+            let received =
+                rt::receive_trigger(toolkit, &slug(trigger.suffix), &arguments, inbound(case))?;
             let body = String::from_utf8_lossy(&received.body).into_owned();
-            Ok(json!({ "events": events(received.events)?, "status": received.status, "body": body }))
+            Ok(
+                json!({ "events": events(received.events)?, "status": received.status, "body": body }),
+            )
         }
     }
 }
@@ -116,7 +161,14 @@ fn events(events: Vec<(String, Vec<u8>)>) -> Result<Vec<Value>> {
 }
 
 fn inbound(case: &Case) -> Inbound {
-    let Some(given) = &case.request else { return Inbound::default() };
+    let Some(given) = &case.request else {
+        return Inbound::default();
+    };
     let (headers, body) = given.parts();
-    Inbound { method: given.method.clone(), path: given.path.clone(), headers, body }
+    Inbound {
+        method: given.method.clone(),
+        path: given.path.clone(),
+        headers,
+        body,
+    }
 }

@@ -49,8 +49,16 @@ impl Host {
     /// Expects a request next, regardless of its headers and body, and returns this response.
     pub fn exchange(self, method: &str, url: &str, status: u16, body: Value) -> Self {
         self.expect(Exchange {
-            request: ExpectedRequest { method: method.to_owned(), url: url.to_owned(), ..ExpectedRequest::default() },
-            response: GivenResponse { status, body: Some(body), ..GivenResponse::default() },
+            request: ExpectedRequest {
+                method: method.to_owned(),
+                url: url.to_owned(),
+                ..ExpectedRequest::default()
+            },
+            response: GivenResponse {
+                status,
+                body: Some(body),
+                ..GivenResponse::default()
+            },
         })
     }
 
@@ -80,8 +88,12 @@ impl Host {
 
     /// Provides a file.
     pub fn file(mut self, id: &str, name: &str, media_type: &str, bytes: &[u8]) -> Self {
-        let blob =
-            Blob { name: name.to_owned(), media_type: media_type.to_owned(), bytes: bytes.to_vec(), created: false };
+        let blob = Blob {
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+            bytes: bytes.to_vec(),
+            created: false,
+        };
         self.blobs.insert(id.to_owned(), blob);
         self
     }
@@ -103,7 +115,10 @@ impl Host {
         let host = HOST.take();
         if let Some(missing) = host.script.front() {
             let ExpectedRequest { method, url, .. } = &missing.request;
-            panic!("the toolkit did not send the expected request {method} {url} ({} left)", host.script.len());
+            panic!(
+                "the toolkit did not send the expected request {method} {url} ({} left)",
+                host.script.len()
+            );
         }
         (result, host)
     }
@@ -121,28 +136,63 @@ impl Host {
     }
 
     fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
-        let Some(Exchange { request: expected, response }) = self.script.pop_front() else {
-            panic!("the toolkit sent a request that was not expected:\n{}", describe(request));
+        let Some(Exchange {
+            request: expected,
+            response,
+        }) = self.script.pop_front()
+        else {
+            panic!(
+                "the toolkit sent a request that was not expected:\n{}",
+                describe(request)
+            );
         };
         if let Some(difference) = difference(&expected, request) {
             panic!("a request differs from what was expected (- expected, + sent):\n{difference}");
         }
         if let Some(kind) = response.error {
-            return Err(Failure { message: format!("scripted: {kind}"), kind });
+            return Err(Failure {
+                message: format!("scripted: {kind}"),
+                kind,
+            });
         }
         let (headers, body) = response.parts();
         let status = response.status;
         if !request.into_blob {
-            return Ok(Response { status, headers, body, blob: None });
+            return Ok(Response {
+                status,
+                headers,
+                body,
+                blob: None,
+            });
         }
-        let media_type = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
-        let id = self.create("download", media_type.as_deref().unwrap_or("application/octet-stream"), body);
-        Ok(Response { status, headers, body: Vec::new(), blob: Some(id) })
+        let media_type = headers
+            .iter()
+            .find(|(name, _)| name == "content-type")
+            .map(|(_, value)| value.clone());
+        let id = self.create(
+            "download",
+            media_type.as_deref().unwrap_or("application/octet-stream"),
+            body,
+        );
+        Ok(Response {
+            status,
+            headers,
+            body: Vec::new(),
+            blob: Some(id),
+        })
     }
 
     fn create(&mut self, name: &str, media_type: &str, bytes: Vec<u8>) -> String {
-        let id = format!("file_{}", self.blobs.values().filter(|blob| blob.created).count() + 1);
-        let blob = Blob { name: name.to_owned(), media_type: media_type.to_owned(), bytes, created: true };
+        let id = format!(
+            "file_{}",
+            self.blobs.values().filter(|blob| blob.created).count() + 1
+        );
+        let blob = Blob {
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+            bytes,
+            created: true,
+        };
         self.blobs.insert(id.clone(), blob);
         id
     }
@@ -153,13 +203,22 @@ impl Host {
 fn difference(expected: &ExpectedRequest, sent: &Request) -> Option<String> {
     let line = |method: &str, url: &str| format!("{method} {url}\n");
     if expected.method != sent.method || expected.url != sent.url {
-        return Some(cases::lines(&line(&expected.method, &expected.url), &line(&sent.method, &sent.url)));
+        return Some(cases::lines(
+            &line(&expected.method, &expected.url),
+            &line(&sent.method, &sent.url),
+        ));
     }
     for (name, value) in &expected.headers {
-        let found =
-            sent.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+        let found = sent
+            .headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str());
         if found != Some(value) {
-            let sent = found.map_or_else(|| format!("no {name}\n"), |found| format!("{name}: {found}\n"));
+            let sent = found.map_or_else(
+                || format!("no {name}\n"),
+                |found| format!("{name}: {found}\n"),
+            );
             return Some(cases::lines(&format!("{name}: {value}\n"), &sent));
         }
     }
@@ -220,7 +279,12 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn log(level: Level, message: &str) {
-        HOST.with_borrow_mut(|host| host.log.push(Line { level, message: message.to_owned() }));
+        HOST.with_borrow_mut(|host| {
+            host.log.push(Line {
+                level,
+                message: message.to_owned(),
+            })
+        });
     }
 
     pub(crate) fn now() -> u64 {
@@ -268,14 +332,21 @@ pub(crate) mod calls {
         HOST.with_borrow(|host| {
             let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
             let (name, media_type) = (blob.name.clone(), blob.media_type.clone());
-            Ok(Info { id: id.to_owned(), name, media_type, size: blob.bytes.len() as u64 })
+            Ok(Info {
+                id: id.to_owned(),
+                name,
+                media_type,
+                size: blob.bytes.len() as u64,
+            })
         })
     }
 
     pub(crate) fn blob_read(id: &str, offset: u64, length: u32) -> Result<Vec<u8>, Failure> {
         HOST.with_borrow(|host| {
             let bytes = &host.blobs.get(id).ok_or_else(|| missing(id))?.bytes;
-            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+            let start = usize::try_from(offset)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
             let end = start.saturating_add(length as usize).min(bytes.len());
             Ok(bytes[start..end].to_vec())
         })
@@ -290,7 +361,10 @@ pub(crate) mod calls {
             let blob = host.blobs.get_mut(id).ok_or_else(|| missing(id))?;
             if !blob.created {
                 let message = format!("the file `{id}` was not made in this call");
-                return Err(Failure { kind: "read_only".to_owned(), message });
+                return Err(Failure {
+                    kind: "read_only".to_owned(),
+                    message,
+                });
             }
             blob.bytes.extend_from_slice(bytes);
             Ok(blob.bytes.len() as u64)
@@ -298,6 +372,9 @@ pub(crate) mod calls {
     }
 
     fn missing(id: &str) -> Failure {
-        Failure { kind: "not_found".to_owned(), message: format!("there is no file `{id}`") }
+        Failure {
+            kind: "not_found".to_owned(),
+            message: format!("there is no file `{id}`"),
+        }
     }
 }

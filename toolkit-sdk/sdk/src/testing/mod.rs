@@ -43,7 +43,8 @@ pub fn call(toolkit: &rt::Toolkit, tool: &str, arguments: &Value) -> Result<Valu
         None => tool.to_owned(),
     };
     let data = rt::execute(toolkit, &slug, arguments.to_string().into_bytes())?;
-    serde_json::from_slice(&data).map_err(|error| ToolError::internal(format!("the answer is not JSON: {error}")))
+    serde_json::from_slice(&data)
+        .map_err(|error| ToolError::internal(format!("the answer is not JSON: {error}")))
 }
 
 /// Returns the manifest of a toolkit.
@@ -58,7 +59,12 @@ pub fn manifest(toolkit: &rt::Toolkit) -> manifest::Manifest {
 /// The manifest has problems; the message lists all of them.
 pub fn check_manifest(toolkit: &rt::Toolkit) {
     let problems = manifest(toolkit).problems();
-    assert!(problems.is_empty(), "the manifest of `{}` has problems:\n  {}", toolkit.slug, problems.join("\n  "));
+    assert!(
+        problems.is_empty(),
+        "the manifest of `{}` has problems:\n  {}",
+        toolkit.slug,
+        problems.join("\n  ")
+    );
 }
 
 /// Runs every case file below a folder.

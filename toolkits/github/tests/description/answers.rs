@@ -27,8 +27,14 @@ struct Plan {
 }
 
 /// Returns the responses to try, or none if GitHub returns no body.
-pub(crate) fn possible(document: &Document, schemas: &mut Schemas, answer: &Answer<'_>) -> Vec<Value> {
-    let (Some(content), Some(place)) = (answer.content, answer.schema()) else { return Vec::new() };
+pub(crate) fn possible(
+    document: &Document,
+    schemas: &mut Schemas,
+    answer: &Answer<'_>,
+) -> Vec<Value> {
+    let (Some(content), Some(place)) = (answer.content, answer.schema()) else {
+        return Vec::new();
+    };
     let mut found = examples(document, content);
     // Some examples contradict the description's own schemas.
     found.retain(|example| schemas.problems_of_part(&place, example).is_empty());
@@ -46,14 +52,20 @@ pub(crate) fn possible(document: &Document, schemas: &mut Schemas, answer: &Answ
 }
 
 fn examples(document: &Document, content: &Value) -> Vec<Value> {
-    let several = content["examples"].as_object().into_iter().flat_map(Map::values);
-    let given =
-        several.map(|example| &document.follow(String::new(), example).1["value"]).chain(content.get("example"));
+    let several = content["examples"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::values);
+    let given = several
+        .map(|example| &document.follow(String::new(), example).1["value"])
+        .chain(content.get("example"));
     let mut found: Vec<Value> = Vec::new();
     for example in given {
         let example = document.follow(String::new(), example).1;
         // Some examples contain another example as a whole.
-        let inner = example.get("x-github-breaking-changes").and_then(|_| example.get("value"));
+        let inner = example
+            .get("x-github-breaking-changes")
+            .and_then(|_| example.get("value"));
         let mut example = inner.unwrap_or(example).clone();
         if example["encoding"] == "base64" {
             example["content"] = Value::from(ENCODED);
@@ -69,12 +81,23 @@ fn make(document: &Document, schema: &Value, name: &str, plan: Plan, depth: usiz
         return Value::Null;
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        let parts = parts.iter().map(|part| make(document, part, name, plan, depth));
+        let parts = parts
+            .iter()
+            .map(|part| make(document, part, name, plan, depth));
         return parts.fold(Value::Null, together);
     }
     for choice in ["oneOf", "anyOf"] {
-        if let Some(branches) = schema[choice].as_array().filter(|_| schema.get("properties").is_none()) {
-            return make(document, &branches[plan.branch % branches.len()], name, plan, depth);
+        if let Some(branches) = schema[choice]
+            .as_array()
+            .filter(|_| schema.get("properties").is_none())
+        {
+            return make(
+                document,
+                &branches[plan.branch % branches.len()],
+                name,
+                plan,
+                depth,
+            );
         }
     }
     if let Some(values) = schema["enum"].as_array() {
@@ -94,20 +117,38 @@ fn make(document: &Document, schema: &Value, name: &str, plan: Plan, depth: usiz
 }
 
 fn word<'a>(schema: &'a Value, name: &str) -> &'a str {
-    let meant = WORDS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    meant.or_else(|| schema["example"].as_str()).unwrap_or("text")
+    let meant = WORDS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value);
+    meant
+        .or_else(|| schema["example"].as_str())
+        .unwrap_or("text")
 }
 
 fn object(document: &Document, schema: &Value, plan: Plan, depth: usize) -> Value {
-    let needed = |name: &str| schema["required"].as_array().is_some_and(|list| list.iter().any(|known| known == name));
+    let needed = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(|known| known == name))
+    };
     let mut made = Map::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if needed(name) || (plan.all && depth < DEEPEST) {
-            made.insert(name.clone(), make(document, property, name, plan, depth + 1));
+            made.insert(
+                name.clone(),
+                make(document, property, name, plan, depth + 1),
+            );
         }
     }
     if schema["additionalProperties"].is_object() && plan.all && depth < DEEPEST {
-        let inner = make(document, &schema["additionalProperties"], "", plan, depth + 1);
+        let inner = make(
+            document,
+            &schema["additionalProperties"],
+            "",
+            plan,
+            depth + 1,
+        );
         made.insert("name.txt".to_owned(), inner);
     }
     Value::Object(made)

@@ -37,21 +37,35 @@ pub(crate) fn all() -> Vec<Given> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let entries = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("cases can be read");
-        entries.map(|entry| entry.expect("cases can be read").path()).collect::<Vec<_>>()
+        entries
+            .map(|entry| entry.expect("cases can be read").path())
+            .collect::<Vec<_>>()
     };
-    entries(&root).iter().flat_map(|folder| entries(folder)).map(|file| read(&root, &file)).collect()
+    entries(&root)
+        .iter()
+        .flat_map(|folder| entries(folder))
+        .map(|file| read(&root, &file))
+        .collect()
 }
 
 fn read(root: &Path, file: &Path) -> Given {
     let text = fs::read_to_string(file).expect("a case can be read");
     let case: Value = serde_json::from_str(&text).expect("a case is JSON");
-    let name = file.strip_prefix(root).expect("it lies there").with_extension("").display().to_string();
+    let name = file
+        .strip_prefix(root)
+        .expect("it lies there")
+        .with_extension("")
+        .display()
+        .to_string();
     let (tool, _) = name.split_once('/').expect("a case lies in a folder");
     let list = |key: &str| case[key].as_array().cloned().unwrap_or_default();
     Given {
         tool: tool.to_owned(),
         arguments: case["arguments"].clone(),
-        exchanges: list("exchanges").iter().map(|given| exchange(given, &list("files"))).collect(),
+        exchanges: list("exchanges")
+            .iter()
+            .map(|given| exchange(given, &list("files")))
+            .collect(),
         files: list("files"),
         succeeds: case.get("data").is_some(),
         name,
@@ -61,16 +75,34 @@ fn read(root: &Path, file: &Path) -> Given {
 fn exchange(given: &Value, files: &[Value]) -> Exchange {
     let (request, response) = (&given["request"], &given["response"]);
     // `{"blob": id}` stands for the content of a file.
-    let in_file = |body: &Value| files.iter().find(|file| file["id"] == body["blob"]).map(|file| file["text"].clone());
-    let text = |key: &str| request[key].as_str().expect("a request has method and address").to_owned();
+    let in_file = |body: &Value| {
+        files
+            .iter()
+            .find(|file| file["id"] == body["blob"])
+            .map(|file| file["text"].clone())
+    };
+    let text = |key: &str| {
+        request[key]
+            .as_str()
+            .expect("a request has method and address")
+            .to_owned()
+    };
     let url = text("url");
-    let query = url.split_once('?').map(|(_, query)| query.split('&').map(pair).collect()).unwrap_or_default();
+    let query = url
+        .split_once('?')
+        .map(|(_, query)| query.split('&').map(pair).collect())
+        .unwrap_or_default();
     Exchange {
         method: text("method"),
         query,
         url,
-        body: request.get("body").map(|body| in_file(body).unwrap_or_else(|| body.clone())),
-        status: response["status"].as_u64().and_then(|status| status.try_into().ok()).unwrap_or(200),
+        body: request
+            .get("body")
+            .map(|body| in_file(body).unwrap_or_else(|| body.clone())),
+        status: response["status"]
+            .as_u64()
+            .and_then(|status| status.try_into().ok())
+            .unwrap_or(200),
         answer: response.get("body").cloned(),
     }
 }
@@ -81,5 +113,8 @@ fn pair(text: &str) -> (String, String) {
 }
 
 pub(crate) fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8().expect("an address is UTF-8").into_owned()
+    percent_decode_str(text)
+        .decode_utf8()
+        .expect("an address is UTF-8")
+        .into_owned()
 }

@@ -37,7 +37,9 @@ impl Document {
     /// segments wins.
     pub(crate) fn operation(&self, method: &str, url: &str) -> Option<Operation<'_>> {
         let path = url.split('?').next()?;
-        let path = path.strip_prefix(API).or_else(|| path.strip_prefix(UPLOADS))?;
+        let path = path
+            .strip_prefix(API)
+            .or_else(|| path.strip_prefix(UPLOADS))?;
         let given: Vec<&str> = path.split('/').collect();
         let method = method.to_lowercase();
         let paths = self.json["paths"].as_object()?.iter();
@@ -46,16 +48,36 @@ impl Document {
             let values = fit(&template, &given)?;
             let value = item.get(&method)?;
             let place = format!("/paths/{}/{method}", escaped(path));
-            Some((template.len() - values.len(), Operation { document: self, place, value, path: values }))
+            Some((
+                template.len() - values.len(),
+                Operation {
+                    document: self,
+                    place,
+                    value,
+                    path: values,
+                },
+            ))
         });
-        fitting.max_by_key(|(fixed, _)| *fixed).map(|(_, operation)| operation)
+        fitting
+            .max_by_key(|(fixed, _)| *fixed)
+            .map(|(_, operation)| operation)
     }
 
     /// Follows references and returns the final JSON pointer with the value.
-    pub(crate) fn follow<'a>(&'a self, mut place: String, mut value: &'a Value) -> (String, &'a Value) {
+    pub(crate) fn follow<'a>(
+        &'a self,
+        mut place: String,
+        mut value: &'a Value,
+    ) -> (String, &'a Value) {
         while let Some(reference) = value.get("$ref").and_then(Value::as_str) {
-            reference.strip_prefix('#').expect("references stay inside").clone_into(&mut place);
-            value = self.json.pointer(&place).expect("a reference leads somewhere");
+            reference
+                .strip_prefix('#')
+                .expect("references stay inside")
+                .clone_into(&mut place);
+            value = self
+                .json
+                .pointer(&place)
+                .expect("a reference leads somewhere");
         }
         (place, value)
     }
@@ -75,30 +97,45 @@ pub(crate) struct Place(pub(crate) String);
 
 impl Operation<'_> {
     fn parameters(&self) -> impl Iterator<Item = (String, &Value)> {
-        let list = self.value["parameters"].as_array().into_iter().flatten().enumerate();
-        list.map(|(index, value)| self.document.follow(format!("{}/parameters/{index}", self.place), value))
+        let list = self.value["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .enumerate();
+        list.map(|(index, value)| {
+            self.document
+                .follow(format!("{}/parameters/{index}", self.place), value)
+        })
     }
 
     /// Returns the schema of a parameter.
     pub(crate) fn parameter(&self, kind: &str, name: &str) -> Option<Place> {
         let mut parameters = self.parameters();
-        let (place, _) = parameters.find(|(_, value)| value["in"] == kind && value["name"] == name)?;
+        let (place, _) =
+            parameters.find(|(_, value)| value["in"] == kind && value["name"] == name)?;
         Some(Place(format!("{place}/schema")))
     }
 
     /// Returns the names of the required query parameters.
     pub(crate) fn required(&self) -> Vec<String> {
-        let needed = self.parameters().filter(|(_, value)| value["in"] == "query" && value["required"] == true);
-        needed.filter_map(|(_, value)| Some(value["name"].as_str()?.to_owned())).collect()
+        let needed = self
+            .parameters()
+            .filter(|(_, value)| value["in"] == "query" && value["required"] == true);
+        needed
+            .filter_map(|(_, value)| Some(value["name"].as_str()?.to_owned()))
+            .collect()
     }
 
     /// Returns the schema of the request body, and true if the body is required.
     pub(crate) fn body(&self) -> Option<(Place, bool)> {
         let body = self.value.get("requestBody")?;
-        let (place, body) = self.document.follow(format!("{}/requestBody", self.place), body);
+        let (place, body) = self
+            .document
+            .follow(format!("{}/requestBody", self.place), body);
         let content = body["content"].as_object()?;
-        let media_type =
-            ["application/json", "application/octet-stream"].into_iter().find(|name| content.contains_key(*name))?;
+        let media_type = ["application/json", "application/octet-stream"]
+            .into_iter()
+            .find(|name| content.contains_key(*name))?;
         let place = format!("{place}/content/{}/schema", escaped(media_type));
         Some((Place(place), body["required"] == true))
     }
@@ -106,9 +143,16 @@ impl Operation<'_> {
     /// Returns the response with this status.
     pub(crate) fn answer(&self, status: u16) -> Option<Answer<'_>> {
         let place = format!("{}/responses/{status}", self.place);
-        let (place, value) = self.document.follow(place, self.value["responses"].get(status.to_string())?);
-        let content = value.get("content").and_then(|content| content.get("application/json"));
-        Some(Answer { place: format!("{place}/content/{}", escaped("application/json")), content })
+        let (place, value) = self
+            .document
+            .follow(place, self.value["responses"].get(status.to_string())?);
+        let content = value
+            .get("content")
+            .and_then(|content| content.get("application/json"));
+        Some(Answer {
+            place: format!("{place}/content/{}", escaped("application/json")),
+            content,
+        })
     }
 }
 
@@ -127,11 +171,24 @@ impl Answer<'_> {
 
 /// Matches a path against a template and returns the values of its parameters.
 fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
-    let Some((first, rest)) = template.split_first() else { return given.is_empty().then(Vec::new) };
-    let Some(name) = first.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
-        return if given.first() == Some(first) { fit(rest, &given[1..]) } else { None };
+    let Some((first, rest)) = template.split_first() else {
+        return given.is_empty().then(Vec::new);
     };
-    let most = if PATHS.contains(&name) { given.len() } else { 1.min(given.len()) };
+    let Some(name) = first
+        .strip_prefix('{')
+        .and_then(|name| name.strip_suffix('}'))
+    else {
+        return if given.first() == Some(first) {
+            fit(rest, &given[1..])
+        } else {
+            None
+        };
+    };
+    let most = if PATHS.contains(&name) {
+        given.len()
+    } else {
+        1.min(given.len())
+    };
     (1..=most).find_map(|length| {
         let mut values = fit(rest, &given[length..])?;
         values.push((name.to_owned(), decoded(&given[..length].join("/"))));
@@ -167,18 +224,32 @@ fn fetch(folder: &Path) {
         "`apt-get install npm` (Debian, Ubuntu) or `brew install node` (macOS)",
     );
     let archive = format!("octokit-openapi-{VERSION}.tgz");
-    run(folder, "tar", &["-xzf", &archive, FILE], "`apt-get install tar` (Debian, Ubuntu)");
+    run(
+        folder,
+        "tar",
+        &["-xzf", &archive, FILE],
+        "`apt-get install tar` (Debian, Ubuntu)",
+    );
 }
 
 fn run(folder: &Path, program: &str, arguments: &[&str], install: &str) {
-    match Command::new(program).args(arguments).current_dir(folder).output() {
+    match Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+    {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            panic!("`{program} {}` failed; it fetches GitHub's description of its API:\n{said}", arguments.join(" "))
+            panic!(
+                "`{program} {}` failed; it fetches GitHub's description of its API:\n{said}",
+                arguments.join(" ")
+            )
         }
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            panic!("{program} is missing, which fetches GitHub's description of its API; install it: {install}")
+            panic!(
+                "{program} is missing, which fetches GitHub's description of its API; install it: {install}"
+            )
         }
         Err(cause) => panic!("{program} cannot be started: {cause}"),
     }

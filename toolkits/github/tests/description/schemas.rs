@@ -22,9 +22,17 @@ impl Schemas {
         let mut compiler = Compiler::new();
         let whole = as_json_schema(document.json.clone());
         let part = optional(whole.clone());
-        compiler.add_resource(WHOLE, whole).expect("the description is a document");
-        compiler.add_resource(PART, part).expect("the description is a document");
-        Self { compiler, schemas: boon::Schemas::new(), known: HashMap::new() }
+        compiler
+            .add_resource(WHOLE, whole)
+            .expect("the description is a document");
+        compiler
+            .add_resource(PART, part)
+            .expect("the description is a document");
+        Self {
+            compiler,
+            schemas: boon::Schemas::new(),
+            known: HashMap::new(),
+        }
     }
 
     /// Validates a value.
@@ -41,16 +49,25 @@ impl Schemas {
     pub(crate) fn problems_of_text(&mut self, schema: &Place, text: &str) -> Vec<String> {
         let problems = self.problems(schema, &Value::from(text));
         match serde_json::from_str::<Value>(text) {
-            Ok(value) if !problems.is_empty() && !value.is_string() => self.problems(schema, &value),
+            Ok(value) if !problems.is_empty() && !value.is_string() => {
+                self.problems(schema, &value)
+            }
             _ => problems,
         }
     }
 
     /// Validates a value against a schema from outside the description.
-    pub(crate) fn problems_of_other(&mut self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
+    pub(crate) fn problems_of_other(
+        &mut self,
+        name: &str,
+        schema: &Value,
+        value: &Value,
+    ) -> Vec<String> {
         let address = format!("https://toolkit.example/{name}");
         if !self.known.contains_key(&address) {
-            self.compiler.add_resource(&address, schema.clone()).expect("a schema of the manifest is a document");
+            self.compiler
+                .add_resource(&address, schema.clone())
+                .expect("a schema of the manifest is a document");
         }
         self.check(address, value)
     }
@@ -65,7 +82,12 @@ impl Schemas {
                 index
             }
         };
-        self.schemas.validate(value, index).err().map(|error| format!("{error:#}")).into_iter().collect()
+        self.schemas
+            .validate(value, index)
+            .err()
+            .map(|error| format!("{error:#}"))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -74,7 +96,11 @@ fn as_json_schema(value: Value) -> Value {
     each(value, &|mut members| {
         let nullable = members.get("nullable") == Some(&Value::Bool(true));
         members.remove("nullable");
-        if nullable { json!({ "anyOf": [members, { "type": "null" }] }) } else { Value::Object(members) }
+        if nullable {
+            json!({ "anyOf": [members, { "type": "null" }] })
+        } else {
+            Value::Object(members)
+        }
     })
 }
 
@@ -95,9 +121,12 @@ fn optional(value: Value) -> Value {
 fn each(value: Value, change: &dyn Fn(serde_json::Map<String, Value>) -> Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(|item| each(item, change)).collect(),
-        Value::Object(members) => {
-            change(members.into_iter().map(|(name, member)| (name, each(member, change))).collect())
-        }
+        Value::Object(members) => change(
+            members
+                .into_iter()
+                .map(|(name, member)| (name, each(member, change)))
+                .collect(),
+        ),
         other => other,
     }
 }

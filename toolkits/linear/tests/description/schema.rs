@@ -26,7 +26,9 @@ struct Field<'a> {
 /// Returns the schema in GraphQL's schema language.
 pub(crate) fn of(types: &str) -> String {
     let mut reader = Reader::default();
-    let mut lines = types.lines().skip_while(|line| !line.starts_with("type Scalars = {"));
+    let mut lines = types
+        .lines()
+        .skip_while(|line| !line.starts_with("type Scalars = {"));
     while let Some(line) = lines.next() {
         // The types after this line were generated from queries.
         if line.starts_with("type ") && line.contains("Fragment = ") {
@@ -34,7 +36,10 @@ pub(crate) fn of(types: &str) -> String {
         }
         if let Some(rest) = line.strip_prefix("declare enum ") {
             reader.enumeration(rest.trim_end_matches(" {"), &mut lines);
-        } else if let Some((name, rest)) = line.strip_prefix("type ").and_then(|rest| rest.split_once(" = ")) {
+        } else if let Some((name, rest)) = line
+            .strip_prefix("type ")
+            .and_then(|rest| rest.split_once(" = "))
+        {
             match rest.strip_suffix('{') {
                 Some(implements) => reader.declared(name, implements, &mut lines),
                 None => reader.unions.push((name, rest.trim_end_matches(';'))),
@@ -59,28 +64,55 @@ impl<'a> Reader<'a> {
         self.enums.insert(name, values.collect());
     }
 
-    fn declared(&mut self, name: &'a str, implements: &'a str, lines: &mut impl Iterator<Item = &'a str>) {
+    fn declared(
+        &mut self,
+        name: &'a str,
+        implements: &'a str,
+        lines: &mut impl Iterator<Item = &'a str>,
+    ) {
         let (mut fields, mut about, mut is_object) = (Vec::new(), String::new(), false);
         for line in lines.take_while(|line| *line != "};") {
             let line = line.trim();
             if line.starts_with("/**") || line.starts_with('*') {
-                let words =
-                    line.trim_start_matches("/**").trim_start_matches('*').trim_end_matches('/').trim_end_matches('*');
+                let words = line
+                    .trim_start_matches("/**")
+                    .trim_start_matches('*')
+                    .trim_end_matches('/')
+                    .trim_end_matches('*');
                 about.push_str(words.trim());
                 about.push(' ');
             } else if line.starts_with("__typename?") {
                 is_object = true;
             } else if let Some((name, kind)) = line.trim_end_matches(';').split_once(": ") {
-                fields.push(Field { name: name.trim_end_matches('?'), kind, about: std::mem::take(&mut about) });
+                fields.push(Field {
+                    name: name.trim_end_matches('?'),
+                    kind,
+                    about: std::mem::take(&mut about),
+                });
             }
         }
         fields.retain(|field| {
-            !["[Internal]", "[INTERNAL]", "@deprecated", "[DEPRECATED]", "[Deprecated]"]
-                .iter()
-                .any(|word| field.about.contains(word))
+            ![
+                "[Internal]",
+                "[INTERNAL]",
+                "@deprecated",
+                "[DEPRECATED]",
+                "[Deprecated]",
+            ]
+            .iter()
+            .any(|word| field.about.contains(word))
         });
-        let implements = implements.split(" & ").map(str::trim).filter(|name| !name.is_empty()).collect();
-        self.declared.push(Declared { name, implements, is_object, fields });
+        let implements = implements
+            .split(" & ")
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .collect();
+        self.declared.push(Declared {
+            name,
+            implements,
+            is_object,
+            fields,
+        });
     }
 
     fn written(&self) -> String {
@@ -90,9 +122,18 @@ impl<'a> Reader<'a> {
             .filter(|it| it.name.ends_with("Args") && !it.is_object)
             .map(|it| (it.name.to_lowercase(), it))
             .collect();
-        let interfaces: BTreeSet<&str> = self.declared.iter().flat_map(|it| it.implements.iter().copied()).collect();
+        let interfaces: BTreeSet<&str> = self
+            .declared
+            .iter()
+            .flat_map(|it| it.implements.iter().copied())
+            .collect();
         let mut schema = String::new();
-        for scalar in self.declared.iter().filter(|it| it.name == "Scalars").flat_map(|it| &it.fields) {
+        for scalar in self
+            .declared
+            .iter()
+            .filter(|it| it.name == "Scalars")
+            .flat_map(|it| &it.fields)
+        {
             if !SCALARS.contains(&scalar.name) {
                 let _ = writeln!(schema, "scalar {}", scalar.name);
             }
@@ -103,8 +144,10 @@ impl<'a> Reader<'a> {
         for (name, members) in &self.unions {
             let _ = writeln!(schema, "union {name} = {members}");
         }
-        for declared in
-            self.declared.iter().filter(|it| !["Scalars", "Subscription"].contains(&it.name) && !it.fields.is_empty())
+        for declared in self
+            .declared
+            .iter()
+            .filter(|it| !["Scalars", "Subscription"].contains(&it.name) && !it.fields.is_empty())
         {
             if arguments.contains_key(&declared.name.to_lowercase()) {
                 continue;
@@ -120,13 +163,22 @@ impl<'a> Reader<'a> {
             };
             let _ = writeln!(schema, "{word} {}{implements} {{", declared.name);
             for Field { name, kind, about } in &declared.fields {
-                let arguments = arguments.get(&format!("{}{name}args", declared.name).to_lowercase());
+                let arguments =
+                    arguments.get(&format!("{}{name}args", declared.name).to_lowercase());
                 let arguments = arguments.map(|it| {
-                    let each = it.fields.iter().map(|field| format!("{}: {}", field.name, written(field.kind)));
+                    let each = it
+                        .fields
+                        .iter()
+                        .map(|field| format!("{}: {}", field.name, written(field.kind)));
                     format!("({})", each.collect::<Vec<_>>().join(", "))
                 });
                 let about = about.trim().replace('\\', "\\\\").replace('"', "\\\"");
-                let _ = writeln!(schema, "  \"{about}\"\n  {name}{}: {}", arguments.unwrap_or_default(), written(kind));
+                let _ = writeln!(
+                    schema,
+                    "  \"{about}\"\n  {name}{}: {}",
+                    arguments.unwrap_or_default(),
+                    written(kind)
+                );
             }
             schema.push_str("}\n");
         }
@@ -143,6 +195,8 @@ fn written(kind: &str) -> String {
     if let Some(inner) = inner("Array<") {
         return format!("[{}]!", written(inner));
     }
-    let scalar = kind.strip_prefix("Scalars[\"").and_then(|rest| rest.strip_suffix("\"]"));
+    let scalar = kind
+        .strip_prefix("Scalars[\"")
+        .and_then(|rest| rest.strip_suffix("\"]"));
     format!("{}!", scalar.unwrap_or(kind))
 }

@@ -16,7 +16,13 @@ use store::Time;
 use super::{Refusal, Result, Tokens, Values, said, text, variables::member};
 
 /// Error codes of a temporary failure.
-const PASSING: [&str; 5] = ["temporarily_unavailable", "server_error", "slow_down", "rate_limited", "ratelimited"];
+const PASSING: [&str; 5] = [
+    "temporarily_unavailable",
+    "server_error",
+    "slow_down",
+    "rate_limited",
+    "ratelimited",
+];
 /// Token types that need a proof with every request, which this server does not support.
 const UNUSABLE: [&str; 3] = ["mac", "pop", "dpop"];
 /// Lifetime in seconds from which on a token counts as not expiring.
@@ -54,19 +60,35 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
         return Err(Refusal::malformed("it holds no access token"));
     };
     if token.bytes().any(|byte| !(0x21..0x7f).contains(&byte)) {
-        return Err(Refusal::malformed("its access token holds characters that no header can carry"));
+        return Err(Refusal::malformed(
+            "its access token holds characters that no header can carry",
+        ));
     }
-    let kind = values.get("token_type").and_then(Value::as_str).unwrap_or_default();
+    let kind = values
+        .get("token_type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if UNUSABLE.contains(&kind.to_ascii_lowercase().as_str()) {
-        return Err(Refusal::malformed(format!("tokens of type `{}` cannot be used here", said(kind))));
+        return Err(Refusal::malformed(format!(
+            "tokens of type `{}` cannot be used here",
+            said(kind)
+        )));
     }
     let lifetime = lifetime(now, about, within, token);
     if let Some(lifetime) = lifetime {
         values.insert("expires_in".to_owned(), lifetime.as_secs().into());
     }
-    let until =
-        |lifetime: Duration| Time(now.0.saturating_add(i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)));
-    Ok(Tokens { values, expires_at: lifetime.map(until), lifetime })
+    let until = |lifetime: Duration| {
+        Time(
+            now.0
+                .saturating_add(i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
+        )
+    };
+    Ok(Tokens {
+        values,
+        expires_at: lifetime.map(until),
+        lifetime,
+    })
 }
 
 /// Accepts a response that is no refusal, in any format. A response with tokens is also checked
@@ -74,7 +96,9 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
 pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Result<Value> {
     let status = response.status;
     if status.is_redirection() {
-        return Err(Refusal::malformed(format!("it answered {status}, and nobody is sent on with a secret")));
+        return Err(Refusal::malformed(format!(
+            "it answered {status}, and nobody is sent on with a secret"
+        )));
     }
     if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
         return Err(Refusal::Unavailable {
@@ -84,10 +108,16 @@ pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Re
     }
     let is_token = about.is_some_and(|about| about.access_token.as_deref() == Some(""));
     let answer = parsed(response, is_token);
-    let holds = about.and_then(|about| about.ok_if.as_ref()).zip(answer.as_ref());
-    let holds = holds.map(|(condition, answer)| member(answer, &condition.path).as_ref() == Some(&condition.equals));
+    let holds = about
+        .and_then(|about| about.ok_if.as_ref())
+        .zip(answer.as_ref());
+    let holds = holds.map(|(condition, answer)| {
+        member(answer, &condition.path).as_ref() == Some(&condition.equals)
+    });
     let refused = match (&answer, holds) {
-        (Some(answer), Some(false)) => refusal(status, answer).or_else(|| Some(("refused".to_owned(), words(answer)))),
+        (Some(answer), Some(false)) => {
+            refusal(status, answer).or_else(|| Some(("refused".to_owned(), words(answer))))
+        }
         (_, Some(true)) if status.is_success() => None,
         (Some(answer), _) if status.is_success() || matches!(status.as_u16(), 400 | 401 | 403) => {
             refusal(status, answer)
@@ -95,12 +125,16 @@ pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Re
         _ => None,
     };
     match (refused, answer) {
-        (Some((error, _)), _) if PASSING.contains(&error.as_str()) => {
-            Err(Refusal::Unavailable { reason: format!("it answered `{error}`"), retry_after: retry_after(response) })
-        }
+        (Some((error, _)), _) if PASSING.contains(&error.as_str()) => Err(Refusal::Unavailable {
+            reason: format!("it answered `{error}`"),
+            retry_after: retry_after(response),
+        }),
         (Some((error, description)), _) => Err(Refusal::Denied { error, description }),
         (None, Some(answer)) if status.is_success() => Ok(answer),
-        _ => Err(Refusal::malformed(format!("it answered {status} with {}", form(response)))),
+        _ => Err(Refusal::malformed(format!(
+            "it answered {status} with {}",
+            form(response)
+        ))),
     }
 }
 
@@ -117,7 +151,8 @@ fn parsed(response: &Response, is_token: bool) -> Option<Value> {
     if !body.starts_with('<') && (known("access_token") || known("error") || known("oauth_token")) {
         return Some(Value::Object(pairs));
     }
-    (is_token && !body.is_empty() && !body.contains([' ', '<', '\n'])).then(|| Value::String(body.to_owned()))
+    (is_token && !body.is_empty() && !body.contains([' ', '<', '\n']))
+        .then(|| Value::String(body.to_owned()))
 }
 
 /// Returns code and description of a refusal. Providers send `error` with any status, and also as
@@ -125,26 +160,36 @@ fn parsed(response: &Response, is_token: bool) -> Option<Value> {
 fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
     let error = match answer.get("error") {
         Some(inner @ Value::Object(_)) => {
-            let code = ["type", "code", "status"].iter().find_map(|name| member(inner, name));
+            let code = ["type", "code", "status"]
+                .iter()
+                .find_map(|name| member(inner, name));
             return Some((said(&code.unwrap_or_default()), words(inner)));
         }
         Some(error) => text(error).filter(|error| !["", "false", "0"].contains(&error.as_str())),
         None => None,
     };
     // Only these two statuses state that the request itself is at fault.
-    let error = error.or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
+    let error = error
+        .or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
     Some((said(&error), words(answer)))
 }
 
 fn words(answer: &Value) -> String {
     let names = ["error_description", "description", "message", "detail"];
-    said(&names.iter().find_map(|name| member(answer, name)).unwrap_or_default())
+    said(
+        &names
+            .iter()
+            .find_map(|name| member(answer, name))
+            .unwrap_or_default(),
+    )
 }
 
 /// Returns the value at a path as text. A list of scopes becomes one text.
 fn read(answer: &Value, path: &str) -> Option<String> {
     match manifest::at(answer, path) {
-        Some(Value::Array(items)) => Some(items.iter().filter_map(text).collect::<Vec<_>>().join(" ")),
+        Some(Value::Array(items)) => {
+            Some(items.iter().filter_map(text).collect::<Vec<_>>().join(" "))
+        }
         _ => member(answer, path),
     }
 }
@@ -156,20 +201,30 @@ fn lifetime(now: Time, about: &TokenResponse, within: &Value, token: &str) -> Op
     };
     let said = member(within, path).and_then(|said| match kind {
         ExpiryKind::In => span(&said),
-        ExpiryKind::InMs => {
-            Some(Duration::from_millis(said.parse::<f64>().ok()? as u64)).filter(|span| !span.is_zero())
-        }
+        ExpiryKind::InMs => Some(Duration::from_millis(said.parse::<f64>().ok()? as u64))
+            .filter(|span| !span.is_zero()),
         ExpiryKind::At => until(now, &said),
     });
-    let always = || about.expiry.as_ref()?.default.map(|seconds| Duration::from_secs(seconds.into()));
-    said.or_else(|| until(now, &claimed_end(token)?)).or_else(always).filter(|span| span.as_secs() < LONGEST)
+    let always = || {
+        about
+            .expiry
+            .as_ref()?
+            .default
+            .map(|seconds| Duration::from_secs(seconds.into()))
+    };
+    said.or_else(|| until(now, &claimed_end(token)?))
+        .or_else(always)
+        .filter(|span| span.as_secs() < LONGEST)
 }
 
 /// Parses a duration in seconds, which may be a text, have a fraction or have a unit. Zero and
 /// negative values count as absent.
 fn span(said: &str) -> Option<Duration> {
     let said = said.trim();
-    let (number, unit) = said.split_at(said.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(said.len()));
+    let (number, unit) = said.split_at(
+        said.find(|c: char| c.is_ascii_alphabetic())
+            .unwrap_or(said.len()),
+    );
     let unit = match unit {
         "" | "s" => 1,
         "m" => 60,
@@ -186,27 +241,44 @@ fn until(now: Time, said: &str) -> Option<Duration> {
     let at = match said.trim().parse::<f64>() {
         Ok(number) if number < MILLISECONDS => (number * 1000.0) as i64,
         Ok(number) => number as i64,
-        Err(_) => DateTime::parse_from_rfc3339(said.trim()).ok()?.timestamp_millis(),
+        Err(_) => DateTime::parse_from_rfc3339(said.trim())
+            .ok()?
+            .timestamp_millis(),
     };
-    Some(Duration::from_millis(u64::try_from(at.saturating_sub(now.0)).unwrap_or(0)))
+    Some(Duration::from_millis(
+        u64::try_from(at.saturating_sub(now.0)).unwrap_or(0),
+    ))
 }
 
 /// Returns the `exp` claim of a token that is a JWT (RFC 7519, section 4.1.4). The signature is not
 /// verified: a false claim affects only its issuer.
 fn claimed_end(token: &str) -> Option<String> {
     let mut parts = token.split('.');
-    let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
+    let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+        return None;
+    };
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
     member(&claims, "exp")
 }
 
 /// Parses `Retry-After` in seconds (RFC 9110, section 10.2.3); dates are ignored.
 fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds = response.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds = response
+        .headers
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds)).filter(|wait| *wait <= LONGEST_WAIT)
 }
 
 fn form(response: &Response) -> String {
-    let kind = response.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no type");
+    let kind = response
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or("no type");
     format!("{} bytes of {}", response.body.len(), said(kind))
 }

@@ -15,20 +15,30 @@ pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<Str
     let missing = || Refusal::unsent("the key that signs for this account is missing");
     let key = zeroize::Zeroizing::new(manifest::fill(&about.key, variables).ok_or_else(missing)?);
     let (algorithm, key) = read(about.algorithm, &key);
-    let unusable = |_| Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole");
+    let unusable = |_| {
+        Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole")
+    };
     let key = key.map_err(unusable)?;
     let mut header = Header::new(algorithm);
-    header.kid = about.key_id.as_ref().and_then(|template| manifest::fill(template, variables));
+    header.kid = about
+        .key_id
+        .as_ref()
+        .and_then(|template| manifest::fill(template, variables));
     let issued = variables.flow.now.0 / 1000 - SKEW;
     let mut claims: Map<_, _> = [
         ("iat".to_owned(), Value::from(issued)),
-        ("exp".to_owned(), (issued + i64::from(about.lifetime)).into()),
+        (
+            "exp".to_owned(),
+            (issued + i64::from(about.lifetime)).into(),
+        ),
         ("jti".to_owned(), ids::random_text(24).into()),
     ]
     .into_iter()
     .collect();
     let given = about.claims.iter();
-    claims.extend(given.filter_map(|(name, claim)| Some((name.clone(), manifest::fill(claim, variables)?.into()))));
+    claims.extend(given.filter_map(|(name, claim)| {
+        Some((name.clone(), manifest::fill(claim, variables)?.into()))
+    }));
     jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
 }
 
@@ -42,18 +52,36 @@ pub(super) fn check(algorithm: Algorithm, key: &str) -> std::result::Result<(), 
         Algorithm::Es256 => "one of the curve P-256, as PKCS#8",
         Algorithm::Hs256 => "a shared secret",
     };
-    signs
-        .map(drop)
-        .map_err(|_| format!("cannot sign; the application takes {wanted}, in PEM, whole and without a password"))
+    signs.map(drop).map_err(|_| {
+        format!("cannot sign; the application takes {wanted}, in PEM, whole and without a password")
+    })
 }
 
-fn read(algorithm: Algorithm, key: &str) -> (jsonwebtoken::Algorithm, jsonwebtoken::errors::Result<EncodingKey>) {
+fn read(
+    algorithm: Algorithm,
+    key: &str,
+) -> (
+    jsonwebtoken::Algorithm,
+    jsonwebtoken::errors::Result<EncodingKey>,
+) {
     let pem = pem(key);
     match algorithm {
-        Algorithm::Rs256 => (jsonwebtoken::Algorithm::RS256, EncodingKey::from_rsa_pem(pem.as_bytes())),
-        Algorithm::Ps256 => (jsonwebtoken::Algorithm::PS256, EncodingKey::from_rsa_pem(pem.as_bytes())),
-        Algorithm::Es256 => (jsonwebtoken::Algorithm::ES256, EncodingKey::from_ec_pem(pem.as_bytes())),
-        Algorithm::Hs256 => (jsonwebtoken::Algorithm::HS256, Ok(EncodingKey::from_secret(key.as_bytes()))),
+        Algorithm::Rs256 => (
+            jsonwebtoken::Algorithm::RS256,
+            EncodingKey::from_rsa_pem(pem.as_bytes()),
+        ),
+        Algorithm::Ps256 => (
+            jsonwebtoken::Algorithm::PS256,
+            EncodingKey::from_rsa_pem(pem.as_bytes()),
+        ),
+        Algorithm::Es256 => (
+            jsonwebtoken::Algorithm::ES256,
+            EncodingKey::from_ec_pem(pem.as_bytes()),
+        ),
+        Algorithm::Hs256 => (
+            jsonwebtoken::Algorithm::HS256,
+            Ok(EncodingKey::from_secret(key.as_bytes())),
+        ),
     }
 }
 

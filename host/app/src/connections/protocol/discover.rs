@@ -56,19 +56,28 @@ impl Issuers {
     /// metadata.
     pub async fn described<'a>(&self, flow: &Flow<'a>) -> Result<Cow<'a, AuthScheme>> {
         let about = flow.scheme.oauth2.as_ref();
-        let Some((about, named)) =
-            about.and_then(|about| Some((about, about.issuer.as_ref().or(about.resource.as_ref())?)))
+        let Some((about, named)) = about
+            .and_then(|about| Some((about, about.issuer.as_ref().or(about.resource.as_ref())?)))
         else {
             return Ok(Cow::Borrowed(flow.scheme));
         };
-        let said = self.metadata(flow, address(flow, named)?, about.issuer.is_some()).await?;
+        let said = self
+            .metadata(flow, address(flow, named)?, about.issuer.is_some())
+            .await?;
         let (mode, mut about) = (flow.scheme.mode, about.clone());
-        let missing = |what| Refusal::malformed(format!("`{}` does not say where {what}", said.issuer));
+        let missing =
+            |what| Refusal::malformed(format!("`{}` does not say where {what}", said.issuer));
         if about.token_url.is_empty() {
-            about.token_url = said.token.clone().ok_or_else(|| missing("tokens are given"))?;
+            about.token_url = said
+                .token
+                .clone()
+                .ok_or_else(|| missing("tokens are given"))?;
         }
         if about.authorize_url.is_empty() && mode.redirects() {
-            about.authorize_url = said.authorize.clone().ok_or_else(|| missing("people agree"))?;
+            about.authorize_url = said
+                .authorize
+                .clone()
+                .ok_or_else(|| missing("people agree"))?;
         }
         if mode == AuthMode::DcrOauth {
             // A project may use a client of its own, so a missing registration endpoint is no
@@ -77,22 +86,37 @@ impl Issuers {
             register.url = register.url.take().or(said.register);
         }
         if about.revoke.is_none() {
-            about.revoke = said.revoke.map(|url| Call { url: Some(url), ..Call::default() });
+            about.revoke = said.revoke.map(|url| Call {
+                url: Some(url),
+                ..Call::default()
+            });
         }
         about.names_issuer |= said.names_issuer;
         about.issuer = Some(said.issuer);
-        Ok(Cow::Owned(AuthScheme { oauth2: Some(about), ..flow.scheme.clone() }))
+        Ok(Cow::Owned(AuthScheme {
+            oauth2: Some(about),
+            ..flow.scheme.clone()
+        }))
     }
 
     async fn metadata(&self, flow: &Flow<'_>, named: Url, is_issuer: bool) -> Result<Metadata> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&named).cloned();
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&named)
+            .cloned();
         if let Some((read, metadata)) = &known
             && after(*read, FRESH) > flow.now
         {
             return Ok(metadata.clone());
         }
         let asked = async {
-            let issuer = if is_issuer { named.clone() } else { issuer_of(flow.net, &named).await? };
+            let issuer = if is_issuer {
+                named.clone()
+            } else {
+                issuer_of(flow.net, &named).await?
+            };
             ask(flow.net, &issuer).await
         };
         match (asked.await, known) {
@@ -116,7 +140,9 @@ async fn issuer_of(net: &net::Client, resource: &Url) -> Result<Url> {
     let answer = answer.filter(|answer| is_named(answer, "resource", resource));
     let issuer = answer.and_then(|answer| url(&answer, "authorization_servers.0"));
     let issuer = issuer.and_then(|url| Url::parse(&url).ok());
-    issuer.ok_or_else(|| Refusal::malformed(format!("`{resource}` does not say whose tokens it takes")))
+    issuer.ok_or_else(|| {
+        Refusal::malformed(format!("`{resource}` does not say whose tokens it takes"))
+    })
 }
 
 /// Fetches the metadata of an issuer (RFC 8414, section 3), or its OpenID Connect Discovery
@@ -125,12 +151,18 @@ async fn ask(net: &net::Client, issuer: &Url) -> Result<Metadata> {
     let mut answer = document(net, well_known(issuer, "oauth-authorization-server")).await?;
     if answer.is_none() {
         let mut other = issuer.clone();
-        other.set_path(&format!("{}/.well-known/openid-configuration", issuer.path().trim_end_matches('/')));
+        other.set_path(&format!(
+            "{}/.well-known/openid-configuration",
+            issuer.path().trim_end_matches('/')
+        ));
         answer = document(net, other).await?;
     }
-    let answer = answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` says nothing of itself")))?;
+    let answer =
+        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` says nothing of itself")))?;
     if !is_named(&answer, "issuer", issuer) {
-        return Err(Refusal::malformed(format!("what is said at `{issuer}` is said of another issuer")));
+        return Err(Refusal::malformed(format!(
+            "what is said at `{issuer}` is said of another issuer"
+        )));
     }
     Ok(Metadata {
         issuer: member(&answer, "issuer").unwrap_or_default(),
@@ -147,9 +179,15 @@ async fn document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let response = request::get(net, url.clone(), None).await?;
     if response.status.is_server_error() || matches!(response.status.as_u16(), 408 | 425 | 429) {
         let reason = format!("`{url}` answered {}", response.status);
-        return Err(Refusal::Unavailable { reason, retry_after: None });
+        return Err(Refusal::Unavailable {
+            reason,
+            retry_after: None,
+        });
     }
-    let answer = response.status.is_success().then(|| serde_json::from_slice::<Value>(&response.body).ok());
+    let answer = response
+        .status
+        .is_success()
+        .then(|| serde_json::from_slice::<Value>(&response.body).ok());
     Ok(answer.flatten().filter(Value::is_object))
 }
 
@@ -157,13 +195,18 @@ async fn document(net: &net::Client, url: Url) -> Result<Option<Value>> {
 /// 3.1).
 fn well_known(of: &Url, name: &str) -> Url {
     let mut url = of.clone();
-    url.set_path(&format!("/.well-known/{name}{}", of.path().trim_end_matches('/')));
+    url.set_path(&format!(
+        "/.well-known/{name}{}",
+        of.path().trim_end_matches('/')
+    ));
     url
 }
 
 /// Returns true if a member repeats the identifier. Without a path, the trailing slash is optional.
 fn is_named(answer: &Value, member: &str, name: &Url) -> bool {
-    answer[member].as_str().is_some_and(|own| Url::parse(own).is_ok_and(|own| own == *name))
+    answer[member]
+        .as_str()
+        .is_some_and(|own| Url::parse(own).is_ok_and(|own| own == *name))
 }
 
 /// Returns an `https` address without template placeholders. The egress guard checks its host.

@@ -176,13 +176,20 @@ impl Flow<'_> {
         });
         let kept = self.checked(kept.collect())?;
         let values = over(self.values, &kept);
-        let flow = Flow { values: &values, ..*self };
+        let flow = Flow {
+            values: &values,
+            ..*self
+        };
         let mut standard = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code.code.to_owned()),
             ("redirect_uri", code.redirect_uri.to_owned()),
         ];
-        standard.extend(code.verifier.filter(|_| about.pkce).map(|verifier| ("code_verifier", verifier.to_owned())));
+        standard.extend(
+            code.verifier
+                .filter(|_| about.pkce)
+                .map(|verifier| ("code_verifier", verifier.to_owned())),
+        );
         let mut tokens = flow.tokens(&about.token, &standard, &[]).await?;
         flow.connected(&mut tokens).await?;
         let own = std::mem::replace(&mut tokens.values, kept);
@@ -211,9 +218,15 @@ impl Flow<'_> {
     #[must_use]
     pub fn refreshes(&self) -> bool {
         let dropped = |about: &OAuth2| {
-            about.refresh.as_ref().is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
+            about
+                .refresh
+                .as_ref()
+                .is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
         };
-        self.scheme.oauth2.as_ref().is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
+        self.scheme
+            .oauth2
+            .as_ref()
+            .is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
     }
 
     /// Obtains tokens from the values of the account and the client, in a mode without a browser.
@@ -230,9 +243,14 @@ impl Flow<'_> {
             AuthMode::Saml => Some("urn:ietf:params:oauth:grant-type:saml2-bearer"),
             _ => None,
         };
-        let mut standard: Vec<_> = grant.map(|grant| ("grant_type", grant.to_owned())).into_iter().collect();
+        let mut standard: Vec<_> = grant
+            .map(|grant| ("grant_type", grant.to_owned()))
+            .into_iter()
+            .collect();
         let known = [("scope", scope)];
-        if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml) && !known[0].1.is_empty() {
+        if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml)
+            && !known[0].1.is_empty()
+        {
             standard.extend(known.clone());
         }
         let mut tokens = self.tokens(&about.token, &standard, &known).await?;
@@ -262,16 +280,22 @@ impl Flow<'_> {
     /// See [`Refusal`]. Fails with [`Refusal::Unsent`] if the provider has no revocation endpoint.
     pub async fn revoke(&self) -> Result<()> {
         let Some(call) = &self.oauth2()?.revoke else {
-            return Err(Refusal::unsent("the toolkit names no address that takes tokens back"));
+            return Err(Refusal::unsent(
+                "the toolkit names no address that takes tokens back",
+            ));
         };
-        let token = self.value("refresh_token").or_else(|| self.value(manifest::ACCESS_TOKEN));
+        let token = self
+            .value("refresh_token")
+            .or_else(|| self.value(manifest::ACCESS_TOKEN));
         let token = token.ok_or_else(|| Refusal::unsent("the account has no token"))?;
         let variables = Variables::of(self, vec![("token", token)], &[])?;
         let response = request::send(&variables, call, true).await?;
         if response.status.is_success() {
             return Ok(());
         }
-        answer::accepted(None, &response).map_err(|refusal| variables.hidden(refusal)).map(|_| ())
+        answer::accepted(None, &response)
+            .map_err(|refusal| variables.hidden(refusal))
+            .map(|_| ())
     }
 
     async fn tokens(
@@ -283,15 +307,22 @@ impl Flow<'_> {
         let about = self.oauth2()?;
         let variables = Variables::of(self, standard.to_vec(), known)?;
         let response = request::send(&variables, call, true).await?;
-        let answer = answer::accepted(Some(&about.response), &response).map_err(|refusal| variables.hidden(refusal))?;
+        let answer = answer::accepted(Some(&about.response), &response)
+            .map_err(|refusal| variables.hidden(refusal))?;
         let mut tokens = self.read(&answer)?;
         for step in &about.steps {
             let values = over(self.values, &tokens.values);
-            let flow = Flow { values: &values, ..*self };
+            let flow = Flow {
+                values: &values,
+                ..*self
+            };
             if step.keep.is_empty() {
                 let next = flow.read(&flow.ask(&step.request, Some(&about.response)).await?)?;
                 tokens.values.extend(next.values);
-                tokens = Tokens { values: tokens.values, ..next };
+                tokens = Tokens {
+                    values: tokens.values,
+                    ..next
+                };
             } else {
                 tokens.values.extend(flow.kept(step).await?);
             }
@@ -304,9 +335,17 @@ impl Flow<'_> {
         let about = self.oauth2()?;
         let mut tokens = answer::tokens(self.now, about, answer)?;
         let within = manifest::at(answer, &about.response.root).unwrap_or(&Value::Null);
-        let kept = about.response.keep.iter().filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
+        let kept = about
+            .response
+            .keep
+            .iter()
+            .filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
         tokens.values.extend(self.checked(kept.collect())?);
-        if let Some(identity) = about.identity.as_ref().filter(|identity| identity.request.is_none()) {
+        if let Some(identity) = about
+            .identity
+            .as_ref()
+            .filter(|identity| identity.request.is_none())
+        {
             tokens.values.extend(named(within, &identity.path));
         }
         Ok(tokens)
@@ -318,11 +357,28 @@ impl Flow<'_> {
         let about = self.oauth2()?;
         for step in &about.after_connect {
             let values = over(self.values, &tokens.values);
-            tokens.values.extend(Flow { values: &values, ..*self }.kept(step).await?);
+            tokens.values.extend(
+                Flow {
+                    values: &values,
+                    ..*self
+                }
+                .kept(step)
+                .await?,
+            );
         }
-        if let Some((identity, call)) = about.identity.as_ref().and_then(|it| Some((it, it.request.as_ref()?))) {
+        if let Some((identity, call)) = about
+            .identity
+            .as_ref()
+            .and_then(|it| Some((it, it.request.as_ref()?)))
+        {
             let values = over(self.values, &tokens.values);
-            match (Flow { values: &values, ..*self }).ask(call, None).await {
+            match (Flow {
+                values: &values,
+                ..*self
+            })
+            .ask(call, None)
+            .await
+            {
                 Ok(answer) => tokens.values.extend(named(&answer, &identity.path)),
                 Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
             }
@@ -333,8 +389,16 @@ impl Flow<'_> {
     /// Checks that the provider has supplied all required hidden fields.
     fn has_hidden(&self, values: &Values) -> Result<()> {
         let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
-        match self.scheme.fields.iter().find(|field| field.hidden && !field.optional && missing(&field.name)) {
-            Some(field) => Err(Refusal::malformed(format!("it does not say the `{}` of the account", field.name))),
+        match self
+            .scheme
+            .fields
+            .iter()
+            .find(|field| field.hidden && !field.optional && missing(&field.name))
+        {
+            Some(field) => Err(Refusal::malformed(format!(
+                "it does not say the `{}` of the account",
+                field.name
+            ))),
             None => Ok(()),
         }
     }
@@ -352,9 +416,16 @@ impl Flow<'_> {
         for (field, pick) in &step.keep {
             match pick.of(&answer) {
                 Some(value) => kept.push((field.clone(), value)),
-                None if self.scheme.fields.iter().any(|own| own.name == *field && own.optional) => {}
+                None if self
+                    .scheme
+                    .fields
+                    .iter()
+                    .any(|own| own.name == *field && own.optional) => {}
                 None => {
-                    let reason = format!("`{}` of the answer is not there, or is not as expected", pick.path);
+                    let reason = format!(
+                        "`{}` of the answer is not there, or is not as expected",
+                        pick.path
+                    );
                     return Err(Refusal::malformed(reason));
                 }
             }
@@ -366,8 +437,15 @@ impl Flow<'_> {
     fn checked(&self, kept: Vec<(String, String)>) -> Result<Values> {
         let mut values = Values::new();
         for (name, value) in kept {
-            if self.scheme.fields.iter().any(|field| field.name == name && !field.accepts(&value)) {
-                return Err(Refusal::malformed(format!("what it says for `{name}` is not as the toolkit expects")));
+            if self
+                .scheme
+                .fields
+                .iter()
+                .any(|field| field.name == name && !field.accepts(&value))
+            {
+                return Err(Refusal::malformed(format!(
+                    "what it says for `{name}` is not as the toolkit expects"
+                )));
             }
             values.insert(name, value.into());
         }
@@ -375,16 +453,24 @@ impl Flow<'_> {
     }
 
     fn oauth2(&self) -> Result<&OAuth2> {
-        self.scheme.oauth2.as_ref().ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
+        self.scheme
+            .oauth2
+            .as_ref()
+            .ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
     }
 
     /// Returns the client id of the auth config, or else of the account.
     fn client_id(&self) -> Option<String> {
-        Some(self.client.id.clone()).filter(|id| !id.is_empty()).or_else(|| self.value("client_id"))
+        Some(self.client.id.clone())
+            .filter(|id| !id.is_empty())
+            .or_else(|| self.value("client_id"))
     }
 
     fn value(&self, name: &str) -> Option<String> {
-        self.values.get(name).and_then(text).filter(|value| !value.is_empty())
+        self.values
+            .get(name)
+            .and_then(text)
+            .filter(|value| !value.is_empty())
     }
 }
 
@@ -393,10 +479,17 @@ impl Client {
     /// which OAuth 1 calls `consumer_key`.
     #[must_use]
     pub fn of(credentials: &Values) -> Option<Self> {
-        let value = |name: &str| credentials.get(name).and_then(text).filter(|value| !value.is_empty());
+        let value = |name: &str| {
+            credentials
+                .get(name)
+                .and_then(text)
+                .filter(|value| !value.is_empty())
+        };
         Some(Self {
             id: value("client_id").or_else(|| value("consumer_key"))?,
-            secret: value("client_secret").or_else(|| value("consumer_secret")).map(Zeroizing::new),
+            secret: value("client_secret")
+                .or_else(|| value("consumer_secret"))
+                .map(Zeroizing::new),
             private_key: value("private_key").map(Zeroizing::new),
             key_id: value("key_id"),
         })
@@ -408,9 +501,14 @@ impl Client {
     /// # Errors
     /// Fails if a key is given and it is invalid or of the wrong kind.
     pub fn check_key(&self, scheme: &AuthScheme) -> std::result::Result<(), String> {
-        let Some(key) = &self.private_key else { return Ok(()) };
+        let Some(key) = &self.private_key else {
+            return Ok(());
+        };
         super::scheme::signs(scheme, &self.beside(Values::new()))?;
-        let assertion = scheme.oauth2.as_ref().and_then(|flow| flow.assertion.as_ref());
+        let assertion = scheme
+            .oauth2
+            .as_ref()
+            .and_then(|flow| flow.assertion.as_ref());
         match assertion.filter(|assertion| assertion.key == "{client_private_key}") {
             Some(assertion) => assertion::check(assertion.algorithm, key),
             None => Ok(()),
@@ -438,7 +536,11 @@ impl Refusal {
     /// grant, not the client (RFC 6749, section 5.2).
     #[must_use]
     pub fn ends_account(&self) -> bool {
-        let client = ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
+        let client = [
+            "invalid_client",
+            "unauthorized_client",
+            "unsupported_grant_type",
+        ];
         matches!(self, Self::Denied { error, .. } if !client.contains(&error.as_str()))
     }
 
@@ -450,27 +552,44 @@ impl Refusal {
 
     /// Removes secrets from texts of a provider, which may repeat what it was sent.
     fn without(self, mut secrets: Vec<String>) -> Self {
-        let Self::Denied { error, description } = self else { return self };
+        let Self::Denied { error, description } = self else {
+            return self;
+        };
         secrets.retain(|secret| !secret.is_empty());
         // Longer secrets come first, because one secret may be a prefix of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let clean = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[…]"));
-        Self::Denied { error: clean(error), description: clean(description) }
+        let clean = |text: String| {
+            secrets
+                .iter()
+                .fold(text, |text, secret| text.replace(secret.as_str(), "[…]"))
+        };
+        Self::Denied {
+            error: clean(error),
+            description: clean(description),
+        }
     }
 
     fn unsent(reason: impl Into<String>) -> Self {
-        Self::Unsent { reason: reason.into() }
+        Self::Unsent {
+            reason: reason.into(),
+        }
     }
 
     fn malformed(reason: impl Into<String>) -> Self {
-        Self::Malformed { reason: reason.into() }
+        Self::Malformed {
+            reason: reason.into(),
+        }
     }
 }
 
 /// Joins scopes without duplicates, with the provider's separator.
 fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
     let mut once: Vec<&str> = Vec::new();
-    for scope in scopes.iter().chain(others).filter(|scope| !scope.is_empty()) {
+    for scope in scopes
+        .iter()
+        .chain(others)
+        .filter(|scope| !scope.is_empty())
+    {
         if !once.contains(&scope.as_str()) {
             once.push(scope);
         }
@@ -480,22 +599,35 @@ fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
 
 /// Merges other values over values.
 fn over(values: &Values, others: &Values) -> Values {
-    values.iter().chain(others).map(|(name, value)| (name.clone(), value.clone())).collect()
+    values
+        .iter()
+        .chain(others)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn named(answer: &Value, path: &str) -> Option<(String, Value)> {
-    let name = Pick { path: path.to_owned(), pattern: None }.of(answer)?;
+    let name = Pick {
+        path: path.to_owned(),
+        pattern: None,
+    }
+    .of(answer)?;
     Some((IDENTITY.to_owned(), said(&name).into()))
 }
 
 /// Shortens a text from a provider to one line.
 fn said(text: &str) -> String {
-    manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" ")).chars().take(300).collect()
+    manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+        .chars()
+        .take(300)
+        .collect()
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -507,7 +639,9 @@ impl fmt::Debug for Code<'_> {
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens").field("expires_at", &self.expires_at).finish_non_exhaustive()
+        f.debug_struct("Tokens")
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,45 +22,97 @@ use crate::{connections::scheme, ids};
 const PAIR: [&str; 2] = ["oauth_token", "oauth_token_secret"];
 
 /// Requests temporary credentials. The `state` is part of the callback address.
-pub(super) async fn authorize(flow: &Flow<'_>, redirect_uri: &str, state: &str) -> Result<(Url, Values)> {
+pub(super) async fn authorize(
+    flow: &Flow<'_>,
+    redirect_uri: &str,
+    state: &str,
+) -> Result<(Url, Values)> {
     let about = flow.scheme.oauth1.as_ref();
-    let about = about.ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))?;
+    let about =
+        about.ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))?;
     // An account that is connected again starts without its old token.
-    let values = flow.values.iter().filter(|(name, _)| !PAIR.contains(&name.as_str()));
-    let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let flow = &Flow { values: &values, ..*flow };
+    let values = flow
+        .values
+        .iter()
+        .filter(|(name, _)| !PAIR.contains(&name.as_str()));
+    let values = values
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let flow = &Flow {
+        values: &values,
+        ..*flow
+    };
     let separator = if redirect_uri.contains('?') { '&' } else { '?' };
     let callback = format!("{redirect_uri}{separator}state={}", percent(state));
     let params = filled(flow, &about.request_params);
-    let answer = asked(flow, &about.request_url, &params, &[("oauth_callback", &callback)]).await?;
+    let answer = asked(
+        flow,
+        &about.request_url,
+        &params,
+        &[("oauth_callback", &callback)],
+    )
+    .await?;
     // The confirmation guarantees that the user returns to the given callback address (section
     // 2.1).
-    if answer.get("oauth_callback_confirmed").and_then(Value::as_str) != Some("true") {
-        return Err(Refusal::malformed("it does not confirm the address to come back to"));
+    if answer
+        .get("oauth_callback_confirmed")
+        .and_then(Value::as_str)
+        != Some("true")
+    {
+        return Err(Refusal::malformed(
+            "it does not confirm the address to come back to",
+        ));
     }
     let values = pair(&answer);
-    let token = values.get(PAIR[0]).and_then(Value::as_str).unwrap_or_default();
+    let token = values
+        .get(PAIR[0])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let mut url = address(flow, &about.authorize_url)?;
-    url.query_pairs_mut().append_pair(PAIR[0], token).extend_pairs(filled(flow, &about.authorize_params));
+    url.query_pairs_mut()
+        .append_pair(PAIR[0], token)
+        .extend_pairs(filled(flow, &about.authorize_params));
     Ok((url, values))
 }
 
 /// Exchanges the temporary credentials and the verifier of the callback for the account's token
 /// credentials.
 pub(super) async fn exchange(flow: &Flow<'_>, about: &OAuth1, code: Code<'_>) -> Result<Tokens> {
-    let token = code.callback.iter().find(|(name, _)| name == PAIR[0]).map(|(_, value)| value.clone());
+    let token = code
+        .callback
+        .iter()
+        .find(|(name, _)| name == PAIR[0])
+        .map(|(_, value)| value.clone());
     // A different token belongs to another attempt, possibly of another user.
     if token.is_none() || token != flow.value(PAIR[0]) {
         return Err(Refusal::unsent("the person came back with another token"));
     }
-    let answer = asked(flow, &about.token_url, &[], &[("oauth_verifier", code.code)]).await?;
+    let answer = asked(
+        flow,
+        &about.token_url,
+        &[],
+        &[("oauth_verifier", code.code)],
+    )
+    .await?;
     let mut values = pair(&answer);
     let answer = Value::Object(answer);
-    let kept = about.keep.iter().filter_map(|(field, pick)| Some((field.clone(), pick.of(&answer)?)));
+    let kept = about
+        .keep
+        .iter()
+        .filter_map(|(field, pick)| Some((field.clone(), pick.of(&answer)?)));
     values.extend(flow.checked(kept.collect())?);
-    values.extend(about.identity.as_ref().and_then(|path| named(&answer, path)));
+    values.extend(
+        about
+            .identity
+            .as_ref()
+            .and_then(|path| named(&answer, path)),
+    );
     flow.has_hidden(&values)?;
-    Ok(Tokens { values, expires_at: None, lifetime: None })
+    Ok(Tokens {
+        values,
+        expires_at: None,
+        lifetime: None,
+    })
 }
 
 /// Sends a signed request and returns the response, which must contain a token and its secret.
@@ -76,34 +128,73 @@ async fn asked(
         values.entry(name).or_insert_with(|| "".into());
     }
     let sign = scheme::credential(flow.scheme, &values).sign;
-    let sign = sign.ok_or_else(|| Refusal::unsent("the toolkit does not say how requests are signed"))?;
+    let sign =
+        sign.ok_or_else(|| Refusal::unsent("the toolkit does not say how requests are signed"))?;
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-www-form-urlencoded"),
+    );
     let body = Body::Bytes(form(params).into());
-    let mut request =
-        net::Request { method: Method::POST, url: address(flow, template)?, headers, body, limits: Limits::default() };
-    let moment = Moment { ms: flow.now.0, nonce: ids::random_text(32) };
-    let signatures = sign.sign(&mut request, protocol, &moment).map_err(|cause| Refusal::unsent(cause.to_string()))?;
-    let net::Request { method, url, headers, body, .. } = request;
+    let mut request = net::Request {
+        method: Method::POST,
+        url: address(flow, template)?,
+        headers,
+        body,
+        limits: Limits::default(),
+    };
+    let moment = Moment {
+        ms: flow.now.0,
+        nonce: ids::random_text(32),
+    };
+    let signatures = sign
+        .sign(&mut request, protocol, &moment)
+        .map_err(|cause| Refusal::unsent(cause.to_string()))?;
+    let net::Request {
+        method,
+        url,
+        headers,
+        body,
+        ..
+    } = request;
     let response = sent(flow, method, url, headers, body).await?;
     let hidden = || {
-        let signatures = signatures.iter().map(|signature| signature.expose().to_owned());
-        let own = flow.scheme.secrets().filter_map(|name| values.get(name).and_then(text));
-        signatures.chain(own).chain(protocol.iter().map(|(_, value)| (*value).to_owned())).collect()
+        let signatures = signatures
+            .iter()
+            .map(|signature| signature.expose().to_owned());
+        let own = flow
+            .scheme
+            .secrets()
+            .filter_map(|name| values.get(name).and_then(text));
+        signatures
+            .chain(own)
+            .chain(protocol.iter().map(|(_, value)| (*value).to_owned()))
+            .collect()
     };
     match answer::accepted(None, &response).map_err(|refusal| refusal.without(hidden()))? {
-        Value::Object(answer) if PAIR.iter().all(|name| answer.get(*name).is_some_and(Value::is_string)) => Ok(answer),
+        Value::Object(answer)
+            if PAIR
+                .iter()
+                .all(|name| answer.get(*name).is_some_and(Value::is_string)) =>
+        {
+            Ok(answer)
+        }
         _ => Err(Refusal::malformed("it holds no token with its secret")),
     }
 }
 
 fn pair(answer: &Values) -> Values {
-    PAIR.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone()))).collect()
+    PAIR.iter()
+        .filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone())))
+        .collect()
 }
 
 /// Returns the manifest's parameters that have a value.
 fn filled(flow: &Flow<'_>, params: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| flow.value(name).filter(|_| !secret(name));
-    params.iter().filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, &value)?))).collect()
+    params
+        .iter()
+        .filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, &value)?)))
+        .collect()
 }

@@ -12,7 +12,13 @@ const ADDRESS: &str = "registration_client_uri";
 const TOKEN: &str = "registration_access_token";
 
 /// Members of a registration that are stored.
-const KEPT: [&str; 5] = ["client_id", "client_secret", "client_secret_expires_at", ADDRESS, TOKEN];
+const KEPT: [&str; 5] = [
+    "client_id",
+    "client_secret",
+    "client_secret_expires_at",
+    ADDRESS,
+    TOKEN,
+];
 
 /// Returns the metadata of a client (RFC 7591, section 2). A client that would send its secret in
 /// the body is registered without authentication: it proves itself by the code challenge, and uses
@@ -27,7 +33,10 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
     let mut metadata = Map::new();
     metadata.insert("client_name".to_owned(), name.into());
     metadata.insert("redirect_uris".to_owned(), json!([redirect_uri]));
-    metadata.insert("grant_types".to_owned(), json!(["authorization_code", "refresh_token"]));
+    metadata.insert(
+        "grant_types".to_owned(),
+        json!(["authorization_code", "refresh_token"]),
+    );
     metadata.insert("response_types".to_owned(), json!(["code"]));
     metadata.insert("token_endpoint_auth_method".to_owned(), how.into());
     let scope = joined(about, &about.scopes, &[]);
@@ -41,12 +50,21 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
 /// support this request.
 pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
     let value = |name: &str| client.get(name).and_then(text);
-    let (Some(url), Some(token)) = (value(ADDRESS).and_then(|url| Url::parse(&url).ok()), value(TOKEN)) else {
+    let (Some(url), Some(token)) = (
+        value(ADDRESS).and_then(|url| Url::parse(&url).ok()),
+        value(TOKEN),
+    ) else {
         return false;
     };
-    let own = flow.scheme.oauth2.as_ref().and_then(|about| about.register.as_ref()?.url.as_ref());
+    let own = flow
+        .scheme
+        .oauth2
+        .as_ref()
+        .and_then(|about| about.register.as_ref()?.url.as_ref());
     // The token is sent only to the origin of the registration endpoint.
-    if !own.is_some_and(|own| request::address(flow, own).is_ok_and(|own| own.origin() == url.origin())) {
+    if !own.is_some_and(|own| {
+        request::address(flow, own).is_ok_and(|own| own.origin() == url.origin())
+    }) {
         return false;
     }
     let answered = request::get(flow.net, url, Some(&token)).await;
@@ -60,12 +78,21 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
         .register
         .as_ref()
         .filter(|call| call.url.is_some())
-        .ok_or_else(|| Refusal::unsent("neither toolkit nor application say where clients are registered"))?;
+        .ok_or_else(|| {
+            Refusal::unsent("neither toolkit nor application say where clients are registered")
+        })?;
     let variables = Variables::of(flow, Vec::new(), &[])?;
-    let response = request::send_json(&variables, call, metadata(about, name, redirect_uri)).await?;
+    let response =
+        request::send_json(&variables, call, metadata(about, name, redirect_uri)).await?;
     let answer = answer::accepted(None, &response)?;
-    let kept = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone())));
+    let kept = KEPT
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone())));
     let client: Values = kept.collect();
-    let id = client.get("client_id").and_then(text).filter(|id| !id.is_empty());
-    id.map(|_| client).ok_or_else(|| Refusal::malformed("it holds no `client_id`"))
+    let id = client
+        .get("client_id")
+        .and_then(text)
+        .filter(|id| !id.is_empty());
+    id.map(|_| client)
+        .ok_or_else(|| Refusal::malformed("it holds no `client_id`"))
 }

@@ -20,7 +20,11 @@ const ANSWER: u64 = 1 << 20;
 /// Timeout of a request. Token endpoints of some providers take ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// All characters except the unreserved ones (RFC 3986, section 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 pub(super) fn percent(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
@@ -33,22 +37,35 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let value = |name: &str| match name {
         "client_id" => flow.client_id(),
         // A segment of dots would lead to a parent path.
-        name => flow.value(name).filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
+        name => flow
+            .value(name)
+            .filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
     };
-    let filled =
-        manifest::fill_each(template, &value, |text| percent(&text)).and_then(|filled| Url::parse(&filled).ok());
+    let filled = manifest::fill_each(template, &value, |text| percent(&text))
+        .and_then(|filled| Url::parse(&filled).ok());
     let inside = filled.filter(|url| {
         let host = url.host_str().unwrap_or_default();
         url.scheme() == "https" && manifest::leads_to(template, host, url.port().unwrap_or(443))
     });
-    inside.ok_or_else(|| Refusal::unsent(format!("`{template}` cannot be filled with the fields of the account")))
+    inside.ok_or_else(|| {
+        Refusal::unsent(format!(
+            "`{template}` cannot be filled with the fields of the account"
+        ))
+    })
 }
 
 /// Sends a request with the standard parameters, the client's credentials if it is `authenticated`,
 /// and the manifest's parameters.
-pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: bool) -> Result<Response> {
+pub(super) async fn send(
+    variables: &Variables<'_>,
+    call: &Call,
+    authenticated: bool,
+) -> Result<Response> {
     let about = variables.flow.oauth2()?;
-    let mut url = address(variables.flow, call.url.as_ref().unwrap_or(&about.token_url))?;
+    let mut url = address(
+        variables.flow,
+        call.url.as_ref().unwrap_or(&about.token_url),
+    )?;
     let mut standard = variables.standard.clone();
     let mut headers = HeaderMap::new();
     if authenticated {
@@ -59,14 +76,21 @@ pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: 
     let body = match (call.method, call.format) {
         (CallMethod::Get, _) | (_, CallFormat::Query) => {
             let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
-            let query: Vec<_> = own.into_iter().chain((!parameters.is_empty()).then(|| form(&parameters))).collect();
+            let query: Vec<_> = own
+                .into_iter()
+                .chain((!parameters.is_empty()).then(|| form(&parameters)))
+                .collect();
             url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
             None
         }
-        (CallMethod::Post, CallFormat::Form) => Some(("application/x-www-form-urlencoded", form(&parameters))),
+        (CallMethod::Post, CallFormat::Form) => {
+            Some(("application/x-www-form-urlencoded", form(&parameters)))
+        }
         (CallMethod::Post, CallFormat::Json) => {
             let mut object = Map::new();
-            parameters.into_iter().for_each(|(name, value)| put(&mut object, &name, value));
+            parameters
+                .into_iter()
+                .for_each(|(name, value)| put(&mut object, &name, value));
             Some(("application/json", Value::Object(object).to_string()))
         }
     };
@@ -95,7 +119,10 @@ pub(super) async fn send_json(
 
 fn own_headers(variables: &Variables<'_>, call: &Call, headers: &mut HeaderMap) -> Result<()> {
     for (name, template) in &call.headers {
-        if let (Ok(name), Some(value)) = (HeaderName::try_from(name), manifest::fill(template, variables)) {
+        if let (Ok(name), Some(value)) = (
+            HeaderName::try_from(name),
+            manifest::fill(template, variables),
+        ) {
             headers.insert(name, sensitive(&value)?);
         }
     }
@@ -124,7 +151,10 @@ async fn exchange(
 pub(super) async fn get(net: &net::Client, url: Url, token: Option<&str>) -> Result<Response> {
     let mut headers = HeaderMap::new();
     if let Some(token) = token {
-        headers.insert(AUTHORIZATION, sensitive(&Zeroizing::new(format!("Bearer {token}")))?);
+        headers.insert(
+            AUTHORIZATION,
+            sensitive(&Zeroizing::new(format!("Bearer {token}")))?,
+        );
     }
     through(net, Method::GET, url, headers, Body::Empty).await
 }
@@ -141,20 +171,44 @@ pub(super) async fn sent(
     through(&flow.net.showing(identity), method, url, headers, body).await
 }
 
-async fn through(net: &net::Client, method: Method, url: Url, mut headers: HeaderMap, body: Body) -> Result<Response> {
-    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
-    let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
-    let request = net::Request { method, url, headers, body, limits };
-    net.send(request).await.map_err(|failure| match failure.kind {
-        ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
-        ErrorKind::TooLarge => Refusal::malformed(failure.message),
-        ErrorKind::Dns
-        | ErrorKind::Connect
-        | ErrorKind::Tls
-        | ErrorKind::Timeout
-        | ErrorKind::NoRoom
-        | ErrorKind::Protocol => Refusal::Unavailable { reason: failure.message, retry_after: None },
-    })
+async fn through(
+    net: &net::Client,
+    method: Method,
+    url: Url,
+    mut headers: HeaderMap,
+    body: Body,
+) -> Result<Response> {
+    headers
+        .entry(ACCEPT)
+        .or_insert(HeaderValue::from_static("application/json"));
+    let limits = Limits {
+        first_byte: PATIENCE,
+        total: PATIENCE,
+        response_bytes: ANSWER,
+        ..Limits::default()
+    };
+    let request = net::Request {
+        method,
+        url,
+        headers,
+        body,
+        limits,
+    };
+    net.send(request)
+        .await
+        .map_err(|failure| match failure.kind {
+            ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
+            ErrorKind::TooLarge => Refusal::malformed(failure.message),
+            ErrorKind::Dns
+            | ErrorKind::Connect
+            | ErrorKind::Tls
+            | ErrorKind::Timeout
+            | ErrorKind::NoRoom
+            | ErrorKind::Protocol => Refusal::Unavailable {
+                reason: failure.message,
+                retry_after: None,
+            },
+        })
 }
 
 /// Adds the client authentication (RFC 6749, section 2.3.1; RFC 7523, section 2.2).
@@ -165,7 +219,10 @@ fn authenticate(
     headers: &mut HeaderMap,
 ) -> Result<()> {
     // Some accounts have a client of their own.
-    let (id, secret) = (variables.value("client_id"), variables.value("client_secret").map(Zeroizing::new));
+    let (id, secret) = (
+        variables.value("client_id"),
+        variables.value("client_secret").map(Zeroizing::new),
+    );
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));
         sensitive(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
@@ -173,21 +230,32 @@ fn authenticate(
     match (how, &secret) {
         (ClientAuth::None, _) => {}
         (ClientAuth::Basic, Some(secret)) => {
-            headers.insert(AUTHORIZATION, basic(&percent(&id.unwrap_or_default()), &percent(secret))?);
+            headers.insert(
+                AUTHORIZATION,
+                basic(&percent(&id.unwrap_or_default()), &percent(secret))?,
+            );
         }
         (ClientAuth::SecretAsUser, Some(secret)) => {
             headers.insert(AUTHORIZATION, basic(secret, "")?);
         }
         (ClientAuth::PrivateKeyJwt, _) => {
-            let assertion = variables.value("assertion").ok_or_else(|| Refusal::unsent("there is no assertion"))?;
+            let assertion = variables
+                .value("assertion")
+                .ok_or_else(|| Refusal::unsent("there is no assertion"))?;
             parameters.extend(id.map(|id| ("client_id", id)));
-            parameters
-                .push(("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned()));
+            parameters.push((
+                "client_assertion_type",
+                "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned(),
+            ));
             parameters.push(("client_assertion", assertion));
         }
         (ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser, secret) => {
             parameters.extend(id.map(|id| ("client_id", id)));
-            parameters.extend(secret.as_ref().map(|secret| ("client_secret", secret.to_string())));
+            parameters.extend(
+                secret
+                    .as_ref()
+                    .map(|secret| ("client_secret", secret.to_string())),
+            );
         }
     }
     Ok(())
@@ -195,24 +263,50 @@ fn authenticate(
 
 /// Returns the standard parameters, filtered and renamed as the manifest declares, followed by the
 /// manifest's own parameters.
-fn parameters(variables: &Variables<'_>, call: &Call, standard: Vec<(&'static str, String)>) -> Vec<(String, String)> {
-    let sent = standard.into_iter().filter(|(name, _)| !call.drop.iter().any(|dropped| dropped == name));
-    let named = sent.map(|(name, value)| (call.rename.get(name).cloned().unwrap_or_else(|| name.to_owned()), value));
-    let mut parameters: Vec<_> = named.filter(|(name, _)| !call.params.contains_key(name)).collect();
+fn parameters(
+    variables: &Variables<'_>,
+    call: &Call,
+    standard: Vec<(&'static str, String)>,
+) -> Vec<(String, String)> {
+    let sent = standard
+        .into_iter()
+        .filter(|(name, _)| !call.drop.iter().any(|dropped| dropped == name));
+    let named = sent.map(|(name, value)| {
+        (
+            call.rename
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| name.to_owned()),
+            value,
+        )
+    });
+    let mut parameters: Vec<_> = named
+        .filter(|(name, _)| !call.params.contains_key(name))
+        .collect();
     let own = call.params.iter();
-    parameters.extend(own.filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, variables)?))));
+    parameters.extend(
+        own.filter_map(|(name, template)| {
+            Some((name.clone(), manifest::fill(template, variables)?))
+        }),
+    );
     parameters
 }
 
 pub(super) fn form(parameters: &[(String, String)]) -> String {
-    let pairs = parameters.iter().map(|(name, value)| format!("{}={}", percent(name), percent(value)));
+    let pairs = parameters
+        .iter()
+        .map(|(name, value)| format!("{}={}", percent(name), percent(value)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Inserts a member into an object. A dot in its name denotes a nested object.
 fn put(object: &mut Map<String, Value>, name: &str, value: String) {
-    let inner =
-        name.split_once('.').map(|(first, rest)| (object.entry(first).or_insert_with(|| Map::new().into()), rest));
+    let inner = name.split_once('.').map(|(first, rest)| {
+        (
+            object.entry(first).or_insert_with(|| Map::new().into()),
+            rest,
+        )
+    });
     match inner {
         Some((Value::Object(inner), rest)) => put(inner, rest, value),
         // If both `a` and `a.b` are given, the later one wins.
@@ -222,7 +316,8 @@ fn put(object: &mut Map<String, Value>, name: &str, value: String) {
 }
 
 fn sensitive(value: &str) -> Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| Refusal::unsent("a value cannot stand in a header"))?;
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| Refusal::unsent("a value cannot stand in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

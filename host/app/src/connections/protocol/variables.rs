@@ -26,12 +26,21 @@ impl<'a> Variables<'a> {
     ) -> Result<Self> {
         let mut known = known.to_vec();
         known.push(("random", ids::random_text(32)));
-        let mut variables = Self { flow, standard, known };
+        let mut variables = Self {
+            flow,
+            standard,
+            known,
+        };
         if let Some(about) = &flow.oauth2()?.assertion {
             let signed = assertion::signed(&variables, about)?;
             // For a key file, the assertion itself is the grant (RFC 7523, section 2.1).
-            let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount && !variables.standard.is_empty();
-            let sent = if granted { &mut variables.standard } else { &mut variables.known };
+            let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount
+                && !variables.standard.is_empty();
+            let sent = if granted {
+                &mut variables.standard
+            } else {
+                &mut variables.known
+            };
             sent.push(("assertion", signed));
         }
         Ok(variables)
@@ -39,11 +48,19 @@ impl<'a> Variables<'a> {
 
     /// Removes the sent values from a refusal.
     pub(super) fn hidden(&self, refusal: Refusal) -> Refusal {
-        let sent = self.standard.iter().filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
-        let sent =
-            sent.chain(self.known.iter().filter(|(name, _)| *name == "assertion")).map(|(_, value)| value.clone());
-        let own =
-            self.flow.scheme.secrets().chain(["client_secret", "refresh_token"]).filter_map(|name| self.value(name));
+        let sent = self
+            .standard
+            .iter()
+            .filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
+        let sent = sent
+            .chain(self.known.iter().filter(|(name, _)| *name == "assertion"))
+            .map(|(_, value)| value.clone());
+        let own = self
+            .flow
+            .scheme
+            .secrets()
+            .chain(["client_secret", "refresh_token"])
+            .filter_map(|name| self.value(name));
         refusal.without(sent.chain(own).collect())
     }
 
@@ -63,7 +80,9 @@ impl<'a> Variables<'a> {
         match name {
             "now" => Some((now / 1000).to_string()),
             "now_ms" => Some(now.to_string()),
-            "now_iso" => Some(DateTime::from_timestamp_millis(now)?.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            "now_iso" => Some(
+                DateTime::from_timestamp_millis(now)?.to_rfc3339_opts(SecondsFormat::Secs, true),
+            ),
             _ => None,
         }
     }
@@ -72,10 +91,18 @@ impl<'a> Variables<'a> {
 impl Source for Variables<'_> {
     fn value(&self, name: &str) -> Option<String> {
         let (field, path) = name.split_once('.').unwrap_or((name, ""));
-        let sent =
-            self.standard.iter().chain(&self.known).find(|(own, _)| *own == field).map(|(_, value)| value.clone());
-        let value = sent.or_else(|| self.of_client(field)).or_else(|| self.flow.value(field));
-        let value = value.or_else(|| self.of_clock(field)).filter(|value| !value.is_empty());
+        let sent = self
+            .standard
+            .iter()
+            .chain(&self.known)
+            .find(|(own, _)| *own == field)
+            .map(|(_, value)| value.clone());
+        let value = sent
+            .or_else(|| self.of_client(field))
+            .or_else(|| self.flow.value(field));
+        let value = value
+            .or_else(|| self.of_clock(field))
+            .filter(|value| !value.is_empty());
         if path.is_empty() {
             return value;
         }
@@ -93,5 +120,7 @@ impl Source for Variables<'_> {
 
 /// Returns a member of a JSON response or field as text.
 pub(super) fn member(answer: &Value, path: &str) -> Option<String> {
-    manifest::at(answer, path).and_then(text).filter(|text| !text.is_empty())
+    manifest::at(answer, path)
+        .and_then(text)
+        .filter(|text| !text.is_empty())
 }

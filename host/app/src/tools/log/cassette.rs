@@ -23,7 +23,10 @@ use crate::{
 };
 
 /// The collection of cassettes, under the id of the execution.
-pub(crate) static CASSETTES: Collection = Collection { name: "execution_cassettes", fields: &[] };
+pub(crate) static CASSETTES: Collection = Collection {
+    name: "execution_cassettes",
+    fields: &[],
+};
 
 /// The executions that leave a cassette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -64,7 +67,11 @@ pub(crate) struct Kept {
 
 impl Recorder {
     pub(super) fn new(keep: Keep, most: usize, waiting: Arc<Semaphore>) -> Self {
-        Self { keep, most, waiting }
+        Self {
+            keep,
+            most,
+            waiting,
+        }
     }
 
     /// Returns the number of bytes that an execution of this project may record, or `None` if it is
@@ -78,8 +85,15 @@ impl Recorder {
     pub(crate) fn keep(&self, cassette: Cassette, failed: bool) -> Option<Kept> {
         let wanted = self.keep == Keep::All || failed;
         let room = u32::try_from(self.most).unwrap_or(u32::MAX);
-        let room = if wanted { self.waiting.clone().try_acquire_many_owned(room).ok()? } else { return None };
-        Some(Kept { cassette, _room: room })
+        let room = if wanted {
+            self.waiting.clone().try_acquire_many_owned(room).ok()?
+        } else {
+            return None;
+        };
+        Some(Kept {
+            cassette,
+            _room: room,
+        })
     }
 }
 
@@ -100,11 +114,19 @@ impl Writer {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
         let key = self.vault.key(project, now).await?;
-        let stored = Stored { sealed: key.seal(place(project, id), &kept.cassette)? };
-        if !self.quotas.take(Kind::Log, project, stored.sealed.size(), now) {
+        let stored = Stored {
+            sealed: key.seal(place(project, id), &kept.cassette)?,
+        };
+        if !self
+            .quotas
+            .take(Kind::Log, project, stored.sealed.size(), now)
+        {
             return Ok(());
         }
-        Ok(self.store.commit(Batch::at(now).insert(project, id, &stored)).await?)
+        Ok(self
+            .store
+            .commit(Batch::at(now).insert(project, id, &stored))
+            .await?)
     }
 }
 
@@ -123,5 +145,10 @@ pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Casset
 
 /// Returns the location at which the cassette of an execution is sealed.
 fn place<'a>(project: &'a str, run: &'a str) -> Place<'a> {
-    Place { collection: CASSETTES.name, project, id: run, field: "sealed" }
+    Place {
+        collection: CASSETTES.name,
+        project,
+        id: run,
+        field: "sealed",
+    }
 }

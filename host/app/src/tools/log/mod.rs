@@ -153,23 +153,71 @@ pub(crate) fn open(
     usage: Arc<Usage>,
     quotas: Arc<Quotas>,
 ) -> (Log, Writer) {
-    let Settings { wait, buffer, buffer_bytes, payload, cassettes, cassette, retention } = settings;
+    let Settings {
+        wait,
+        buffer,
+        buffer_bytes,
+        payload,
+        cassettes,
+        cassette,
+        retention,
+    } = settings;
     let (to, from) = mpsc::channel(buffer);
-    let (bell, room) = (Arc::new(Bell::default()), Arc::new(Semaphore::new(buffer_bytes)));
+    let (bell, room) = (
+        Arc::new(Bell::default()),
+        Arc::new(Semaphore::new(buffer_bytes)),
+    );
     let recorder = Recorder::new(cassettes, cassette, room.clone());
     let share = u32::try_from((RECORD + 2 * payload).min(buffer_bytes)).unwrap_or(u32::MAX);
-    let log = Log { to, bell: bell.clone(), wait, room, share, payload, recorder, retention };
+    let log = Log {
+        to,
+        bell: bell.clone(),
+        wait,
+        room,
+        share,
+        payload,
+        recorder,
+        retention,
+    };
     let counted = clock.now();
-    (log, Writer { from, bell, store, vault, clock, usage, quotas, counted })
+    (
+        log,
+        Writer {
+            from,
+            bell,
+            store,
+            vault,
+            clock,
+            usage,
+            quotas,
+            counted,
+        },
+    )
 }
 
 impl Log {
     /// Reserves a slot in the buffer, before the execution starts.
     pub(crate) async fn reserve(&self) -> Result<Slot> {
         let taken = async {
-            let room = self.room.clone().acquire_many_owned(self.share).await.map_err(|_| stopping())?;
-            let permit = self.to.clone().reserve_owned().await.map_err(|_| stopping())?;
-            Ok(Slot { permit, room, payload: self.payload, bell: self.bell.clone(), wait: self.wait })
+            let room = self
+                .room
+                .clone()
+                .acquire_many_owned(self.share)
+                .await
+                .map_err(|_| stopping())?;
+            let permit = self
+                .to
+                .clone()
+                .reserve_owned()
+                .await
+                .map_err(|_| stopping())?;
+            Ok(Slot {
+                permit,
+                room,
+                payload: self.payload,
+                bell: self.bell.clone(),
+                wait: self.wait,
+            })
         };
         let full = || Error::Unavailable("the execution log cannot keep up".into());
         timeout(PLACE, taken).await.unwrap_or_else(|_| Err(full()))
@@ -178,7 +226,10 @@ impl Log {
     /// Waits until all earlier entries are written.
     async fn settle(&self) -> Result<()> {
         let (done, written) = oneshot::channel();
-        self.to.send(Message::Settle(done)).await.map_err(|_| stopping())?;
+        self.to
+            .send(Message::Settle(done))
+            .await
+            .map_err(|_| stopping())?;
         self.bell.rung.notify_one();
         written.await.map_err(|_| stopping())
     }
@@ -188,8 +239,15 @@ impl Slot {
     /// Enters a record. Returns false if the settings require the call to wait for the record and
     /// the record could not be written.
     pub(crate) async fn enter(self, entry: Entry) -> bool {
-        let (done, written) = if self.wait { Some(oneshot::channel()).unzip() } else { (None, None) };
-        self.permit.send(Message::Entry(Box::new(Pending::new(entry, self.payload, self.room)), done));
+        let (done, written) = if self.wait {
+            Some(oneshot::channel()).unzip()
+        } else {
+            (None, None)
+        };
+        self.permit.send(Message::Entry(
+            Box::new(Pending::new(entry, self.payload, self.room)),
+            done,
+        ));
         if self.bell.entered.fetch_add(1, Ordering::Relaxed) + 1 == GROUP || self.wait {
             self.bell.rung.notify_one();
         }

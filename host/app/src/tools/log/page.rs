@@ -42,7 +42,10 @@ pub(crate) static PAGES: Collection = Collection {
 };
 
 /// The collection of details, under the id of the page.
-pub(crate) static DETAILS: Collection = Collection { name: "execution_details", fields: &[] };
+pub(crate) static DETAILS: Collection = Collection {
+    name: "execution_details",
+    fields: &[],
+};
 
 /// The executions of one project on a page, in the order of their ids.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -224,9 +227,9 @@ pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
     let (mut said, mut first) = (0, Time(0));
     for entry in entries {
         let size = entry.said.as_ref().map_or(0, Detail::size);
-        let fits = pages
-            .last()
-            .is_some_and(|page| page.len() < RUNS && said + size <= SAID && (entry.ended_at.0 - first.0).abs() < SPAN);
+        let fits = pages.last().is_some_and(|page| {
+            page.len() < RUNS && said + size <= SAID && (entry.ended_at.0 - first.0).abs() < SPAN
+        });
         if !fits {
             pages.push(Vec::with_capacity(RUNS.min(entries.len())));
             (said, first) = (0, entry.ended_at);
@@ -244,5 +247,10 @@ pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
 
 /// Returns the location at which the details of a page are sealed.
 pub(super) fn place<'a>(project: &'a str, page: &'a str) -> Place<'a> {
-    Place { collection: DETAILS.name, project, id: page, field: "sealed" }
+    Place {
+        collection: DETAILS.name,
+        project,
+        id: page,
+        field: "sealed",
+    }
 }

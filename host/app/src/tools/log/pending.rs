@@ -58,9 +58,17 @@ impl Pending {
     /// Cuts an execution down to its record, with at most `payload` bytes of arguments and of data
     /// each.
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
-        let Outcome { requests, log, usage, .. } = entry.outcome;
+        let Outcome {
+            requests,
+            log,
+            usage,
+            ..
+        } = entry.outcome;
         let sent = requests.len();
-        let failure = entry.error.as_deref().map(|error| error.split(':').next().unwrap_or_default().to_owned());
+        let failure = entry
+            .error
+            .as_deref()
+            .map(|error| error.split(':').next().unwrap_or_default().to_owned());
         let keeps = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
         let mut said = keeps.then(|| Detail {
             arguments: bounded(&entry.arguments, payload),
@@ -101,7 +109,11 @@ impl Pending {
             tool: self.tool.to_string(),
             toolkit: self.release.slug.to_string(),
             version: self.release.version.to_string(),
-            status: if self.failure.is_some() { Status::Failed } else { Status::Success },
+            status: if self.failure.is_some() {
+                Status::Failed
+            } else {
+                Status::Success
+            },
             user: self.user.clone(),
             account: self.account.clone(),
             auth_config: self.auth_config.clone(),
@@ -122,7 +134,11 @@ impl Pending {
 
 /// Adjusts the room to a record of `own` bytes in addition to its details. It releases unused room,
 /// or takes more if it is free. Otherwise it keeps the room and leaves out lines and requests.
-fn fitted(mut room: OwnedSemaphorePermit, own: usize, said: &mut Option<Detail>) -> OwnedSemaphorePermit {
+fn fitted(
+    mut room: OwnedSemaphorePermit,
+    own: usize,
+    said: &mut Option<Detail>,
+) -> OwnedSemaphorePermit {
     let size = own + said.as_ref().map_or(0, Detail::size);
     let taken = room.num_permits();
     if size <= taken {
@@ -132,7 +148,9 @@ fn fitted(mut room: OwnedSemaphorePermit, own: usize, said: &mut Option<Detail>)
     let missing = u32::try_from(size - taken).unwrap_or(u32::MAX);
     match room.semaphore().clone().try_acquire_many_owned(missing) {
         Ok(more) => room.merge(more),
-        Err(_) => said.iter_mut().for_each(|said| said.leave_out_trace(NO_ROOM)),
+        Err(_) => said
+            .iter_mut()
+            .for_each(|said| said.leave_out_trace(NO_ROOM)),
     }
     room
 }
@@ -141,7 +159,11 @@ impl Detail {
     /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let log: usize = self.log.iter().map(|line| mem::size_of::<Line>() + line.message.len()).sum();
+        let log: usize = self
+            .log
+            .iter()
+            .map(|line| mem::size_of::<Line>() + line.message.len())
+            .sum();
         let sent = |sent: &Sent| mem::size_of::<Sent>() + sent.url.len() + text(&sent.error);
         let requests: usize = self.requests.iter().map(sent).sum();
         self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
@@ -150,7 +172,11 @@ impl Detail {
     /// Replaces all lines and requests by one line with the reason.
     fn leave_out_trace(&mut self, why: &str) {
         self.requests = Vec::new();
-        self.log = vec![Line { level: "warn".to_owned(), at_ms: 0, message: why.to_owned() }];
+        self.log = vec![Line {
+            level: "warn".to_owned(),
+            at_ms: 0,
+            message: why.to_owned(),
+        }];
     }
 
     /// Leaves out everything except the error, and gives the reason. Values that are shorter than
@@ -168,20 +194,44 @@ impl Detail {
 
 impl From<LogLine> for Line {
     fn from(LogLine { level, at, message }: LogLine) -> Self {
-        Self { level: level.to_string(), at_ms: millis(at), message }
+        Self {
+            level: level.to_string(),
+            at_ms: millis(at),
+            message,
+        }
     }
 }
 
 impl From<RequestRecord> for Sent {
     fn from(request: RequestRecord) -> Self {
-        let RequestRecord { method, url, status, error, elapsed, sent, received } = request;
-        Self { method, url, status, error, elapsed_ms: millis(elapsed), sent, received }
+        let RequestRecord {
+            method,
+            url,
+            status,
+            error,
+            elapsed,
+            sent,
+            received,
+        } = request;
+        Self {
+            method,
+            url,
+            status,
+            error,
+            elapsed_ms: millis(elapsed),
+            sent,
+            received,
+        }
     }
 }
 
 /// Returns the JSON text unchanged, or a note if it is larger than `most` bytes or not JSON.
 fn bounded(json: &Bytes, most: usize) -> Box<RawValue> {
-    let kept = if json.len() <= most { serde_json::from_slice(json).ok() } else { None };
+    let kept = if json.len() <= most {
+        serde_json::from_slice(json).ok()
+    } else {
+        None
+    };
     kept.unwrap_or_else(|| note(json.len()))
 }
 
@@ -214,11 +264,26 @@ pub(super) mod tests {
     const PAYLOAD: usize = 1 << 10;
 
     fn project(log_visibility: LogVisibility) -> SharedProject {
-        let config = Config { log_visibility, ..Config::default() };
-        let stored = StoredProject { name: "p".into(), number: 1, uuid: uuid::Uuid::nil(), config };
+        let config = Config {
+            log_visibility,
+            ..Config::default()
+        };
+        let stored = StoredProject {
+            name: "p".into(),
+            number: 1,
+            uuid: uuid::Uuid::nil(),
+            config,
+        };
         let (id, organisation) = (ProjectId::random(), OrganisationId::random());
         let tenant = id.as_str().into();
-        Arc::new(Project { id, tenant, organisation, stored, created_at: Time(0), updated_at: Time(0) })
+        Arc::new(Project {
+            id,
+            tenant,
+            organisation,
+            stored,
+            created_at: Time(0),
+            updated_at: Time(0),
+        })
     }
 
     /// Returns an execution with a MiB of arguments, of which the record keeps only a note, and
@@ -230,7 +295,11 @@ pub(super) mod tests {
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
-        let line = LogLine { level: Level::Info, at: Duration::ZERO, message: "x".repeat(100) };
+        let line = LogLine {
+            level: Level::Info,
+            at: Duration::ZERO,
+            message: "x".repeat(100),
+        };
         let failure = Failure {
             cause: Cause::Tool,
             kind: "broken".into(),
@@ -243,7 +312,9 @@ pub(super) mod tests {
             id: Sequence::new().log(Time(1)),
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
-            release: Arc::new(Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap()),
+            release: Arc::new(
+                Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap(),
+            ),
             user: "default".into(),
             account: None,
             auth_config: None,
@@ -270,7 +341,11 @@ pub(super) mod tests {
 
     /// Returns the record of an execution that has reserved `taken` of `room` bytes, and the bytes
     /// that are free afterwards.
-    pub(in crate::tools::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
+    pub(in crate::tools::log) fn pending(
+        entry: Entry,
+        taken: u32,
+        room: usize,
+    ) -> (Pending, usize) {
         let room = Arc::new(Semaphore::new(room));
         let taken = room.clone().try_acquire_many_owned(taken).unwrap();
         let pending = Pending::new(entry, PAYLOAD, taken);
@@ -282,27 +357,44 @@ pub(super) mod tests {
     fn only_what_the_record_keeps_waits() {
         let (pending, free) = pending(entry(LogVisibility::ShowAll, 1), 8_000, 8_000);
         assert!(pending.size < 2 * PAYLOAD, "{}", pending.size);
-        assert_eq!(free, 8_000 - pending.size, "the room that it does not need is free");
+        assert_eq!(
+            free,
+            8_000 - pending.size,
+            "the room that it does not need is free"
+        );
         let said = pending.said.as_ref().unwrap();
         assert_eq!(said.arguments.get(), r#"{"omitted":true,"bytes":1048578}"#);
         assert_eq!((said.data.get(), said.log.len()), (r#"{"a":1}"#, 1));
         let record = pending.record();
-        assert_eq!((record.status, record.failure.as_deref()), (Status::Failed, Some("broken")));
+        assert_eq!(
+            (record.status, record.failure.as_deref()),
+            (Status::Failed, Some("broken"))
+        );
     }
 
     #[test]
     fn projects_without_data_have_none_that_waits() {
         let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
-        assert!(pending.said.is_none() && pending.size < PAYLOAD, "{}", pending.size);
+        assert!(
+            pending.said.is_none() && pending.size < PAYLOAD,
+            "{}",
+            pending.size
+        );
         assert_eq!(free, 8_000 - pending.size);
     }
 
     #[test]
     fn long_trace_takes_room_or_is_omitted() {
         let (kept, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 80_000);
-        assert_eq!((kept.said.as_ref().unwrap().log.len(), free), (100, 80_000 - kept.size));
+        assert_eq!(
+            (kept.said.as_ref().unwrap().log.len(), free),
+            (100, 80_000 - kept.size)
+        );
         let (cut, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 9_000);
-        assert_eq!((&*cut.said.as_ref().unwrap().log[0].message, free), (NO_ROOM, 1_000));
+        assert_eq!(
+            (&*cut.said.as_ref().unwrap().log[0].message, free),
+            (NO_ROOM, 1_000)
+        );
         assert!(cut.size < 8_000, "{}", cut.size);
     }
 }

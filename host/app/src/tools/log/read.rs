@@ -151,7 +151,13 @@ impl Filter {
     /// Returns a query for all pages that may have matching executions.
     pub(super) fn query(&self, project: &Project) -> Query {
         let mut query = Query::of(project.id.as_str()).newest();
-        for Condition { field, operator, value, .. } in self.conditions.iter().filter(|condition| !condition.folded) {
+        for Condition {
+            field,
+            operator,
+            value,
+            ..
+        } in self.conditions.iter().filter(|condition| !condition.folded)
+        {
             query = match (field.list(), operator) {
                 (Some(list), Operator::Is) => query.is(list, value.as_str()),
                 (Some(list), Operator::Contains) => query.contains(list, value),
@@ -172,7 +178,10 @@ impl Filter {
         let only = |condition: &&Condition| {
             condition.field == Field::Id && condition.operator == Operator::Is && !condition.folded
         };
-        self.conditions.iter().find(only).map(|condition| condition.value.as_str())
+        self.conditions
+            .iter()
+            .find(only)
+            .map(|condition| condition.value.as_str())
     }
 }
 
@@ -182,23 +191,41 @@ impl Filter {
 ///
 /// # Errors
 /// Returns an error if the store does not answer.
-pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) -> Result<(Vec<Executed>, bool)> {
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    part: &Part,
+) -> Result<(Vec<Executed>, bool)> {
     app.log.settle().await?;
-    let mut taken = Taken { skip: part.skip, limit: part.limit, runs: Vec::new() };
+    let mut taken = Taken {
+        skip: part.skip,
+        limit: part.limit,
+        runs: Vec::new(),
+    };
     if let Some(id) = filter.only() {
         let found = match LogId::parse(id) {
             Ok(id) if part.after.is_none() => locate(app, project, &id).await?,
             _ => None,
         };
-        let run = found.map(|(page, index)| page.body.runs[index].clone()).filter(|run| filter.holds(run));
+        let run = found
+            .map(|(page, index)| page.body.runs[index].clone())
+            .filter(|run| filter.holds(run));
         let more = taken.fill(run.into_iter());
         return Ok((taken.runs, more));
     }
     let mut reached = None;
     if let Some(id) = &part.after {
         // The oldest executions are erased first, so all later items of the list are gone as well.
-        let Some((mut page, index)) = locate(app, project, id).await? else { return Ok((Vec::new(), false)) };
-        let rest = page.body.runs.drain(..index).rev().filter(|run| filter.holds(run));
+        let Some((mut page, index)) = locate(app, project, id).await? else {
+            return Ok((Vec::new(), false));
+        };
+        let rest = page
+            .body
+            .runs
+            .drain(..index)
+            .rev()
+            .filter(|run| filter.holds(run));
         if taken.fill(rest) {
             return Ok((taken.runs, true));
         }
@@ -211,15 +238,29 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) ->
         if let Some((at, _)) = &reached {
             query = query.below("created_at", at.0 + 1);
         }
-        let pages = app.store.find::<Page>(&query.page(ties, PAGES)).await?.records;
+        let pages = app
+            .store
+            .find::<Page>(&query.page(ties, PAGES))
+            .await?
+            .records;
         let last = (pages.len() as u64) < PAGES;
         for page in pages {
             let place = (page.created_at, page.id);
-            ties = if reached.as_ref().is_some_and(|(at, _)| *at == place.0) { ties + 1 } else { 1 };
+            ties = if reached.as_ref().is_some_and(|(at, _)| *at == place.0) {
+                ties + 1
+            } else {
+                1
+            };
             if reached.as_ref().is_some_and(|reached| place >= *reached) {
                 continue;
             }
-            if taken.fill(page.body.runs.into_iter().rev().filter(|run| filter.holds(run))) {
+            if taken.fill(
+                page.body
+                    .runs
+                    .into_iter()
+                    .rev()
+                    .filter(|run| filter.holds(run)),
+            ) {
                 return Ok((taken.runs, true));
             }
             reached = Some(place);
@@ -262,22 +303,39 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, 
     let found = locate(app, project, id).await?;
     let (mut page, index) = found.ok_or_else(|| Error::LogNotFound(id.to_string()))?;
     let run = page.body.runs.swap_remove(index);
-    let details = app.store.get::<Details>(project.id.as_str(), &page.id).await?;
-    let Some(details) = details else { return Ok((run, None)) };
+    let details = app
+        .store
+        .get::<Details>(project.id.as_str(), &page.id)
+        .await?;
+    let Some(details) = details else {
+        return Ok((run, None));
+    };
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
     let mut said = key.open(place(project.id.as_str(), &page.id), &details.body.sealed)?;
-    let detail = if index < said.len() { said.swap_remove(index) } else { None };
+    let detail = if index < said.len() {
+        said.swap_remove(index)
+    } else {
+        None
+    };
     Ok((run, detail))
 }
 
 /// Returns the page of an execution and its position on the page.
 async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Record<Page>, usize)>> {
-    let Some(began) = id.time() else { return Ok(None) };
+    let Some(began) = id.time() else {
+        return Ok(None);
+    };
     let of = || Query::of(project.id.as_str());
-    let near = of().at_least("created_at", began.0).below("created_at", began.0 + SLOW + 2 * SPAN);
+    let near = of()
+        .at_least("created_at", began.0)
+        .below("created_at", began.0 + SLOW + 2 * SPAN);
     for query in [near, of().is("slow", id.as_str())] {
         for part in 0.. {
-            let pages = app.store.find::<Page>(&query.clone().page(part * PAGES, PAGES)).await?.records;
+            let pages = app
+                .store
+                .find::<Page>(&query.clone().page(part * PAGES, PAGES))
+                .await?
+                .records;
             let last = (pages.len() as u64) < PAGES;
             for page in pages {
                 if let Ok(index) = page.body.runs.binary_search_by(|run| run.id.cmp(id)) {
@@ -322,7 +380,13 @@ pub(super) mod tests {
     }
 
     fn holds(field: Field, operator: Operator, value: &str) -> bool {
-        Condition { field, operator, value: value.into(), folded: false }.holds(&run("T_RUN", 7))
+        Condition {
+            field,
+            operator,
+            value: value.into(),
+            folded: false,
+        }
+        .holds(&run("T_RUN", 7))
     }
 
     #[test]
@@ -335,8 +399,12 @@ pub(super) mod tests {
 
     #[test]
     fn a_folded_condition_does_not_tell_cases_apart() {
-        let folded =
-            |operator, value: &str| Condition { field: Field::Tool, operator, value: value.into(), folded: true };
+        let folded = |operator, value: &str| Condition {
+            field: Field::Tool,
+            operator,
+            value: value.into(),
+            folded: true,
+        };
         assert!(folded(Operator::Is, "t_run").holds(&run("T_RUN", 7)));
         assert!(!folded(Operator::ContainsNot, "Run").holds(&run("T_RUN", 7)));
     }
@@ -353,7 +421,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_time_range_has_both_its_ends() {
-        let filter = |from, to| Filter { from, to, ..Filter::default() }.holds(&run("T", 7));
+        let filter = |from, to| {
+            Filter {
+                from,
+                to,
+                ..Filter::default()
+            }
+            .holds(&run("T", 7))
+        };
         assert!(filter(Some(7), Some(7)) && filter(None, None));
         assert!(!filter(Some(8), None) && !filter(None, Some(6)));
     }

@@ -42,7 +42,13 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     if retention.keeps_all() {
         return Ok(());
     }
-    pass(&app.store, &|batch| lease.fence(batch), retention, app.clock.now()).await
+    pass(
+        &app.store,
+        &|batch| lease.fence(batch),
+        retention,
+        app.clock.now(),
+    )
+    .await
 }
 
 /// A function that every batch passes through before it is committed.
@@ -53,7 +59,9 @@ async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) 
     let mut after = String::new();
     loop {
         let projects = store.scan(&projects::PROJECTS, &after, READ).await?;
-        let Some(last) = projects.last() else { return Ok(()) };
+        let Some(last) = projects.last() else {
+            return Ok(());
+        };
         after.clone_from(&last.id);
         for project in &projects {
             let before = before(store, &project.id, retention, now).await?;
@@ -66,7 +74,10 @@ async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) 
 
 /// Returns the creation time before which records of a project are erased.
 async fn before(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
-    let age = |age: Duration| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+    let age = |age: Duration| {
+        now.0
+            .saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
+    };
     let by_age = Time(retention.age.map_or(i64::MIN, age));
     let by_number = match retention.runs {
         Some(runs) => oldest_kept(store, project, runs).await?,
@@ -85,7 +96,10 @@ async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<T
     }
     let (mut found, mut offset) = (0, 0);
     while offset < pages {
-        let read = store.find::<Page>(&query.clone().page(offset, READ)).await?.records;
+        let read = store
+            .find::<Page>(&query.clone().page(offset, READ))
+            .await?
+            .records;
         if read.is_empty() {
             break;
         }
@@ -101,14 +115,28 @@ async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<T
 }
 
 /// Erases the records of a project that were created before a time, oldest first.
-async fn erase<T: Document>(store: &Store, fence: Fence<'_>, project: &str, before: Time, now: Time) -> Result<()> {
+async fn erase<T: Document>(
+    store: &Store,
+    fence: Fence<'_>,
+    project: &str,
+    before: Time,
+    now: Time,
+) -> Result<()> {
     loop {
-        let oldest = store.find::<T>(&Query::of(project).page(0, BATCH)).await?.records;
-        let old: Vec<Record<T>> = oldest.into_iter().filter(|record| record.created_at < before).collect();
+        let oldest = store
+            .find::<T>(&Query::of(project).page(0, BATCH))
+            .await?
+            .records;
+        let old: Vec<Record<T>> = oldest
+            .into_iter()
+            .filter(|record| record.created_at < before)
+            .collect();
         if old.is_empty() {
             return Ok(());
         }
-        let batch = old.iter().fold(Batch::at(now), |batch, record| batch.purge(record));
+        let batch = old
+            .iter()
+            .fold(Batch::at(now), |batch, record| batch.purge(record));
         match store.commit(fence(batch)).await {
             // Another node has changed the records. The next query returns what is left.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
@@ -135,13 +163,22 @@ mod tests {
         let key = KeyFile::create(&folder.join("key")).unwrap();
         let vault = Vault::open(store.clone(), &key, Time(0)).await.unwrap();
         let key = vault.key("p", Time(0)).await.unwrap();
-        let project = StoredProject { name: "p".into(), number: 1, uuid: uuid::Uuid::nil(), config: Config::default() };
+        let project = StoredProject {
+            name: "p".into(),
+            number: 1,
+            uuid: uuid::Uuid::nil(),
+            config: Config::default(),
+        };
         let mut batch = Batch::at(Time(0)).insert(crate::INSTALLATION, "p", &project);
         for day in 0..days {
             let (id, time) = (format!("log_{day:03}"), Time(day * DAY));
-            let details = Details { sealed: key.seal(place("p", &id), &vec![]).unwrap() };
+            let details = Details {
+                sealed: key.seal(place("p", &id), &vec![]).unwrap(),
+            };
             let page = Page::of(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
-            batch = batch.insert_created(time, "p", &id, &page).insert_created(time, "p", &id, &details);
+            batch = batch
+                .insert_created(time, "p", &id, &page)
+                .insert_created(time, "p", &id, &details);
         }
         store.commit(batch).await.unwrap();
         store
@@ -155,14 +192,21 @@ mod tests {
         let details = store.find::<Details>(&all).await.unwrap().records;
         (
             days(pages.into_iter().map(|page| page.created_at).collect()),
-            days(details.into_iter().map(|details| details.created_at).collect()),
+            days(
+                details
+                    .into_iter()
+                    .map(|details| details.created_at)
+                    .collect(),
+            ),
         )
     }
 
     async fn left_of(days: i64, retention: Retention) -> Vec<i64> {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), days).await;
-        pass(&store, &|batch| batch, retention, Time((days - 1) * DAY)).await.unwrap();
+        pass(&store, &|batch| batch, retention, Time((days - 1) * DAY))
+            .await
+            .unwrap();
         let (pages, details) = left(&store).await;
         assert_eq!(pages, details, "what was said goes with its page");
         assert_eq!(store.verify().await.damage, Vec::<String>::new());
@@ -171,16 +215,26 @@ mod tests {
 
     #[tokio::test]
     async fn only_old_executions_are_erased() {
-        let age = |days: u64| Retention { age: Some(Duration::from_secs(days * 86_400)), runs: None };
+        let age = |days: u64| Retention {
+            age: Some(Duration::from_secs(days * 86_400)),
+            runs: None,
+        };
         assert_eq!(left_of(100, age(3)).await, [96, 97, 98, 99]);
         assert_eq!(left_of(5, age(30)).await, [0, 1, 2, 3, 4]);
     }
 
     #[tokio::test]
     async fn so_many_of_the_newest_runs_stay() {
-        let runs = |runs| Retention { age: None, runs: Some(runs) };
+        let runs = |runs| Retention {
+            age: None,
+            runs: Some(runs),
+        };
         assert_eq!(left_of(100, runs(6)).await, [97, 98, 99]);
-        assert_eq!(left_of(100, runs(5)).await, [97, 98, 99], "a page stays whole");
+        assert_eq!(
+            left_of(100, runs(5)).await,
+            [97, 98, 99],
+            "a page stays whole"
+        );
         assert_eq!(left_of(100, runs(200)).await.len(), 100);
         assert_eq!(left_of(100, runs(1_000_000)).await.len(), 100);
     }
@@ -188,7 +242,21 @@ mod tests {
     #[tokio::test]
     async fn whichever_rule_lets_more_go_holds() {
         let age = Some(Duration::from_secs(10 * 86_400));
-        assert_eq!(left_of(100, Retention { age, runs: Some(4) }).await, [98, 99]);
-        assert_eq!(left_of(100, Retention { age, runs: Some(190) }).await.len(), 11);
+        assert_eq!(
+            left_of(100, Retention { age, runs: Some(4) }).await,
+            [98, 99]
+        );
+        assert_eq!(
+            left_of(
+                100,
+                Retention {
+                    age,
+                    runs: Some(190)
+                }
+            )
+            .await
+            .len(),
+            11
+        );
     }
 }

@@ -54,7 +54,8 @@ pub async fn count(
         let pages = app.store.find::<Page>(&query).await?.records;
         let last = (pages.len() as u64) < PAGES;
         let runs = pages.iter().flat_map(|page| &page.body.runs);
-        let meant = |run: &&Executed| filter.holds(run) && (users.is_empty() || users.contains(&run.user));
+        let meant =
+            |run: &&Executed| filter.holds(run) && (users.is_empty() || users.contains(&run.user));
         for run in runs.filter(meant) {
             let key = by.of(run, project);
             match counts.get_mut(key) {

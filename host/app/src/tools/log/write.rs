@@ -24,7 +24,8 @@ use crate::{
 /// more.
 pub const GROUP_BYTES: usize = 8 << 20;
 /// Log line of a record that exceeds its project's quota.
-const PAST_QUOTA: &str = "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
+const PAST_QUOTA: &str =
+    "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
 
 /// Maximum time for which a record waits for others.
 const BEHIND: Duration = Duration::from_millis(20);
@@ -66,7 +67,8 @@ impl Writer {
         while self.from.recv_many(&mut group, GROUP).await > 0 {
             // If the channel is closed, no signal can follow, so the received entries are written
             // at once.
-            if group.len() < GROUP && !group.iter().any(Message::hurries) && !self.from.is_closed() {
+            if group.len() < GROUP && !group.iter().any(Message::hurries) && !self.from.is_closed()
+            {
                 // The group is written in either case, on timeout or on the signal.
                 let _ = timeout(BEHIND, self.bell.rung.notified()).await;
             }
@@ -108,7 +110,9 @@ impl Writer {
         let now = self.clock.now();
         for entry in &mut entries {
             if let Some(said) = &mut entry.said
-                && !self.quotas.take(Kind::Log, entry.project.id.as_str(), entry.size, now)
+                && !self
+                    .quotas
+                    .take(Kind::Log, entry.project.id.as_str(), entry.size, now)
             {
                 said.leave_out(PAST_QUOTA);
             }
@@ -152,7 +156,11 @@ impl Writer {
                 Ok(batch) => match self.store.commit(batch).await {
                     Ok(()) => return Written::Yes,
                     // A retry cannot succeed.
-                    Err(cause @ (CommitError::Taken { .. } | CommitError::Stale | CommitError::Invalid(_))) => {
+                    Err(
+                        cause @ (CommitError::Taken { .. }
+                        | CommitError::Stale
+                        | CommitError::Invalid(_)),
+                    ) => {
                         tracing::error!(%cause, records = entries.len(), "log records were refused");
                         return Written::Refused;
                     }
@@ -189,8 +197,17 @@ impl Writer {
     }
 
     async fn page(&self, batch: Batch, project: &str, entries: &[&Pending]) -> Result<Batch> {
-        let Some(last) = entries.last() else { return Ok(batch) };
-        let (id, ended_at) = (last.id.as_str(), entries.iter().map(|entry| entry.ended_at).max().unwrap_or_default());
+        let Some(last) = entries.last() else {
+            return Ok(batch);
+        };
+        let (id, ended_at) = (
+            last.id.as_str(),
+            entries
+                .iter()
+                .map(|entry| entry.ended_at)
+                .max()
+                .unwrap_or_default(),
+        );
         let page = Page::of(entries.iter().map(|entry| entry.record()).collect());
         let batch = batch.insert_created(ended_at, project, id, &page);
         let said: Vec<_> = entries.iter().map(|entry| &entry.said).collect();
@@ -198,7 +215,9 @@ impl Writer {
             return Ok(batch);
         }
         let key = self.vault.key(project, batch.now).await?;
-        let details = Details { sealed: key.seal(place(project, id), &said)?.of() };
+        let details = Details {
+            sealed: key.seal(place(project, id), &said)?.of(),
+        };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
 }

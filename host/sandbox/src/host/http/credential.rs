@@ -16,8 +16,14 @@ use super::{Part, Payload, error};
 use crate::{Credential, Secret, Signing, abi::v1::http::Error, sign::is_form};
 
 /// Characters that are not escaped in a path segment.
-const SEGMENT: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'=');
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'=');
 /// Minimum length of a placed value that counts as a secret on its own, in bytes.
 const LIKELY_SECRET: usize = 8;
 
@@ -28,41 +34,67 @@ pub(super) fn header_names(credential: &Credential) -> Vec<String> {
         Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
         Placement::Query { .. } | Placement::Path { .. } => None,
     };
-    let signed = credential.sign.iter().flat_map(Signing::header_names).map(str::to_owned);
-    credential.placements.iter().filter_map(name).chain(signed).collect()
+    let signed = credential
+        .sign
+        .iter()
+        .flat_map(Signing::header_names)
+        .map(str::to_owned);
+    credential
+        .placements
+        .iter()
+        .filter_map(name)
+        .chain(signed)
+        .collect()
 }
 
 /// Returns the names of the query parameters that a credential fills.
 pub(super) fn query_names(credential: &Credential) -> Vec<&str> {
-    let named = credential.placements.iter().filter_map(|placement| match placement {
-        Placement::Query { name, .. } => Some(name.as_str()),
-        Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
-    });
-    named.chain(credential.sign.iter().flat_map(Signing::query_names)).collect()
+    let named = credential
+        .placements
+        .iter()
+        .filter_map(|placement| match placement {
+            Placement::Query { name, .. } => Some(name.as_str()),
+            Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
+        });
+    named
+        .chain(credential.sign.iter().flat_map(Signing::query_names))
+        .collect()
 }
 
 /// Refuses a URL in which the guest fills a query parameter of the credential.
 pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Error> {
     for name in query_names(credential) {
-        if url.query_pairs().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
+        if url
+            .query_pairs()
+            .any(|(given, _)| given.eq_ignore_ascii_case(name))
+        {
             let why = "is the host's to write; leave it out";
-            return Err(error("invalid_request", format!("the query parameter `{name}` {why}")));
+            return Err(error(
+                "invalid_request",
+                format!("the query parameter `{name}` {why}"),
+            ));
         }
     }
     Ok(())
 }
 
 /// Puts a credential into the URL and the headers of a request.
-pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut HeaderMap) -> Result<(), Error> {
+pub(super) fn place(
+    credential: &Credential,
+    url: &mut Url,
+    headers: &mut HeaderMap,
+) -> Result<(), Error> {
     for placement in &credential.placements {
         match placement {
             Placement::Header { name, value } => {
-                let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|_| unusable(name))?;
+                let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes())
+                    .map_err(|_| unusable(name))?;
                 headers.insert(name, sensitive(value)?);
             }
             Placement::Basic { username, password } => {
                 let pair = zeroize::Zeroizing::new(format!("{username}:{password}"));
-                let value = zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+                let value =
+                    zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
                 headers.insert(AUTHORIZATION, sensitive(&value)?);
             }
             Placement::Query { name, value } => {
@@ -73,7 +105,10 @@ pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut Header
                 if marker.is_empty() || value.is_empty() || value.chars().all(|c| c == '.') {
                     return Err(unusable(marker));
                 }
-                let path = url.path().replace(marker.as_str(), &utf8_percent_encode(value, SEGMENT).to_string());
+                let path = url.path().replace(
+                    marker.as_str(),
+                    &utf8_percent_encode(value, SEGMENT).to_string(),
+                );
                 url.set_path(&path);
             }
         }
@@ -94,18 +129,26 @@ pub(super) fn merge<'a>(
     let merged = match payload {
         Payload::Empty => return Ok(Cow::Borrowed(payload)),
         Payload::Multipart(parts) => {
-            let theirs = parts.iter().filter(|part| !members.contains_key(&part.name)).cloned();
+            let theirs = parts
+                .iter()
+                .filter(|part| !members.contains_key(&part.name))
+                .cloned();
             Payload::Multipart(theirs.chain(members.iter().map(part)).collect())
         }
         Payload::Bytes(bytes) if is_form(headers) => {
             let mut form = form_urlencoded::Serializer::new(String::new());
-            form.extend_pairs(form_urlencoded::parse(bytes).filter(|(name, _)| !members.contains_key(&**name)));
+            form.extend_pairs(
+                form_urlencoded::parse(bytes).filter(|(name, _)| !members.contains_key(&**name)),
+            );
             form.extend_pairs(members.iter().map(|(name, value)| (name, text(value))));
             Payload::Bytes(form.finish().into())
         }
         Payload::Bytes(bytes) => {
             let mut object: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| {
-                error("credential", "the credential goes into the body, which is neither a JSON object nor a form")
+                error(
+                    "credential",
+                    "the credential goes into the body, which is neither a JSON object nor a form",
+                )
             })?;
             object.extend(members.clone());
             Payload::Bytes(Value::Object(object).to_string().into())
@@ -115,12 +158,19 @@ pub(super) fn merge<'a>(
 }
 
 fn part((name, value): (&String, &Value)) -> Part {
-    Part { name: name.clone(), filename: None, media_type: None, bytes: text(value).into_owned().into() }
+    Part {
+        name: name.clone(),
+        filename: None,
+        media_type: None,
+        bytes: text(value).into_owned().into(),
+    }
 }
 
 /// Returns a value in the form in which forms hold it.
 fn text(value: &Value) -> Cow<'_, str> {
-    value.as_str().map_or_else(|| value.to_string().into(), Cow::from)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string().into(), Cow::from)
 }
 
 /// Returns every value that this credential puts into a request.
@@ -130,7 +180,9 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     for placement in &credential.placements {
         match placement {
             // In `Bearer x` the last word is the secret and the first is a scheme name.
-            Placement::Header { value, .. } => secrets.extend(value.rsplit(' ').next().and_then(likely)),
+            Placement::Header { value, .. } => {
+                secrets.extend(value.rsplit(' ').next().and_then(likely))
+            }
             // The encoded value also counts, because a provider may return it in base64.
             Placement::Query { value, .. } => {
                 let sent: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
@@ -158,7 +210,12 @@ fn sensitive(value: &str) -> Result<HeaderValue, Error> {
 }
 
 fn unusable(what: &str) -> Error {
-    error("credential", format!("the account's credential cannot be put into a request (`{what}`); connect it again"))
+    error(
+        "credential",
+        format!(
+            "the account's credential cannot be put into a request (`{what}`); connect it again"
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -168,7 +225,10 @@ mod tests {
     use super::*;
 
     fn credential(placement: Placement) -> Credential {
-        Credential { placements: vec![placement], ..Credential::default() }
+        Credential {
+            placements: vec![placement],
+            ..Credential::default()
+        }
     }
 
     fn placed(placement: Placement, url: &str) -> (String, HeaderMap) {
@@ -183,38 +243,83 @@ mod tests {
 
     #[test]
     fn a_credential_goes_where_its_scheme_says() {
-        let (_, headers) = placed(Placement::Header { name: text("X-Key"), value: text("k 1") }, "https://a.example/");
+        let (_, headers) = placed(
+            Placement::Header {
+                name: text("X-Key"),
+                value: text("k 1"),
+            },
+            "https://a.example/",
+        );
         assert_eq!(headers["x-key"], "k 1");
         assert!(headers["x-key"].is_sensitive());
-        let basic = Placement::Basic { username: text("u"), password: text("p") };
-        assert_eq!(placed(basic, "https://a.example/").1["authorization"], "Basic dTpw");
-        let query = Placement::Query { name: text("key"), value: text("a&b=c") };
-        assert_eq!(placed(query, "https://a.example/x?y=1").0, "https://a.example/x?y=1&key=a%26b%3Dc");
-        let path = Placement::Path { marker: text("~credential~"), value: text("12:ab/../c?d#e") };
-        let (url, _) = placed(path, "https://a.example/bot~credential~/send?x=~credential~");
-        assert_eq!(url, "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~");
+        let basic = Placement::Basic {
+            username: text("u"),
+            password: text("p"),
+        };
+        assert_eq!(
+            placed(basic, "https://a.example/").1["authorization"],
+            "Basic dTpw"
+        );
+        let query = Placement::Query {
+            name: text("key"),
+            value: text("a&b=c"),
+        };
+        assert_eq!(
+            placed(query, "https://a.example/x?y=1").0,
+            "https://a.example/x?y=1&key=a%26b%3Dc"
+        );
+        let path = Placement::Path {
+            marker: text("~credential~"),
+            value: text("12:ab/../c?d#e"),
+        };
+        let (url, _) = placed(
+            path,
+            "https://a.example/bot~credential~/send?x=~credential~",
+        );
+        assert_eq!(
+            url,
+            "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~"
+        );
     }
 
     #[test]
     fn value_sent_in_url_is_redacted_in_base64() {
         let value = text("sk\"+/0123456789%");
-        let query = Placement::Query { name: text("key"), value: value.clone() };
-        let path = Placement::Path { marker: text("~c~"), value };
+        let query = Placement::Query {
+            name: text("key"),
+            value: value.clone(),
+        };
+        let path = Placement::Path {
+            marker: text("~c~"),
+            value,
+        };
         for placement in [query, path] {
             let (url, _) = placed(placement.clone(), "https://a.example/~c~");
             let found = secrets(&credential(placement));
             let sent = url.rsplit(['/', '=']).next().unwrap();
             let redactor = crate::redact::Redactor::new(&found);
-            assert!(redactor.finds(STANDARD.encode(format!("x{sent}")).as_bytes()), "{url}");
+            assert!(
+                redactor.finds(STANDARD.encode(format!("x{sent}")).as_bytes()),
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn error_for_unsendable_value_hides_the_value() {
-        let (mut url, mut headers) = (Url::parse("https://a.example/~c~").unwrap(), HeaderMap::new());
+        let (mut url, mut headers) = (
+            Url::parse("https://a.example/~c~").unwrap(),
+            HeaderMap::new(),
+        );
         for placement in [
-            Placement::Header { name: text("x"), value: text("secret\r\nhost: evil") },
-            Placement::Path { marker: text("~c~"), value: text("..") },
+            Placement::Header {
+                name: text("x"),
+                value: text("secret\r\nhost: evil"),
+            },
+            Placement::Path {
+                marker: text("~c~"),
+                value: text(".."),
+            },
         ] {
             let error = place(&credential(placement), &mut url, &mut headers).unwrap_err();
             assert_eq!(error.kind, "credential");
@@ -226,12 +331,14 @@ mod tests {
     fn body_members_replace_the_guests_own() {
         let members = serde_json::from_str(r#"{"key": "k&1", "version": 2}"#).unwrap();
         let merged = |media_type: &'static str, payload: Payload| {
-            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+            let headers =
+                HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
             match merge(&members, &headers, &payload).map(Cow::into_owned) {
                 Ok(Payload::Bytes(bytes)) => Ok(String::from_utf8(bytes.to_vec()).unwrap()),
                 Ok(Payload::Multipart(parts)) => {
-                    let shown =
-                        parts.iter().map(|part| format!("{}={}", part.name, String::from_utf8_lossy(&part.bytes)));
+                    let shown = parts.iter().map(|part| {
+                        format!("{}={}", part.name, String::from_utf8_lossy(&part.bytes))
+                    });
                     Ok(shown.collect::<Vec<_>>().join(" "))
                 }
                 Ok(Payload::Empty) => Ok(String::new()),
@@ -241,32 +348,61 @@ mod tests {
         let bytes = |text: &'static str| Payload::Bytes(text.into());
         let json = merged("application/json", bytes(r#"{"q": 1, "key": "theirs"}"#)).unwrap();
         assert_eq!(json, r#"{"q":1,"key":"k&1","version":2}"#);
-        let form = merged("Application/X-WWW-Form-Urlencoded; charset=utf-8", bytes("q=a+b&key=theirs")).unwrap();
+        let form = merged(
+            "Application/X-WWW-Form-Urlencoded; charset=utf-8",
+            bytes("q=a+b&key=theirs"),
+        )
+        .unwrap();
         assert_eq!(form, "q=a+b&key=k%261&version=2");
-        let own = |name: &str| Part { name: text(name), filename: None, media_type: None, bytes: "x".into() };
-        let parts = merged("multipart/form-data", Payload::Multipart(vec![own("q"), own("key")])).unwrap();
+        let own = |name: &str| Part {
+            name: text(name),
+            filename: None,
+            media_type: None,
+            bytes: "x".into(),
+        };
+        let parts = merged(
+            "multipart/form-data",
+            Payload::Multipart(vec![own("q"), own("key")]),
+        )
+        .unwrap();
         assert_eq!(parts, "q=x key=k&1 version=2");
         assert_eq!(merged("application/json", Payload::Empty).unwrap(), "");
-        assert_eq!(merged("text/plain", bytes("[1]")).unwrap_err(), "credential");
+        assert_eq!(
+            merged("text/plain", bytes("[1]")).unwrap_err(),
+            "credential"
+        );
     }
 
     #[test]
     fn placed_values_count_as_secrets() {
-        let header = credential(Placement::Header { name: text("a"), value: text("Bearer abcdefghij") });
+        let header = credential(Placement::Header {
+            name: text("a"),
+            value: text("Bearer abcdefghij"),
+        });
         assert!(secrets(&header).contains(&Secret::from("abcdefghij")));
-        let basic = credential(Placement::Basic { username: text("user"), password: text("password") });
+        let basic = credential(Placement::Basic {
+            username: text("user"),
+            password: text("password"),
+        });
         assert!(secrets(&basic).contains(&Secret::from("dXNlcjpwYXNzd29yZA==")));
     }
 
     #[test]
     fn guest_cannot_fill_the_credentials_parameter() {
-        let query = credential(Placement::Query { name: text("api_key"), value: text("k") });
+        let query = credential(Placement::Query {
+            name: text("api_key"),
+            value: text("k"),
+        });
         for (url, fine) in [
             ("https://a.example/?API_KEY=x", false),
             ("https://a.example/?api%5Fkey=x", false),
             ("https://a.example/?q=x", true),
         ] {
-            assert_eq!(check_query(&query, &Url::parse(url).unwrap()).is_ok(), fine, "{url}");
+            assert_eq!(
+                check_query(&query, &Url::parse(url).unwrap()).is_ok(),
+                fine,
+                "{url}"
+            );
         }
     }
 }

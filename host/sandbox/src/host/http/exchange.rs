@@ -39,7 +39,8 @@ const SEARCHED_HERE: usize = 64 << 10;
 const PREPARED_HERE: usize = 2 << 10;
 /// Error for the guest when a response is withheld.
 const WITHHELD: &str = "the answer takes too many steps to search for secrets and is withheld";
-const NO_MEMORY: &str = "this server has no memory left to remove secrets from the answer; try again later";
+const NO_MEMORY: &str =
+    "this server has no memory left to remove secrets from the answer; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
 /// encoded forms.
 const SECRETS: usize = 4 * MAX_SECRETS;
@@ -107,7 +108,12 @@ impl Outgoing {
         limits: Limits,
         trace: Arc<Trace>,
     ) -> Self {
-        let Node { net, memory, threads, busy } = node;
+        let Node {
+            net,
+            memory,
+            threads,
+            busy,
+        } = node;
         let memory = memory.reserve();
         Self {
             net: net.through(grant.as_ref().and_then(|grant| grant.proxy())),
@@ -133,7 +139,12 @@ impl Outgoing {
     }
 
     /// Sends one request of the guest. `left` is the remaining time of the call.
-    pub(super) async fn send(self: Arc<Self>, request: Request, files: Files, left: Duration) -> Answered {
+    pub(super) async fn send(
+        self: Arc<Self>,
+        request: Request,
+        files: Files,
+        left: Duration,
+    ) -> Answered {
         self.count()?;
         let into_blob = request.into_blob;
         let url = request.url.clone();
@@ -142,7 +153,8 @@ impl Outgoing {
             Ok(checked) => checked,
             Err(refused) => {
                 let record = self.trace.request(method.as_str(), &url, 0);
-                self.trace.request_ended(record, Duration::ZERO, Err(&refused.message));
+                self.trace
+                    .request_ended(record, Duration::ZERO, Err(&refused.message));
                 return Err(refused);
             }
         };
@@ -158,11 +170,21 @@ impl Outgoing {
     /// Counts a request before any part of it runs.
     fn count(&self) -> Result<(), Error> {
         let limit = self.limits.requests;
-        let counted = self.requests.fetch_update(Relaxed, Relaxed, |sent| (sent < limit).then_some(sent + 1));
-        counted.map(drop).map_err(|_| error("limit", format!("a call sends at most {limit} requests")))
+        let counted = self
+            .requests
+            .fetch_update(Relaxed, Relaxed, |sent| (sent < limit).then_some(sent + 1));
+        counted
+            .map(drop)
+            .map_err(|_| error("limit", format!("a call sends at most {limit} requests")))
     }
 
-    async fn check(&self, method: Method, request: Request, files: &Files, left: Duration) -> Result<Checked, Error> {
+    async fn check(
+        &self,
+        method: Method,
+        request: Request,
+        files: &Files,
+        left: Duration,
+    ) -> Result<Checked, Error> {
         let url = rules::url(&request.url)?;
         rules::egress(&self.policy, &method, &url)?;
         let anonymous = match request.credential.as_str() {
@@ -186,7 +208,10 @@ impl Outgoing {
                 Err(cause) => return Err(error("credential", cause.to_string())),
             },
         };
-        let filled = credential.as_deref().map(credential::header_names).unwrap_or_default();
+        let filled = credential
+            .as_deref()
+            .map(credential::header_names)
+            .unwrap_or_default();
         let headers = rules::headers(&request.headers, &filled)?;
         if let Some(credential) = &credential {
             credential::check_query(credential, &url)?;
@@ -205,7 +230,11 @@ impl Outgoing {
     }
 
     /// Sends a checked request once, with or without a credential.
-    async fn exchange(&self, checked: &Checked, credential: Option<&Credential>) -> Result<Received, Error> {
+    async fn exchange(
+        &self,
+        checked: &Checked,
+        credential: Option<&Credential>,
+    ) -> Result<Received, Error> {
         let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
         let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
@@ -214,7 +243,10 @@ impl Outgoing {
             credential::place(credential, &mut url, &mut headers)?;
             payload = credential::merge(&credential.body, &headers, &checked.payload)?;
             let names_of = credential::header_names(credential);
-            names = names_of.iter().filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok()).collect();
+            names = names_of
+                .iter()
+                .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+                .collect();
         }
         let largest = self.room(checked.into_blob)?;
         let room = Arc::new(self.prepared.empty());
@@ -224,23 +256,37 @@ impl Outgoing {
             total: checked.deadline.saturating_duration_since(Instant::now()),
             response_bytes: largest,
         };
-        let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), payload.size());
+        let record = self.trace.request(
+            checked.method.as_str(),
+            checked.url.as_str(),
+            payload.size(),
+        );
         let started = Instant::now();
         if matches!(*payload, Payload::Multipart(_)) {
             headers.remove(CONTENT_TYPE);
         }
         let identity = credential.and_then(|credential| credential.identity.clone());
-        let mut request = net::Request { method: checked.method.clone(), url, headers, body: payload.body()?, limits };
+        let mut request = net::Request {
+            method: checked.method.clone(),
+            url,
+            headers,
+            body: payload.body()?,
+            limits,
+        };
         let mut signatures = match signed(credential, &mut request) {
             Ok(signatures) => signatures,
             Err(unsigned) => {
-                self.trace.request_ended(record, Duration::ZERO, Err(&unsigned.message));
+                self.trace
+                    .request_ended(record, Duration::ZERO, Err(&unsigned.message));
                 return Err(unsigned);
             }
         };
         let follow = |next: &mut net::Request| {
-            let again =
-                if next.url.origin() == checked.url.origin() { signed(credential, next) } else { Ok(Vec::new()) };
+            let again = if next.url.origin() == checked.url.origin() {
+                signed(credential, next)
+            } else {
+                Ok(Vec::new())
+            };
             let follows = self.may_follow(checked, &next.method, &next.url) && again.is_ok();
             signatures.extend(again.unwrap_or_default());
             follows
@@ -250,20 +296,33 @@ impl Outgoing {
         match sent {
             Ok(answer) => {
                 let received = answer.body.len() as u64;
-                self.trace.request_ended(record, started.elapsed(), Ok((answer.status.as_u16(), received)));
+                self.trace.request_ended(
+                    record,
+                    started.elapsed(),
+                    Ok((answer.status.as_u16(), received)),
+                );
                 rules::redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
-                self.take_room(checked.into_blob, received).map(|()| Received { answer, signatures, room })
+                self.take_room(checked.into_blob, received)
+                    .map(|()| Received {
+                        answer,
+                        signatures,
+                        room,
+                    })
             }
             Err(failed) => {
                 let message = self.trace.redactor().text(&failed.message);
-                self.trace.request_ended(record, started.elapsed(), Err(&message));
+                self.trace
+                    .request_ended(record, started.elapsed(), Err(&message));
                 Err(error(kind(failed.kind), message))
             }
         }
     }
 
     fn redacted(&self, refused: Error) -> Error {
-        Error { message: self.trace.redactor().text(&refused.message), ..refused }
+        Error {
+            message: self.trace.redactor().text(&refused.message),
+            ..refused
+        }
     }
 
     /// Returns the maximum size of the next response, in bytes.
@@ -271,7 +330,11 @@ impl Outgoing {
         if into_blob {
             return Ok(self.limits.file);
         }
-        match self.limits.responses.saturating_sub(self.answered.load(Relaxed)) {
+        match self
+            .limits
+            .responses
+            .saturating_sub(self.answered.load(Relaxed))
+        {
             0 => Err(self.no_room()),
             left => Ok(left.min(self.limits.response_body)),
         }
@@ -290,7 +353,12 @@ impl Outgoing {
 
     fn no_room(&self) -> Error {
         let limit = self.limits.responses;
-        error("limit", format!("the answers of a call have at most {limit} bytes together; put large ones into files"))
+        error(
+            "limit",
+            format!(
+                "the answers of a call have at most {limit} bytes together; put large ones into files"
+            ),
+        )
     }
 
     /// Returns true if a redirect may be followed. It must satisfy the egress rules, and neither
@@ -298,15 +366,23 @@ impl Outgoing {
     fn may_follow(&self, checked: &Checked, method: &Method, url: &Url) -> bool {
         let same = url.origin() == checked.url.origin();
         let carries = || {
-            let in_body = checked.credential.as_ref().is_some_and(|credential| !credential.body.is_empty());
+            let in_body = checked
+                .credential
+                .as_ref()
+                .is_some_and(|credential| !credential.body.is_empty());
             in_body || self.trace.redactor().finds(url.as_str().as_bytes())
         };
         rules::permitted(&self.policy, method, url) && (same || !carries())
     }
 
     /// Returns a fresh credential if the provider rejected the sent one and another is available.
-    async fn renewed(&self, first: &Result<Received, Error>, checked: &Checked) -> Option<Arc<Credential>> {
-        let (Ok(Received { answer, .. }), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential)
+    async fn renewed(
+        &self,
+        first: &Result<Received, Error>,
+        checked: &Checked,
+    ) -> Option<Arc<Credential>> {
+        let (Ok(Received { answer, .. }), Some(grant), Some(rejected)) =
+            (first, &self.grant, &checked.credential)
         else {
             return None;
         };
@@ -344,7 +420,8 @@ impl Outgoing {
         let redactor = redactor.and_then(|redactor| {
             self.prepared.release();
             let fits = self.prepared.grow(redactor.memory());
-            fits.then_some(redactor).ok_or("this server has no memory left to remove its secrets from answers")
+            fits.then_some(redactor)
+                .ok_or("this server has no memory left to remove its secrets from answers")
         });
         match redactor {
             Ok(redactor) => {
@@ -355,7 +432,10 @@ impl Outgoing {
                 // The request is not sent and the secrets are forgotten, so the next request tries
                 // again.
                 known.truncate(before);
-                Err(error("credential", format!("the account's credential cannot be used: {why}")))
+                Err(error(
+                    "credential",
+                    format!("the account's credential cannot be used: {why}"),
+                ))
             }
         }
     }
@@ -364,26 +444,46 @@ impl Outgoing {
     /// in a file. A signature is valid for one request, so it is redacted only from the response to
     /// that request.
     async fn hand_over(&self, received: Received, into_blob: bool, files: &Files) -> Answered {
-        let Received { answer, signatures, room } = received;
+        let Received {
+            answer,
+            signatures,
+            room,
+        } = received;
         let redactor = match self.trace.redactor() {
             call if signatures.is_empty() => call,
             call => Arc::new(Redactor::new(&signatures).beside(call)),
         };
         let body = self.clean(&redactor, answer.body, &room).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
-            let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds_in_name(name.as_str());
+            let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
+                || redactor.finds_in_name(name.as_str());
             let value = || redactor.text(&String::from_utf8_lossy(value.as_bytes()));
             (!hidden).then(|| (name.as_str().to_owned(), value()))
         });
-        let mut response =
-            Response { status: answer.status.as_u16(), headers: headers.collect(), body: Vec::new(), blob: None };
+        let mut response = Response {
+            status: answer.status.as_u16(),
+            headers: headers.collect(),
+            body: Vec::new(),
+            blob: None,
+        };
         if into_blob {
-            let media_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-            let media_type =
-                media_type.map_or_else(|| "application/octet-stream".to_owned(), |text| redactor.text(text));
-            let name = answer.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+            let media_type = answer
+                .headers
+                .get(CONTENT_TYPE)
+                .and_then(|value| value.to_str().ok());
+            let media_type = media_type.map_or_else(
+                || "application/octet-stream".to_owned(),
+                |text| redactor.text(text),
+            );
+            let name = answer
+                .url
+                .path_segments()
+                .and_then(|mut segments| segments.next_back())
+                .unwrap_or_default();
             let name = redactor.text(name);
-            let id = files.keep(&name, &media_type, body, &room).map_err(|full| error("limit", full.message))?;
+            let id = files
+                .keep(&name, &media_type, body, &room)
+                .map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
             response.body = body.into();
@@ -396,25 +496,52 @@ impl Outgoing {
 impl Outgoing {
     /// Redacts a body. A large body is searched on the guest threads, in turns with the guests, so
     /// that it does not block other calls. The search ends with the request.
-    async fn clean(&self, redactor: &Arc<Redactor>, body: Bytes, room: &Arc<Reservation>) -> Result<Bytes, Error> {
+    async fn clean(
+        &self,
+        redactor: &Arc<Redactor>,
+        body: Bytes,
+        room: &Arc<Reservation>,
+    ) -> Result<Bytes, Error> {
         let searched = if body.len() < SEARCHED_HERE {
-            redactor.places_in(&body).map_err(|_| WITHHELD).and_then(|places| cleaned(body, &places, room))
+            redactor
+                .places_in(&body)
+                .map_err(|_| WITHHELD)
+                .and_then(|places| cleaned(body, &places, room))
         } else {
             let (redactor, room, busy) = (redactor.clone(), room.clone(), self.busy.clone());
             let search = async move {
-                let places = redactor.places_in_turns(&body, &busy).await.map_err(|_| WITHHELD)?;
+                let places = redactor
+                    .places_in_turns(&body, &busy)
+                    .await
+                    .map_err(|_| WITHHELD)?;
                 cleaned(body, &places, &room)
             };
             let mut task = Owned(self.threads.spawn(search));
-            (&mut task.0).await.unwrap_or(Err("the answer could not be searched for secrets"))
+            (&mut task.0)
+                .await
+                .unwrap_or(Err("the answer could not be searched for secrets"))
         };
-        searched.map_err(|why| error(if why == NO_MEMORY { "limit" } else { "protocol" }, why))
+        searched.map_err(|why| {
+            error(
+                if why == NO_MEMORY {
+                    "limit"
+                } else {
+                    "protocol"
+                },
+                why,
+            )
+        })
     }
 }
 
 /// Signs a request if its credential requires a signature.
-fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result<Vec<Secret>, Error> {
-    let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else { return Ok(Vec::new()) };
+fn signed(
+    credential: Option<&Credential>,
+    request: &mut net::Request,
+) -> Result<Vec<Secret>, Error> {
+    let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else {
+        return Ok(Vec::new());
+    };
     // Providers check a signature against their own clocks, independently of the time that a guest
     // is told.
     let ms = clock::now(&Clock::System).as_millis() as i64;
@@ -423,12 +550,17 @@ fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result
 }
 
 /// Returns a body without the given places, in memory reserved from `room`.
-fn cleaned(body: Bytes, places: &[Range<usize>], room: &Reservation) -> Result<Bytes, &'static str> {
+fn cleaned(
+    body: Bytes,
+    places: &[Range<usize>],
+    room: &Reservation,
+) -> Result<Bytes, &'static str> {
     if places.is_empty() {
         return Ok(body);
     }
     let fits = room.grow((body.len() + places.len() * redact::REMOVED.len()) as u64);
-    fits.then(|| redact::without(&body, places).into_owned().into()).ok_or(NO_MEMORY)
+    fits.then(|| redact::without(&body, places).into_owned().into())
+        .ok_or(NO_MEMORY)
 }
 
 fn kind(kind: net::ErrorKind) -> &'static str {

@@ -72,9 +72,15 @@ impl Host for State {
 impl State {
     /// Sends and records requests, or answers them from a cassette.
     async fn taped(&mut self, tape: &Tape, requests: Vec<Request>) -> Result<Vec<Answered>> {
-        let asked: Vec<_> = requests.iter().map(|request| cassette::Request::of(request, &self.files)).collect();
+        let asked: Vec<_> = requests
+            .iter()
+            .map(|request| cassette::Request::of(request, &self.files))
+            .collect();
         if tape.plays() {
-            return asked.iter().map(|request| tape.answer(request, &self.files)).collect();
+            return asked
+                .iter()
+                .map(|request| tape.answer(request, &self.files))
+                .collect();
         }
         let answers = self.all(requests).await;
         tape.keep(asked, &answers, &self.files, self.trace.redactor());
@@ -84,16 +90,38 @@ impl State {
     /// Sends several requests, some of them concurrently, and returns the responses in order.
     async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
         let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
-        let (outgoing, files, meter) = (self.outgoing.clone(), self.files.clone(), self.meter.clone());
+        let (outgoing, files, meter) = (
+            self.outgoing.clone(),
+            self.files.clone(),
+            self.meter.clone(),
+        );
         let left = self.left();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
-        let begin = |request| start(outgoing.clone(), files.clone(), meter.clone(), left, request);
-        stream::iter(requests).map(begin).buffered(at_once).collect().await
+        let begin = |request| {
+            start(
+                outgoing.clone(),
+                files.clone(),
+                meter.clone(),
+                left,
+                request,
+            )
+        };
+        stream::iter(requests)
+            .map(begin)
+            .buffered(at_once)
+            .collect()
+            .await
     }
 
     fn start(&self, request: Request) -> impl Future<Output = Answered> + Send + use<> {
-        start(self.outgoing.clone(), self.files.clone(), self.meter.clone(), self.left(), request)
+        start(
+            self.outgoing.clone(),
+            self.files.clone(),
+            self.meter.clone(),
+            self.left(),
+            request,
+        )
     }
 }
 
@@ -101,7 +129,13 @@ impl State {
 ///
 /// A guest that computes runs on the guest threads. Its requests stay on the caller's runtime,
 /// where the shared connections live.
-async fn start(outgoing: Arc<Outgoing>, files: Files, meter: Arc<Meter>, left: Duration, request: Request) -> Answered {
+async fn start(
+    outgoing: Arc<Outgoing>,
+    files: Files,
+    meter: Arc<Meter>,
+    left: Duration,
+    request: Request,
+) -> Answered {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
         return exchange.await;
@@ -131,14 +165,18 @@ impl Payload {
             Self::Bytes(bytes) => net::Body::Bytes(bytes.clone()),
             Self::Multipart(parts) => {
                 let form = parts.iter().try_fold(net::Form::new(), |form, part| {
-                    let mut made = net::Part::stream_with_length(part.bytes.clone(), part.bytes.len() as u64);
+                    let mut made =
+                        net::Part::stream_with_length(part.bytes.clone(), part.bytes.len() as u64);
                     if let Some(filename) = &part.filename {
                         made = made.file_name(filename.clone());
                     }
                     if let Some(media_type) = &part.media_type {
-                        made = made
-                            .mime_str(media_type)
-                            .map_err(|_| error("invalid_request", format!("`{media_type}` is not a media type")))?;
+                        made = made.mime_str(media_type).map_err(|_| {
+                            error(
+                                "invalid_request",
+                                format!("`{media_type}` is not a media type"),
+                            )
+                        })?;
                     }
                     Ok(form.part(part.name.clone(), made))
                 })?;
@@ -149,19 +187,28 @@ impl Payload {
 }
 
 /// Resolves the content that a request refers to.
-fn payload(body: http::Body, files: &Files, limits: &crate::Limits) -> std::result::Result<Payload, Error> {
+fn payload(
+    body: http::Body,
+    files: &Files,
+    limits: &crate::Limits,
+) -> std::result::Result<Payload, Error> {
     use std::result::Result;
 
     let missing = |missing: blob::Error| error("invalid_request", missing.message);
     let size = |content: &http::Content| match content {
-        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => Err(too_large(limits.request_body)),
+        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => {
+            Err(too_large(limits.request_body))
+        }
         http::Content::Bytes(bytes) => Ok(bytes.len() as u64),
         http::Content::Blob(id) => files.size(id).map_err(missing),
     };
     let all: u64 = match &body {
         http::Body::Empty => 0,
         http::Body::Content(one) => size(one)?,
-        http::Body::Multipart(parts) => parts.iter().map(|part| size(&part.content)).sum::<Result<_, Error>>()?,
+        http::Body::Multipart(parts) => parts
+            .iter()
+            .map(|part| size(&part.content))
+            .sum::<Result<_, Error>>()?,
     };
     if all > limits.file.max(limits.request_body) {
         return Err(too_large(limits.file));
@@ -175,8 +222,18 @@ fn payload(body: http::Body, files: &Files, limits: &crate::Limits) -> std::resu
         http::Body::Content(one) => Payload::Bytes(content(one)?),
         http::Body::Multipart(parts) => {
             let part = |part: http::Part| {
-                let http::Part { name, filename, media_type, content: held } = part;
-                Ok(Part { name, filename, media_type, bytes: content(held)? })
+                let http::Part {
+                    name,
+                    filename,
+                    media_type,
+                    content: held,
+                } = part;
+                Ok(Part {
+                    name,
+                    filename,
+                    media_type,
+                    bytes: content(held)?,
+                })
             };
             Payload::Multipart(parts.into_iter().map(part).collect::<Result<_, Error>>()?)
         }
@@ -184,16 +241,26 @@ fn payload(body: http::Body, files: &Files, limits: &crate::Limits) -> std::resu
 }
 
 fn too_large(limit: u64) -> Error {
-    error("too_large", format!("the body of a request has at most {limit} bytes; send a file by its id instead"))
+    error(
+        "too_large",
+        format!("the body of a request has at most {limit} bytes; send a file by its id instead"),
+    )
 }
 
 fn error(kind: &str, message: impl Into<String>) -> Error {
-    Error { kind: kind.to_owned(), message: message.into() }
+    Error {
+        kind: kind.to_owned(),
+        message: message.into(),
+    }
 }
 
 /// Returns the timeout of an exchange: the guest's timeout, capped by the host's limit and the
 /// remaining time of the call.
 fn time(asked_ms: u32, limit: Duration, left: Duration) -> Duration {
-    let asked = if asked_ms == 0 { limit } else { Duration::from_millis(asked_ms.into()) };
+    let asked = if asked_ms == 0 {
+        limit
+    } else {
+        Duration::from_millis(asked_ms.into())
+    };
     asked.min(limit).min(left)
 }

@@ -32,8 +32,17 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
     let limits = pass.limits.clamped();
     let started = Instant::now();
     let trace = Arc::new(Trace::new(started, limits));
-    let given = pass.body.map(|bytes| File { id: BODY.into(), name: BODY.into(), media_type: String::new(), bytes });
-    let body = if given.is_some() { Body::Content(Content::Blob(BODY.into())) } else { Body::Empty };
+    let given = pass.body.map(|bytes| File {
+        id: BODY.into(),
+        name: BODY.into(),
+        media_type: String::new(),
+        bytes,
+    });
+    let body = if given.is_some() {
+        Body::Content(Content::Blob(BODY.into()))
+    } else {
+        Body::Empty
+    };
     let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
     let outgoing = Outgoing::new(node, pass.policy, pass.grant, limits, trace.clone());
     let mut request = Request {
@@ -49,22 +58,46 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
     let sent = Arc::new(outgoing).send(request, files.clone(), limits.wall);
     let all = limits.wall + SEARCH;
     let answer = timeout(all, sent).await;
-    let late = |_| Err(error("timeout", format!("the limit for the whole request, {all:?}, is over; try again later")));
+    let late = |_| {
+        Err(error(
+            "timeout",
+            format!("the limit for the whole request, {all:?}, is over; try again later"),
+        ))
+    };
     let answer = match answer.unwrap_or_else(late) {
         Ok(answer) => {
             // The one created file is the response body, even if the request was retried.
-            let body = files.take_made().pop().map(|file| file.bytes).unwrap_or_default();
-            Ok(PassedAnswer { status: answer.status, headers: answer.headers, body, memory: files.take_room() })
+            let body = files
+                .take_made()
+                .pop()
+                .map(|file| file.bytes)
+                .unwrap_or_default();
+            Ok(PassedAnswer {
+                status: answer.status,
+                headers: answer.headers,
+                body,
+                memory: files.take_room(),
+            })
         }
-        Err(failed) => Err(PassedFailure { kind: failed.kind, message: failed.message }),
+        Err(failed) => Err(PassedFailure {
+            kind: failed.kind,
+            message: failed.message,
+        }),
     };
     let (mut log, requests) = trace.take();
     log.extend(left_out.into_iter().map(|name| LogLine {
         level: Level::Warn,
         at: Duration::ZERO,
-        message: crate::trace::one_line(&format!("`{name}` is the platform's to write and was left out")),
+        message: crate::trace::one_line(&format!(
+            "`{name}` is the platform's to write and was left out"
+        )),
     }));
-    Passed { answer, requests, log, wall: started.elapsed() }
+    Passed {
+        answer,
+        requests,
+        log,
+        wall: started.elapsed(),
+    }
 }
 
 impl Outgoing {
@@ -75,8 +108,13 @@ impl Outgoing {
             Some(grant) => grant.credential().await.ok(),
             None => None,
         };
-        let filled = credential.as_deref().map(credential::header_names).unwrap_or_default();
-        let is_ours = |name: &str| manifest::is_platforms(name) || filled.contains(&name.to_ascii_lowercase());
+        let filled = credential
+            .as_deref()
+            .map(credential::header_names)
+            .unwrap_or_default();
+        let is_ours = |name: &str| {
+            manifest::is_platforms(name) || filled.contains(&name.to_ascii_lowercase())
+        };
         let mut left_out: Vec<String> = Vec::new();
         request.headers.retain(|(name, _)| {
             let ours = is_ours(name);
@@ -91,7 +129,11 @@ impl Outgoing {
             let names = credential::query_names(credential);
             let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
             if url.query_pairs().any(|(name, _)| is_ours(&name)) {
-                let kept: Vec<_> = url.query_pairs().into_owned().filter(|(name, _)| !is_ours(name)).collect();
+                let kept: Vec<_> = url
+                    .query_pairs()
+                    .into_owned()
+                    .filter(|(name, _)| !is_ours(name))
+                    .collect();
                 url.query_pairs_mut().clear().extend_pairs(kept);
                 request.url = url.into();
                 left_out.extend(names.into_iter().map(str::to_owned));
@@ -105,6 +147,10 @@ impl crate::Policy {
     /// Returns true if a rule names the host and the port of a URL.
     #[must_use]
     pub fn reaches(&self, url: &Url) -> bool {
-        url.scheme() == "https" && self.egress.iter().any(|rule| rules::host_matches(rule, url))
+        url.scheme() == "https"
+            && self
+                .egress
+                .iter()
+                .any(|rule| rules::host_matches(rule, url))
     }
 }

@@ -19,16 +19,27 @@ const HEADER_BYTES: usize = 32 << 10;
 
 /// Parses a method that a guest may use.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
-    let known = manifest::METHODS.contains(&text).then(|| Method::from_bytes(text.as_bytes()).ok()).flatten();
+    let known = manifest::METHODS
+        .contains(&text)
+        .then(|| Method::from_bytes(text.as_bytes()).ok())
+        .flatten();
     known.ok_or_else(|| {
         let names = manifest::METHODS.join(", ");
-        error("invalid_request", format!("`{}` is not a method; use one of {names}", shown(text)))
+        error(
+            "invalid_request",
+            format!("`{}` is not a method; use one of {names}", shown(text)),
+        )
     })
 }
 
 /// Parses a URL that a guest may use.
 pub(super) fn url(text: &str) -> Result<Url, Error> {
-    let invalid = |why: &str| error("invalid_request", format!("the URL `{}` {why}", shown(without_query(text))));
+    let invalid = |why: &str| {
+        error(
+            "invalid_request",
+            format!("the URL `{}` {why}", shown(without_query(text))),
+        )
+    };
     if text.len() > URL_BYTES {
         return Err(invalid("is longer than 8 KiB"));
     }
@@ -37,11 +48,20 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
         return Err(invalid("does not begin with https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("holds a user name or password; the host adds credentials"));
+        return Err(invalid(
+            "holds a user name or password; the host adds credentials",
+        ));
     }
     match url.domain() {
-        None => return Err(error("denied", format!("`{}`: addresses cannot be reached, only names", host(&url)))),
-        Some(name) if name.is_empty() || name.ends_with('.') => return Err(invalid("has no proper host name")),
+        None => {
+            return Err(error(
+                "denied",
+                format!("`{}`: addresses cannot be reached, only names", host(&url)),
+            ));
+        }
+        Some(name) if name.is_empty() || name.ends_with('.') => {
+            return Err(invalid("has no proper host name"));
+        }
         Some(_) => {}
     }
     url.set_fragment(None);
@@ -50,23 +70,39 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
 
 /// Checks the headers that a guest may set. `filled` lists the names that the auth scheme fills.
 pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<HeaderMap, Error> {
-    let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let size: usize = given
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
     if given.len() > HEADERS || size > HEADER_BYTES {
-        return Err(error("invalid_request", "a request has at most 64 headers and 32 KiB of them"));
+        return Err(error(
+            "invalid_request",
+            "a request has at most 64 headers and 32 KiB of them",
+        ));
     }
     let mut headers = HeaderMap::with_capacity(given.len() + 2);
     for (name, value) in given {
         let lower = name.to_ascii_lowercase();
         if manifest::is_platforms(&lower) || filled.contains(&lower) {
             let why = "is the host's to write; leave it out";
-            return Err(error("invalid_request", format!("the header `{}` {why}", shown(name))));
+            return Err(error(
+                "invalid_request",
+                format!("the header `{}` {why}", shown(name)),
+            ));
         }
-        let visible = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-        let (Ok(name), true, Ok(value)) =
-            (HeaderName::from_bytes(lower.as_bytes()), visible, HeaderValue::from_str(value))
-        else {
+        let visible = value
+            .bytes()
+            .all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+        let (Ok(name), true, Ok(value)) = (
+            HeaderName::from_bytes(lower.as_bytes()),
+            visible,
+            HeaderValue::from_str(value),
+        ) else {
             let why = "is not valid: a name is a token, a value visible ASCII";
-            return Err(error("invalid_request", format!("the header `{}` {why}", shown(name))));
+            return Err(error(
+                "invalid_request",
+                format!("the header `{}` {why}", shown(name)),
+            ));
         };
         headers.append(name, value);
     }
@@ -91,26 +127,40 @@ pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), 
 pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
     url.scheme() == "https"
         && policy.egress.iter().any(|rule| {
-            host_matches(rule, url) && method_matches(rule, method, policy.read_only) && path_matches(rule, url)
+            host_matches(rule, url)
+                && method_matches(rule, method, policy.read_only)
+                && path_matches(rule, url)
         })
 }
 
 /// Refuses a response that redirects to a forbidden host. The guest may follow other redirects
 /// itself.
 pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Error> {
-    let location = answer.headers.get(net::header::LOCATION).filter(|_| answer.status.is_redirection());
-    let Some(next) = location.and_then(|text| answer.url.join(text.to_str().ok()?).ok()) else { return Ok(()) };
+    let location = answer
+        .headers
+        .get(net::header::LOCATION)
+        .filter(|_| answer.status.is_redirection());
+    let Some(next) = location.and_then(|text| answer.url.join(text.to_str().ok()?).ok()) else {
+        return Ok(());
+    };
     if next.scheme() == "https" && policy.egress.iter().any(|rule| host_matches(rule, &next)) {
         return Ok(());
     }
     let (from, to) = (host(&answer.url), host(&next));
-    Err(error("denied", format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`")))
+    Err(error(
+        "denied",
+        format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`"),
+    ))
 }
 
 pub(super) fn host_matches(rule: &EgressRule, url: &Url) -> bool {
-    let Some(name) = url.domain() else { return false };
+    let Some(name) = url.domain() else {
+        return false;
+    };
     let listed = match rule.host.strip_prefix("*.") {
-        Some(parent) => name.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+        Some(parent) => name
+            .strip_suffix(parent)
+            .is_some_and(|below| below.len() > 1 && below.ends_with('.')),
         None => name.eq_ignore_ascii_case(&rule.host),
     };
     listed && url.port_or_known_default() == Some(rule.port.unwrap_or(443))
@@ -124,16 +174,24 @@ fn method_matches(rule: &EgressRule, method: &Method, read_only: bool) -> bool {
 }
 
 fn path_matches(rule: &EgressRule, url: &Url) -> bool {
-    let Some(prefix) = &rule.path_prefix else { return true };
+    let Some(prefix) = &rule.path_prefix else {
+        return true;
+    };
     let path = url.path();
     // A provider may decode these escapes, so they could leave the prefix.
     let lower = path.to_ascii_lowercase();
-    path.starts_with(prefix.as_str()) && !["%2e", "%2f", "%5c"].iter().any(|escape| lower.contains(escape))
+    path.starts_with(prefix.as_str())
+        && !["%2e", "%2f", "%5c"]
+            .iter()
+            .any(|escape| lower.contains(escape))
 }
 
 /// Returns host and port for messages.
 pub(super) fn host(url: &Url) -> String {
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or("?"))
 }
 
@@ -151,11 +209,23 @@ mod tests {
     use super::*;
 
     fn rule(host: &str) -> EgressRule {
-        EgressRule { host: host.to_owned(), port: None, methods: Vec::new(), path_prefix: None }
+        EgressRule {
+            host: host.to_owned(),
+            port: None,
+            methods: Vec::new(),
+            path_prefix: None,
+        }
     }
 
     fn allows(rule: EgressRule, read_only: bool, method: &Method, url: &str) -> bool {
-        permitted(&Policy { egress: vec![rule], read_only }, method, &Url::parse(url).unwrap())
+        permitted(
+            &Policy {
+                egress: vec![rule],
+                read_only,
+            },
+            method,
+            &Url::parse(url).unwrap(),
+        )
     }
 
     #[test]
@@ -166,16 +236,28 @@ mod tests {
             ("api.example.com", "https://api.example.com:8443/x", false),
             ("api.example.com", "http://api.example.com/x", false),
             ("api.example.com", "https://evil-api.example.com/", false),
-            ("api.example.com", "https://api.example.com.evil.example/", false),
+            (
+                "api.example.com",
+                "https://api.example.com.evil.example/",
+                false,
+            ),
             ("*.example.com", "https://a.example.com/", true),
             ("*.example.com", "https://a.b.example.com/", true),
             ("*.example.com", "https://example.com/", false),
             ("*.example.com", "https://.example.com/", false),
             ("*.example.com", "https://badexample.com/", false),
         ] {
-            assert_eq!(allows(rule(listed), false, &Method::GET, url), expected, "{listed} {url}");
+            assert_eq!(
+                allows(rule(listed), false, &Method::GET, url),
+                expected,
+                "{listed} {url}"
+            );
         }
-        assert!(!permitted(&Policy::default(), &Method::GET, &Url::parse("https://a.example/").unwrap()));
+        assert!(!permitted(
+            &Policy::default(),
+            &Method::GET,
+            &Url::parse("https://a.example/").unwrap()
+        ));
     }
 
     #[test]
@@ -183,18 +265,39 @@ mod tests {
         let url = "https://api.example.com/graphql";
         assert!(allows(rule("api.example.com"), true, &Method::GET, url));
         assert!(!allows(rule("api.example.com"), true, &Method::POST, url));
-        let named = EgressRule { methods: vec!["POST".to_owned()], ..rule("api.example.com") };
+        let named = EgressRule {
+            methods: vec!["POST".to_owned()],
+            ..rule("api.example.com")
+        };
         assert!(allows(named.clone(), true, &Method::POST, url));
         assert!(!allows(named, true, &Method::GET, url));
     }
 
     #[test]
     fn a_path_prefix_cannot_be_climbed_out_of() {
-        let prefixed = EgressRule { path_prefix: Some("/v1/".to_owned()), ..rule("a.example") };
-        assert!(allows(prefixed.clone(), false, &Method::GET, "https://a.example/v1/items?x=%2e"));
-        for path in ["/v2/", "/v1/../v2", "/v1/%2e%2e/v2", "/v1/..%2fv2", "/v1/%2E%2E%5Cv2", "/v1/\\..\\..\\v2"] {
+        let prefixed = EgressRule {
+            path_prefix: Some("/v1/".to_owned()),
+            ..rule("a.example")
+        };
+        assert!(allows(
+            prefixed.clone(),
+            false,
+            &Method::GET,
+            "https://a.example/v1/items?x=%2e"
+        ));
+        for path in [
+            "/v2/",
+            "/v1/../v2",
+            "/v1/%2e%2e/v2",
+            "/v1/..%2fv2",
+            "/v1/%2E%2E%5Cv2",
+            "/v1/\\..\\..\\v2",
+        ] {
             let url = format!("https://a.example{path}");
-            assert!(!allows(prefixed.clone(), false, &Method::GET, &url), "{path}");
+            assert!(
+                !allows(prefixed.clone(), false, &Method::GET, &url),
+                "{path}"
+            );
         }
     }
 
@@ -213,7 +316,10 @@ mod tests {
         ] {
             assert_eq!(url(text).unwrap_err().kind, kind, "{text}");
         }
-        assert_eq!(url("https://a.example/x#y").unwrap().as_str(), "https://a.example/x");
+        assert_eq!(
+            url("https://a.example/x#y").unwrap().as_str(),
+            "https://a.example/x"
+        );
         let message = url("http://a.example/?key=secret").unwrap_err().message;
         assert!(!message.contains("secret"), "{message}");
     }
@@ -221,7 +327,8 @@ mod tests {
     #[test]
     fn headers_that_frame_route_or_authorize_are_refused() {
         let filled = ["x-vendor-key".to_owned()];
-        let one = |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &filled);
+        let one =
+            |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &filled);
         for name in [
             "Authorization",
             "COOKIE",

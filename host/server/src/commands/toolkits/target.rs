@@ -48,7 +48,11 @@ impl Target {
 
     /// Publishes a component under the slug and version in its manifest. Returns true if it is new,
     /// and its record.
-    pub(super) async fn publish(&self, component: Bytes, terms: Terms<'_>) -> Result<(bool, Value), Stop> {
+    pub(super) async fn publish(
+        &self,
+        component: Bytes,
+        terms: Terms<'_>,
+    ) -> Result<(bool, Value), Stop> {
         let (slug, version) = catalog::identity(&component).map_err(refusal)?;
         match self {
             Self::Stopped(opened) => {
@@ -57,9 +61,16 @@ impl Target {
                 Ok((done.new, published_view(&done.release)))
             }
             Self::Running(server) => {
-                let path = format!("toolkits/{slug}/versions/{version}?breaking={}", terms.breaking);
-                let signature = terms.signature.map(|text| (SIGNATURE, STANDARD.encode(text)));
-                let (status, view) = server.ask(Method::PUT, &path, Body::Bytes(component), signature).await?;
+                let path = format!(
+                    "toolkits/{slug}/versions/{version}?breaking={}",
+                    terms.breaking
+                );
+                let signature = terms
+                    .signature
+                    .map(|text| (SIGNATURE, STANDARD.encode(text)));
+                let (status, view) = server
+                    .ask(Method::PUT, &path, Body::Bytes(component), signature)
+                    .await?;
                 Ok((status == 201, json(&view)?))
             }
         }
@@ -68,9 +79,13 @@ impl Target {
     /// Returns the records of all versions.
     pub(super) async fn list(&self) -> Result<Vec<Value>, Stop> {
         match self {
-            Self::Stopped(opened) => {
-                Ok(opened.app.catalog.index().releases().map(|release| published_view(release)).collect())
-            }
+            Self::Stopped(opened) => Ok(opened
+                .app
+                .catalog
+                .index()
+                .releases()
+                .map(|release| published_view(release))
+                .collect()),
             Self::Running(server) => {
                 let (mut all, mut cursor) = (Vec::new(), String::new());
                 loop {
@@ -80,7 +95,9 @@ impl Target {
                     if let Some(items) = page["items"].as_array_mut() {
                         all.append(items);
                     }
-                    let Some(next) = page["next_cursor"].as_str() else { return Ok(all) };
+                    let Some(next) = page["next_cursor"].as_str() else {
+                        return Ok(all);
+                    };
                     let next: String = byte_serialize(next.as_bytes()).collect();
                     cursor = format!("&cursor={next}");
                 }
@@ -91,10 +108,16 @@ impl Target {
     /// Deprecates a version.
     pub(super) async fn deprecate(&self, slug: &str, version: &str) -> Result<(), Stop> {
         match self {
-            Self::Stopped(opened) => catalog::deprecate(&opened.app, slug, version).await.map(drop).map_err(refusal),
+            Self::Stopped(opened) => catalog::deprecate(&opened.app, slug, version)
+                .await
+                .map(drop)
+                .map_err(refusal),
             Self::Running(server) => {
                 let path = format!("toolkits/{slug}/versions/{version}");
-                server.ask(Method::DELETE, &path, Body::Empty, None).await.map(drop)
+                server
+                    .ask(Method::DELETE, &path, Body::Empty, None)
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -110,9 +133,15 @@ impl Target {
 }
 
 fn refusal(cause: app::Error) -> Stop {
-    running::refusal(&cause.to_string(), cause.problems().iter().map(String::as_str), cause.row().fix)
+    running::refusal(
+        &cause.to_string(),
+        cause.problems().iter().map(String::as_str),
+        cause.row().fix,
+    )
 }
 
 fn json(answer: &[u8]) -> Result<Value, Stop> {
-    serde_json::from_slice(answer).context("the server's answer is not JSON").map_err(Stop::from)
+    serde_json::from_slice(answer)
+        .context("the server's answer is not JSON")
+        .map_err(Stop::from)
 }

@@ -54,7 +54,15 @@ impl<'a> Node<'a> {
 
     fn anything(root: &'a Value) -> Self {
         let (maps, choices, made) = (Vec::new(), Vec::new(), Vec::new());
-        Self { root, maps, choices, made, never: false, kinds: ALL, value: None }
+        Self {
+            root,
+            maps,
+            choices,
+            made,
+            never: false,
+            kinds: ALL,
+            value: None,
+        }
     }
 
     /// Returns the node of a schema inside this one.
@@ -81,7 +89,9 @@ impl<'a> Node<'a> {
             }
         }
         if let Some(reference) = map.get("$ref") {
-            let target = reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?));
+            let target = reference
+                .as_str()
+                .and_then(|text| self.root.pointer(text.strip_prefix('#')?));
             match target.filter(|_| depth < DEEPEST) {
                 Some(target) => self.take(target, depth + 1),
                 // A schema that cannot be read accepts no value.
@@ -107,19 +117,26 @@ impl<'a> Node<'a> {
     /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
         let closed = |choice: Choice<'_>| choice.forms.iter().all(super::closed_in_itself);
-        self.made.iter().any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
+        self.made
+            .iter()
+            .any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
     }
 
     /// Returns a key that identifies the node.
     pub(super) fn key(&self) -> Vec<usize> {
         let maps = self.maps.iter().map(|map| std::ptr::from_ref(*map).addr());
-        let value = self.value.map_or(0, |value| std::ptr::from_ref(value).addr());
+        let value = self
+            .value
+            .map_or(0, |value| std::ptr::from_ref(value).addr());
         maps.chain([usize::from(self.kinds), value]).collect()
     }
 
     /// Returns the kinds of values that may be accepted.
     pub(super) fn mask(&self) -> u8 {
-        let kinds = self.maps.iter().fold(self.kinds, |kinds, map| kinds & mask_of(map));
+        let kinds = self
+            .maps
+            .iter()
+            .fold(self.kinds, |kinds, map| kinds & mask_of(map));
         match self.finite() {
             Some(values) => kinds & values.iter().fold(0, |mask, value| mask | kind_of(value)),
             None => kinds,
@@ -135,11 +152,14 @@ impl<'a> Node<'a> {
         if let Some(value) = self.value {
             return Some(vec![value]);
         }
-        let mut lists = self.maps.iter().filter_map(|map| match (map.get("const"), map.get("enum")) {
-            (Some(value), _) => Some(std::slice::from_ref(value)),
-            (None, Some(Value::Array(values))) => Some(values.as_slice()),
-            _ => None,
-        });
+        let mut lists =
+            self.maps
+                .iter()
+                .filter_map(|map| match (map.get("const"), map.get("enum")) {
+                    (Some(value), _) => Some(std::slice::from_ref(value)),
+                    (None, Some(Value::Array(values))) => Some(values.as_slice()),
+                    _ => None,
+                });
         let mut values: Vec<_> = lists.next()?.iter().collect();
         lists.for_each(|list| values.retain(|value| list.contains(value)));
         Some(values)
@@ -151,10 +171,23 @@ impl<'a> Node<'a> {
             return Vec::new();
         }
         if let Some(values) = self.finite().filter(|values| values.len() <= MOST_VALUES) {
-            return values.into_iter().map(|value| Self { value: Some(value), ..self.clone() }).collect();
+            return values
+                .into_iter()
+                .map(|value| Self {
+                    value: Some(value),
+                    ..self.clone()
+                })
+                .collect();
         }
         let mask = self.mask();
-        KINDS.into_iter().filter(|kind| mask & kind != 0).map(|kind| Self { kinds: kind, ..self.clone() }).collect()
+        KINDS
+            .into_iter()
+            .filter(|kind| mask & kind != 0)
+            .map(|kind| Self {
+                kinds: kind,
+                ..self.clone()
+            })
+            .collect()
     }
 
     pub(super) fn values(&self, keyword: &str) -> impl Iterator<Item = &'a Value> {
@@ -166,12 +199,18 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn requires(&self, name: &str) -> bool {
-        self.values("required").filter_map(Value::as_array).flatten().any(|required| required == name)
+        self.values("required")
+            .filter_map(Value::as_array)
+            .flatten()
+            .any(|required| required == name)
     }
 
     /// Returns the names of the declared properties.
     pub(super) fn declared(&self) -> BTreeSet<&'a str> {
-        self.values("properties").filter_map(Value::as_object).flat_map(|map| map.keys().map(String::as_str)).collect()
+        self.values("properties")
+            .filter_map(Value::as_object)
+            .flat_map(|map| map.keys().map(String::as_str))
+            .collect()
     }
 
     /// Returns the demands on a declared property.
@@ -195,11 +234,16 @@ impl<'a> Node<'a> {
     /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
     /// A schema with properties is read as if it declared all of them.
     pub(super) fn more(&self) -> Option<Self> {
-        let rest: Vec<_> = self.values("additionalProperties").filter(|rest| **rest != Value::Bool(true)).collect();
+        let rest: Vec<_> = self
+            .values("additionalProperties")
+            .filter(|rest| **rest != Value::Bool(true))
+            .collect();
         if self.keyword("patternProperties").is_some() {
             return Some(Self::anything(self.root));
         }
-        if rest.contains(&&Value::Bool(false)) || (rest.is_empty() && self.keyword("properties").is_some()) {
+        if rest.contains(&&Value::Bool(false))
+            || (rest.is_empty() && self.keyword("properties").is_some())
+        {
             return None;
         }
         let mut node = Self::anything(self.root);
@@ -226,8 +270,13 @@ impl<'a> Node<'a> {
     /// Returns true if this node may be a later version of the other: they share a kind, and no
     /// listed value of a required property tells them apart.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let needed = self.values("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str);
-        let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite()) {
+        let needed = self
+            .values("required")
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(Value::as_str);
+        let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite())
+        {
             (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
             _ => false,
         };
@@ -246,8 +295,15 @@ impl<'a> Node<'a> {
         if depth == 0 || self.mask() != OBJECT || other.mask() != OBJECT {
             return false;
         }
-        let needed = self.values("required").chain(other.values("required")).filter_map(Value::as_array).flatten();
-        needed.filter_map(Value::as_str).any(|name| self.property(name).is_apart(&other.property(name), depth - 1))
+        let needed = self
+            .values("required")
+            .chain(other.values("required"))
+            .filter_map(Value::as_array)
+            .flatten();
+        needed.filter_map(Value::as_str).any(|name| {
+            self.property(name)
+                .is_apart(&other.property(name), depth - 1)
+        })
     }
 }
 
@@ -278,7 +334,9 @@ fn kind_of(value: &Value) -> u8 {
     match value {
         Value::Null => NULL,
         Value::Bool(_) => BOOLEAN,
-        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => INTEGER,
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            INTEGER
+        }
         Value::Number(_) => FRACTION,
         Value::String(_) => STRING,
         Value::Array(_) => ARRAY,

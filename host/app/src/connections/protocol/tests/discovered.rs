@@ -17,34 +17,70 @@ fn nothing() -> String {
 }
 
 fn discovering() -> AuthScheme {
-    serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://app.example/t" } }))
-        .unwrap()
+    serde_json::from_value(
+        json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://app.example/t" } }),
+    )
+    .unwrap()
 }
 
 /// Resolves the scheme at these times against a provider with these responses. Returns the scheme
 /// and the recorded requests.
 async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
     let application = Application::answering(answers).await;
-    let (scheme, client, values, issuers) = (discovering(), client(), Values::new(), Issuers::default());
+    let (scheme, client, values, issuers) =
+        (discovering(), client(), Values::new(), Issuers::default());
     let mut all = Vec::new();
     for moment in moments {
         let now = Time(NOW.0 + moment);
-        let flow = Flow { net: &application.net, now, scheme: &scheme, client: &client, values: &values };
-        all.push(issuers.described(&flow).await.map(|scheme| scheme.into_owned().oauth2.unwrap()));
+        let flow = Flow {
+            net: &application.net,
+            now,
+            scheme: &scheme,
+            client: &client,
+            values: &values,
+        };
+        all.push(
+            issuers
+                .described(&flow)
+                .await
+                .map(|scheme| scheme.into_owned().oauth2.unwrap()),
+        );
     }
-    let lines = application.seen().iter().map(|seen| seen.lines().next().unwrap_or_default().to_owned()).collect();
+    let lines = application
+        .seen()
+        .iter()
+        .map(|seen| seen.lines().next().unwrap_or_default().to_owned())
+        .collect();
     (all, lines)
 }
 
 /// The examples of RFC 8414, section 3.
 #[tokio::test]
 async fn issuer_metadata_is_trusted_only_about_itself() {
-    let (all, seen) = described(&[said(json!({ "authorization_response_iss_parameter_supported": true }))], &[0]).await;
+    let (all, seen) = described(
+        &[said(
+            json!({ "authorization_response_iss_parameter_supported": true }),
+        )],
+        &[0],
+    )
+    .await;
     let flow = all[0].as_ref().unwrap();
-    assert_eq!((&*flow.authorize_url, &*flow.token_url), ("https://app.example/agree", "https://app.example/token"));
-    assert_eq!(flow.revoke.as_ref().unwrap().url.as_deref(), Some("https://app.example/revoke"));
-    assert_eq!((flow.issuer.as_deref(), flow.names_issuer), (Some("https://app.example/t"), true));
-    assert_eq!(seen, ["GET /.well-known/oauth-authorization-server/t HTTP/1.1"]);
+    assert_eq!(
+        (&*flow.authorize_url, &*flow.token_url),
+        ("https://app.example/agree", "https://app.example/token")
+    );
+    assert_eq!(
+        flow.revoke.as_ref().unwrap().url.as_deref(),
+        Some("https://app.example/revoke")
+    );
+    assert_eq!(
+        (flow.issuer.as_deref(), flow.names_issuer),
+        (Some("https://app.example/t"), true)
+    );
+    assert_eq!(
+        seen,
+        ["GET /.well-known/oauth-authorization-server/t HTTP/1.1"]
+    );
     for wrong in [
         json!({ "issuer": "https://app.example/other" }),
         json!({ "issuer": "https://app.example.evil.example/t" }),
@@ -56,17 +92,28 @@ async fn issuer_metadata_is_trusted_only_about_itself() {
         json!({ "authorization_endpoint": "javascript:alert(1)" }),
     ] {
         let (all, _) = described(&[said(wrong.clone())], &[0]).await;
-        assert!(matches!(all[0], Err(Refusal::Malformed { .. })), "{wrong}: {:?}", all[0]);
+        assert!(
+            matches!(all[0], Err(Refusal::Malformed { .. })),
+            "{wrong}: {:?}",
+            all[0]
+        );
     }
 }
 
 #[tokio::test]
 async fn openid_connect_metadata_is_discovered() {
     let (all, seen) = described(&[nothing(), said(json!({}))], &[0]).await;
-    assert_eq!(all[0].as_ref().unwrap().token_url, "https://app.example/token");
+    assert_eq!(
+        all[0].as_ref().unwrap().token_url,
+        "https://app.example/token"
+    );
     assert_eq!(seen[1], "GET /t/.well-known/openid-configuration HTTP/1.1");
     let (all, _) = described(&[nothing(), nothing()], &[0]).await;
-    assert!(matches!(all[0], Err(Refusal::Malformed { .. })), "{:?}", all[0]);
+    assert!(
+        matches!(all[0], Err(Refusal::Malformed { .. })),
+        "{:?}",
+        all[0]
+    );
 }
 
 #[tokio::test]
@@ -77,17 +124,40 @@ async fn metadata_is_cached_for_an_hour_or_outage() {
     assert!(all.iter().all(Result::is_ok), "{all:?}");
     assert_eq!(seen.len(), 2);
     let (all, _) = described(&[away], &[0]).await;
-    assert!(matches!(all[0], Err(Refusal::Unavailable { .. })), "{:?}", all[0]);
+    assert!(
+        matches!(all[0], Err(Refusal::Unavailable { .. })),
+        "{:?}",
+        all[0]
+    );
 }
 
 #[tokio::test]
 async fn private_token_endpoint_is_refused() {
-    for inside in ["https://127.0.0.1/token", "https://localhost/token", "https://169.254.169.254/token"] {
-        let application = Application::answering(&[said(json!({ "token_endpoint": inside }))]).await;
+    for inside in [
+        "https://127.0.0.1/token",
+        "https://localhost/token",
+        "https://169.254.169.254/token",
+    ] {
+        let application =
+            Application::answering(&[said(json!({ "token_endpoint": inside }))]).await;
         let (scheme, client, values) = (discovering(), client(), Values::new());
-        let flow = Flow { net: &application.net, now: NOW, scheme: &scheme, client: &client, values: &values };
+        let flow = Flow {
+            net: &application.net,
+            now: NOW,
+            scheme: &scheme,
+            client: &client,
+            values: &values,
+        };
         let scheme = Issuers::default().described(&flow).await.unwrap();
-        let refused = Flow { scheme: &scheme, ..flow }.exchange(code(None)).await;
-        assert!(matches!(refused, Err(Refusal::Unsent { .. })), "{inside}: {refused:?}");
+        let refused = Flow {
+            scheme: &scheme,
+            ..flow
+        }
+        .exchange(code(None))
+        .await;
+        assert!(
+            matches!(refused, Err(Refusal::Unsent { .. })),
+            "{inside}: {refused:?}"
+        );
     }
 }
