@@ -700,7 +700,7 @@ mod tests {
             "it waits for its turn"
         );
         drop(turn);
-        assert_eq!(search.await.unwrap(), [text.len() - 11..text.len()]);
+        assert_eq!(search.await.unwrap(), vec![text.len() - 11..text.len()]);
     }
 
     #[test]
