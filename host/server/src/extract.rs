@@ -52,7 +52,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
         let limits = &server.config.limits;
-        object(&read(server, request, limits.body_kib * 1024).await?).map(Self)
+        let bytes = read(server, request, limits.body_kib * 1024).await?;
+        let parsed = server.admission.parse(bytes.len(), || object(&bytes));
+        parsed.await.map(Self)
     }
 }
 
@@ -64,7 +66,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        object(&read(server, request, LARGEST_JSON).await?).map(Self)
+        let bytes = read(server, request, LARGEST_JSON).await?;
+        let parsed = server.admission.parse(bytes.len(), || object(&bytes));
+        parsed.await.map(Self)
     }
 }
 

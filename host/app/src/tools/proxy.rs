@@ -18,7 +18,7 @@ use url::Url;
 use super::log;
 use crate::{
     App, Error, Result,
-    catalog::Release,
+    catalog::{MAX_INLINE_CHECK_BYTES, Release},
     connections::{self, Choice, Custom, Granted, Passage},
     files::{self, Link},
     ids::{AccountId, LogId},
@@ -399,11 +399,17 @@ async fn said(
         .to_ascii_lowercase();
     let binary = BINARY.iter().any(|family| media_type.starts_with(family))
         && !media_type.starts_with("image/svg");
-    match std::str::from_utf8(&body) {
-        Ok(text) if !binary && text.len() <= TEXT && !text.contains('\0') => {
-            Ok(serde_json::from_str(text).map_or_else(|_| Said::Text(text.to_owned()), Said::Json))
-        }
-        _ => {
+    let read = if binary || body.len() > TEXT {
+        Err(body)
+    } else if body.len() <= MAX_INLINE_CHECK_BYTES {
+        as_text(body)
+    } else {
+        let read = tokio::task::spawn_blocking(move || as_text(body)).await;
+        read.map_err(|cause| Error::Internal(format!("a response cannot be parsed: {cause}")))?
+    };
+    match read {
+        Ok(said) => Ok(said),
+        Err(body) => {
             let media_type = if media_type.is_empty() {
                 "application/octet-stream"
             } else {
@@ -418,6 +424,16 @@ async fn said(
             };
             Ok(Said::File(files::keep(app, project, made).await?))
         }
+    }
+}
+
+/// Parses a body as JSON, or as text if it is not JSON. Returns a body that is not text unchanged.
+fn as_text(body: Bytes) -> std::result::Result<Said, Bytes> {
+    match std::str::from_utf8(&body) {
+        Ok(text) if !text.contains('\0') => {
+            Ok(serde_json::from_str(text).map_or_else(|_| Said::Text(text.to_owned()), Said::Json))
+        }
+        _ => Err(body),
     }
 }
 

@@ -11,7 +11,7 @@ use app::{
     clock::iso,
     connections::{Custom, Placed},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
+    tools::{self, Execute, Execution, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
 };
 use axum::{
     extract::State,
@@ -418,8 +418,15 @@ pub(crate) async fn execute(
     ExecuteBytes(bytes): ExecuteBytes,
 ) -> Reply<Response> {
     let gateway = gateway(&headers)?;
-    let request = request(slug, prefix, &bytes, gateway)?;
-    let done = tools::execute(&server.app, &key.project, request).await?;
+    let parsed = server
+        .admission
+        .parse(bytes.len(), || request(slug, prefix, &bytes, gateway));
+    let done = tools::execute(&server.app, &key.project, parsed.await?).await?;
+    let view = server.admission.parse(done.data.len(), || execution(&done));
+    view.await
+}
+
+fn execution(done: &Execution) -> Reply<Response> {
     let data = serde_json::from_slice(&done.data).map_err(|cause| {
         Error::Internal(format!(
             "a tool's data is not JSON after it was checked: {cause}"
