@@ -17,6 +17,9 @@ use crate::{engine, meter::Meter};
 const ALL_TABLE_ELEMENTS: usize = 2 * engine::TABLE_ELEMENTS;
 /// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
 const FAILED_GROWS: u32 = 100;
+/// Part of the node's memory that is left to guests: bodies of responses are refused before they
+/// take it, so that one project's responses do not end the runs of others.
+const GUESTS_PART: u64 = 4;
 
 /// Memory budget of all guests of the node.
 #[derive(Debug)]
@@ -60,7 +63,10 @@ impl NodeMemory {
 impl Reservation {
     /// Reserves more bytes. Returns false if the node has no more.
     pub(crate) fn grow(&self, bytes: u64) -> bool {
-        let limit = self.node.limit;
+        self.grow_within(bytes, self.node.limit)
+    }
+
+    fn grow_within(&self, bytes: u64, limit: u64) -> bool {
         let taken = self.node.used.fetch_update(Relaxed, Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= limit)
         });
@@ -97,7 +103,8 @@ impl Reservation {
 
 impl net::Room for Reservation {
     fn grow(&self, bytes: u64) -> bool {
-        Self::grow(self, bytes)
+        let limit = self.node.limit;
+        self.grow_within(bytes, limit - limit / GUESTS_PART)
     }
 }
 
@@ -236,6 +243,16 @@ mod tests {
         assert!(second.memory_growing(0, 2 * PAGE, None).unwrap());
         drop(second);
         assert_eq!(node.used(), 0);
+    }
+
+    #[test]
+    fn responses_leave_memory_to_guests() {
+        let node = NodeMemory::new(4 * PAGE as u64);
+        let body = node.reserve();
+        assert!(net::Room::grow(&body, 3 * PAGE as u64));
+        assert!(!net::Room::grow(&body, 1));
+        let mut guest = limiter(&node, u64::MAX);
+        assert!(guest.memory_growing(0, PAGE, None).unwrap());
     }
 
     #[test]

@@ -138,7 +138,7 @@ fn work() -> Vec<Bound> {
             "the same", "tests/e2e/abuse/runs.rs stored_accounts_bring_no_more_secrets_than_calls"),
         bound("Steps of the search for secrets for each byte of an answer", &sandbox::STEPS_PER_BYTE,
             "the answer is withheld: the tool gets an error of kind `protocol`", "tests/e2e/abuse/runs.rs answers_costly_to_search_are_withheld"),
-        bound("Bodies of answers while they arrive, of all runs and proxy requests", &"what `sandbox.memory_mib` leaves",
+        bound("Bodies of answers while they arrive, of all runs and proxy requests", &"three quarters of `sandbox.memory_mib`, with the memory of guests",
             "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
