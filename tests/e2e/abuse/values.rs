@@ -44,16 +44,6 @@ fn assert_refused(answer: &Answer, words: &str) {
     );
 }
 
-/// Returns the largest resident memory of the server so far, in MiB.
-fn peak_mib(host: &Host) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
-    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
-}
-
 /// Returns a schema of nested objects in which each level is validated twice.
 fn doubling() -> Value {
     let twice = json!([{ "$ref": "#" }, { "$ref": "#" }]);
@@ -143,7 +133,7 @@ async fn wrong_values_take_bounded_memory() {
     let answer = published(&host, "output", doubling()).await;
     let project = host.as_project();
     project.execute(&answer, json!({})).await.data();
-    let before = peak_mib(&host);
+    let before = host.footprint().peak_kib;
 
     let many = json!({ "types": vec![1; 200_000] });
     let refused = project.execute(&numbers, many).await.expect(400);
@@ -159,8 +149,8 @@ async fn wrong_values_take_bounded_memory() {
     let failed = project.execute(&answer, nested(18, json!(1))).await;
     assert_eq!(failed.failure(), "tool_output_invalid", "{failed:#?}");
 
-    let grown = peak_mib(&host) - before;
-    assert!(grown < 200, "the server grew by {grown} MiB");
+    let grown = host.footprint().peak_kib - before;
+    assert!(grown < 200 << 10, "the server grew by {grown} KiB");
 }
 
 #[tokio::test]

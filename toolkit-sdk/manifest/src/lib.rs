@@ -188,7 +188,7 @@ impl Manifest {
     /// Reads a manifest from JSON.
     ///
     /// # Errors
-    /// When the bytes are not JSON of this shape. The message names the place.
+    /// An error if the bytes are not JSON of this shape. The message names the place.
     pub fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }

@@ -284,7 +284,7 @@ impl Answer {
 /// Serializes the calls of tools, given by their slugs, as a plan.
 ///
 /// # Errors
-/// When the plan would be larger than 4 GiB.
+/// An error if the plan would be larger than 4 GiB.
 pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFromIntError> {
     let mut index = Vec::with_capacity(HEADER + calls.len() * ENTRY);
     index.extend_from_slice(&MAGIC);

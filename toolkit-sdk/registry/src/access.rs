@@ -36,7 +36,7 @@ impl Access {
     /// and its helpers, otherwise anonymous access.
     ///
     /// # Errors
-    /// When stored credentials for the registry cannot be used.
+    /// An error if stored credentials for the registry cannot be used.
     pub(crate) fn credentials(&self, registry: &str) -> Result<RegistryAuth> {
         if let (Some(name), Some(password)) = (&self.username, &self.password) {
             return Ok(RegistryAuth::Basic(name.clone(), password.clone()));

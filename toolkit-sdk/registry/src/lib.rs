@@ -91,7 +91,7 @@ impl Place {
     /// Prepares the access to `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Sends nothing.
     ///
     /// # Errors
-    /// When the reference cannot be read or names no registry, or when stored credentials cannot be
+    /// An error if the reference cannot be read or names no registry, or when stored credentials cannot be
     /// used.
     pub fn new(reference: &str, access: &Access) -> Result<Self> {
         let text = reference.strip_prefix(SCHEME).unwrap_or(reference);
@@ -135,7 +135,7 @@ impl Place {
     /// Pushes a component. The same bytes, description and signature result in the same digest.
     ///
     /// # Errors
-    /// When the reference has a digest, which only the result can have, or when the registry
+    /// An error if the reference has a digest, which only the result can have, or when the registry
     /// refuses.
     pub async fn push(
         &self,
@@ -212,7 +212,7 @@ impl Place {
     /// digest.
     ///
     /// # Errors
-    /// When the component does not exist, is not a component, is too large, or has other bytes than
+    /// An error if the component does not exist, is not a component, is too large, or has other bytes than
     /// its digest.
     pub async fn pull(&self) -> Result<Pulled> {
         within(self.fetch(), &self.reference).await

@@ -54,7 +54,8 @@ const PROGRAMS_PER_PATTERN: usize = 3;
 const NO_OBJECT: &str = "not an object";
 const TOO_MUCH: &str =
     "the value takes too many steps to check; send a smaller one, or one that is nested less";
-const UNNAMED: &str = "does not fit the schema; the first problem lies too far inside to be named";
+const UNNAMED_PROBLEM: &str =
+    "does not fit the schema; the first problem lies too far inside to be named";
 
 /// A schema as text, with its validator while that is cached.
 #[derive(Debug)]
@@ -256,8 +257,12 @@ impl Full {
         if fits {
             return Vec::new();
         }
-        self.all_lines(value)
-            .unwrap_or_else(|| vec![self.first_line(value).unwrap_or_else(|| UNNAMED.to_owned())])
+        self.all_lines(value).unwrap_or_else(|| {
+            vec![
+                self.first_line(value)
+                    .unwrap_or_else(|| UNNAMED_PROBLEM.to_owned()),
+            ]
+        })
     }
 
     /// Returns one line per problem, or `None` if finding them takes too many steps.

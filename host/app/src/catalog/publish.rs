@@ -21,7 +21,7 @@ pub const COMPONENT: usize = 24 << 20;
 /// Number of versions that are read from the store in one query.
 const PAGE: u64 = 500;
 /// Maximum number of conflicting tools of another toolkit that an error names.
-const NAMED: usize = 5;
+const MAX_NAMED_CONFLICTS: usize = 5;
 /// Maximum assumed difference between the clocks of servers, in milliseconds.
 const SKEW: i64 = 10 * 60 * 1000;
 
@@ -399,7 +399,7 @@ fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
         let line = |(tool, owner): &(_, _)| {
             format!("slug: toolkit {owner} has the tool {tool}, whose name begins with this slug")
         };
-        problems.extend(used.iter().take(NAMED).map(line));
+        problems.extend(used.iter().take(MAX_NAMED_CONFLICTS).map(line));
     }
     if problems.is_empty() {
         Ok(())

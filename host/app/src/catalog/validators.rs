@@ -34,7 +34,7 @@ pub const MAX_LARGE_CHECKS: usize = 4;
 pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// Maximum number of validators that are compiled at the same time. One schema is never compiled
 /// twice at the same time.
-const LANES: usize = 4;
+const MAX_COMPILATIONS: usize = 4;
 
 /// The place of a schema's validator while it is cached.
 pub(super) type Slot = ArcSwapOption<Loaded>;
@@ -53,7 +53,7 @@ pub(crate) struct Validators {
     /// The number of compilations so far, which serves as a coarse clock for the last use of
     /// validators.
     now: AtomicU64,
-    lanes: [AsyncMutex<()>; LANES],
+    lanes: [AsyncMutex<()>; MAX_COMPILATIONS],
     large_checks: Arc<Semaphore>,
 }
 
@@ -104,7 +104,7 @@ impl Validators {
 
     /// Returns the lock that is held while the schema of a slot is compiled.
     pub(super) fn lane(&self, slot: &Arc<Slot>) -> &AsyncMutex<()> {
-        &self.lanes[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % LANES]
+        &self.lanes[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % MAX_COMPILATIONS]
     }
 
     /// Caches a validator, and drops others to make room for it. `weight` is its estimated memory

@@ -166,7 +166,7 @@ impl Bucket {
     /// Checks that the bucket exists and accepts the credentials.
     ///
     /// # Errors
-    /// When the bucket does not exist, refuses the credentials or does not answer.
+    /// An error if the bucket does not exist, refuses the credentials or does not answer.
     pub async fn probe(&self) -> Result<(), BucketError> {
         let Some(Err(error)) = self.store.list(Some(&self.prefix)).next().await else {
             return Ok(());

@@ -180,7 +180,7 @@ impl Case {
     /// Reads a case.
     ///
     /// # Errors
-    /// When the text is not JSON of this shape, or does not give exactly one expected outcome.
+    /// An error if the text is not JSON of this shape, or does not give exactly one expected outcome.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let case: Self = serde_json::from_str(text).map_err(|cause| cause.to_string())?;
         match (&case.data, &case.error) {

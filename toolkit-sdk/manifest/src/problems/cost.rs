@@ -53,7 +53,7 @@ pub struct SchemaCost<'a> {
 /// Measures a schema.
 ///
 /// # Errors
-/// When the schema leads back to itself without a property or an item between, is nested too deep
+/// An error if the schema leads back to itself without a property or an item between, is nested too deep
 /// for one value, or uses keywords that make references depend on more than its text. The message
 /// names the place.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
