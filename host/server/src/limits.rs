@@ -8,10 +8,14 @@ use std::time::Duration;
 use app::{catalog, files, idempotency, json, projects, tools};
 
 use crate::{
-    admission,
     config::{self, Config},
-    extract::{LARGEST_JSON, LARGEST_PAGE, LIST, LONG_LIST, TEXT},
-    layers, listen,
+    http::{
+        answer::{MAX_HEADER_BYTES, MAX_REQUEST_LINE_BYTES},
+        body::MAX_JSON_BYTES,
+        limiter, listen,
+        page::MAX_LIMIT,
+        query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
+    },
 };
 
 const INTRODUCTION: &str = "# Limits
@@ -113,7 +117,7 @@ fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
-        bound("Larger bodies parsed at once, past 64 KiB each", &admission::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/admission.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/limiter.rs large_bodies_leave_their_thread_to_others"),
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
         bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
@@ -128,7 +132,7 @@ fn work() -> Vec<Bound> {
         bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_PART), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
         bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_PART), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
         bound("Looking a name up", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
-        bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &admission::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
+        bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
         bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_PATIENCE_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
         bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; when the request has ended, a job goes on within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
@@ -164,18 +168,18 @@ const CUT: &str = "one more line says that the rest is left out";
 #[rustfmt::skip]
 fn requests(limits: &config::Limits) -> Vec<Row> {
     vec![
-        row("Request line", size(layers::LINE as u64), "", "414 `HTTP_UriTooLong`"),
-        row("Headers together", size(layers::HEADERS as u64), "", "431 `HTTP_HeadersTooLarge`"),
+        row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "", "414 `HTTP_UriTooLong`"),
+        row("Headers together", size(MAX_HEADER_BYTES as u64), "", "431 `HTTP_HeadersTooLarge`"),
         row("Headers", listen::HEADERS, "", "431 without a body"),
         row("JSON body of an execution", size((limits.execute_body_kib as u64) << 10), "limits.execute_body_kib", TOO_LARGE),
-        row("JSON body of a request of one's own", size(LARGEST_JSON as u64), "", TOO_LARGE),
+        row("JSON body of a request of one's own", size(MAX_JSON_BYTES as u64), "", TOO_LARGE),
         row("Bytes that it sends", size(tools::PROXY_BODY as u64), "", INVALID),
         row("Any other JSON body", size((limits.body_kib as u64) << 10), "limits.body_kib", TOO_LARGE),
         row("Levels of a JSON body", json::DEPTH, "", INVALID),
-        row("Characters of a query parameter", TEXT, "", INVALID),
-        row("Entries of a list in the query", LIST, "", INVALID),
-        row("Tool slugs in the query", LONG_LIST, "", INVALID),
-        row("Entries of a page", LARGEST_PAGE, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
+        row("Characters of a query parameter", MAX_TEXT_CHARS, "", INVALID),
+        row("Entries of a list in the query", MAX_LIST_ENTRIES, "", INVALID),
+        row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, "", INVALID),
+        row("Entries of a page", MAX_LIMIT, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
         row("Characters of an `Idempotency-Key`", idempotency::KEY, "", INVALID),
         row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
         row("Answers kept of a project in a day", unlimited_size(limits.answers_mib), "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),

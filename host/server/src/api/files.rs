@@ -10,9 +10,10 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::{Json, Query},
-    respond::{Reply, ok, record_list},
+    http::{
+        auth::ProjectKey, error::ApiResult, reply::Json, scaffold::RawQuery, scaffold::ok,
+        scaffold::record_list,
+    },
     shapes,
 };
 
@@ -42,8 +43,8 @@ pub(crate) struct UploadBody {
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page()?;
     let (toolkit, tool) = (query.text("toolkit_slug")?, query.text("tool_slug")?);
     let found = files::list(
@@ -76,7 +77,7 @@ pub(crate) async fn request(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<UploadBody>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let wanted = Wanted {
         toolkit: body.toolkit_slug,
         tool: body.tool_slug,

@@ -15,9 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::{Json, Path, page},
-    respond::{Page, Reply, ok},
+    http::{auth::ProjectKey, error::ApiResult, page::Page, path::Path, reply::Json, scaffold::ok},
     shapes,
 };
 
@@ -78,20 +76,23 @@ pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Search>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
-    let page = page(body.limit, cursor.as_deref())?;
+    let page = Page::new(body.limit, cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
     if filters.len() > CONDITIONS {
         return Err(Error::invalid(format!("filters: at most {CONDITIONS}")).into());
     }
     let filter = Filter {
-        conditions: filters.into_iter().map(condition).collect::<Reply<_>>()?,
+        conditions: filters
+            .into_iter()
+            .map(condition)
+            .collect::<ApiResult<_>>()?,
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
     let after = page
-        .mark
+        .state
         .as_deref()
         .map(LogId::parse)
         .transpose()
@@ -107,7 +108,7 @@ pub(crate) async fn list(
     let last = runs.last().filter(|_| more).map(|run| run.id.to_string());
     let next = last.map(|last| {
         Page {
-            mark: Some(last),
+            state: Some(last),
             ..page
         }
         .next()
@@ -125,7 +126,7 @@ pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
     let mut shown = view(&run);
     if let Ok(release) = server.app.catalog.release(&run.toolkit, &run.version) {
@@ -150,11 +151,11 @@ pub(crate) async fn cassette(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     ok(&log::cassette(&server.app, &key.project, &LogId::parse(&id)?).await?)
 }
 
-fn condition(given: Filtered) -> Reply<Condition> {
+fn condition(given: Filtered) -> ApiResult<Condition> {
     let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
         Some((_, field)) => *field,
         None => {
@@ -180,7 +181,7 @@ fn condition(given: Filtered) -> Reply<Condition> {
 }
 
 /// Parses the operator of a condition.
-pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
+pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
     Ok(match given {
         "==" => Operator::Is,
         "!=" => Operator::IsNot,

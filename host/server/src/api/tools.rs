@@ -27,9 +27,10 @@ use utoipa::ToSchema;
 use crate::{
     Server,
     api::{object, toolkits::moment},
-    auth::ProjectKey,
-    extract::{ExecuteBytes, Json, Path, Prefix, ProxyJson, Query},
-    respond::{self, Page, Reply, ok, request_id},
+    http::{
+        auth::ProjectKey, body::UnparsedJson, context::request_id, error::ApiResult, page::Page,
+        path::Path, path::Prefix, reply::Json, scaffold::RawQuery, scaffold::ok,
+    },
     shapes,
 };
 
@@ -100,7 +101,7 @@ struct Logo<'a> {
     get,
     path = "/tools",
     params(
-        ("query" = Option<String>, Query, description = "Words to look for in names and descriptions"),
+        ("query" = Option<String>, Query, description = "Branding to look for in names and descriptions"),
         ("search" = Option<String>, Query, deprecated, description = "The older spelling of `query`"),
         ("tool_slugs" = Option<Vec<String>>, Query, explode = false, description = "These tools; no other filter counts then"),
         ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
@@ -121,8 +122,8 @@ pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     prefix: Prefix,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let search = query
         .text("query")?
         .or(query.text("search")?)
@@ -154,7 +155,7 @@ async fn toolkits_of(
     key: &ProjectKey,
     configs: &[String],
     asked: Vec<String>,
-) -> Reply<Vec<String>> {
+) -> ApiResult<Vec<String>> {
     let mut toolkits = Vec::new();
     for id in configs {
         let config =
@@ -169,12 +170,17 @@ async fn toolkits_of(
     Ok(toolkits)
 }
 
-fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> Reply<List<'a>> {
+fn list_view<'a>(
+    index: &'a Index,
+    found: &'a [Found],
+    page: &Page,
+    total: u64,
+) -> ApiResult<List<'a>> {
     Ok(List {
         items: found
             .iter()
             .map(|found| view(index, found))
-            .collect::<Reply<_>>()?,
+            .collect::<ApiResult<_>>()?,
         next_cursor: page.next_cursor(total),
         total_pages: total.div_ceil(page.limit).max(1),
         current_page: page.number,
@@ -188,7 +194,10 @@ fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) 
     path = "/tools/enum",
     responses((status = 200, description = "The slugs of all tools", body = Vec<String>)),
 )]
-pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
+pub(crate) async fn slugs(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+) -> ApiResult<Response> {
     let index = server.app.catalog.index();
     let current = index.toolkits().map(|toolkit| toolkit.current());
     let slugs: Vec<&str> = current
@@ -215,8 +224,8 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let index = server.app.catalog.index();
     let wish = wish(&query, prefix.tool_version())?;
     let toolkit = index
@@ -228,7 +237,7 @@ pub(crate) async fn read(
     ok(&view(&index, &found)?)
 }
 
-fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
+fn wish(query: &RawQuery, default: &str) -> ApiResult<VersionWish> {
     let all = query
         .text("toolkit_versions")?
         .unwrap_or(default)
@@ -243,7 +252,7 @@ fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
     })
 }
 
-fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
+fn view<'a>(index: &'a Index, found: &'a Found) -> ApiResult<View<'a>> {
     let Found { release, tool } = found;
     let toolkit = index.toolkit(&release.slug);
     let versions = || {
@@ -309,7 +318,7 @@ pub(crate) async fn scopes(
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Json(body): Json<ScopesOf>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     if !(1..=TOOLS).contains(&body.tools.len()) {
         return Err(Error::invalid(format!("tools: 1 to {TOOLS} slugs")).into());
     }
@@ -327,7 +336,7 @@ pub(crate) async fn scopes(
 // It borrows from the received bytes, so that arguments are not copied.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Execute)]
-struct ExecuteBody<'a> {
+pub(crate) struct ExecuteBody<'a> {
     #[serde(default)]
     connected_account_id: Option<String>,
     #[serde(default)]
@@ -415,18 +424,18 @@ pub(crate) async fn execute(
     prefix: Prefix,
     Path(slug): Path<String>,
     headers: HeaderMap,
-    ExecuteBytes(bytes): ExecuteBytes,
-) -> Reply<Response> {
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
+) -> ApiResult<Response> {
     let gateway = gateway(&headers)?;
     let parsed = server
-        .admission
+        .limiter
         .parse(bytes.len(), || request(slug, prefix, &bytes, gateway));
     let done = tools::execute(&server.app, &key.project, parsed.await?).await?;
-    let view = server.admission.parse(done.data.len(), || execution(&done));
+    let view = server.limiter.parse(done.data.len(), || execution(&done));
     view.await
 }
 
-fn execution(done: &Execution) -> Reply<Response> {
+fn execution(done: &Execution) -> ApiResult<Response> {
     let data = serde_json::from_slice(&done.data).map_err(|cause| {
         Error::Internal(format!(
             "a tool's data is not JSON after it was checked: {cause}"
@@ -439,10 +448,10 @@ fn execution(done: &Execution) -> Reply<Response> {
         session_info: None,
         log_id: done.log_id.as_str(),
     };
-    Ok(respond::json(StatusCode::OK, &view))
+    Ok(crate::http::reply::json(StatusCode::OK, &view))
 }
 
-fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Reply<Execute> {
+fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> ApiResult<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
@@ -543,8 +552,8 @@ struct ProxyParameter {
 pub(crate) async fn proxy(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    ProxyJson(body): ProxyJson<ProxyBody>,
-) -> Reply<Response> {
+    Json(body): Json<ProxyBody>,
+) -> ApiResult<Response> {
     let answered = tools::proxy(&server.app, &key.project, passage(body)?).await?;
     let mut headers = Map::new();
     for (name, value) in answered.headers {
@@ -576,7 +585,7 @@ pub(crate) async fn proxy(
     ok(&view)
 }
 
-fn passage(body: ProxyBody) -> Reply<Proxy> {
+fn passage(body: ProxyBody) -> ApiResult<Proxy> {
     const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
     let method = body.method.to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
@@ -616,7 +625,7 @@ fn passage(body: ProxyBody) -> Reply<Proxy> {
     })
 }
 
-fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Content>> {
+fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<Content>> {
     Ok(match (body, binary) {
         (None, None) => None,
         (Some(_), Some(_)) => {
@@ -652,7 +661,7 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Cont
     })
 }
 
-fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Option<Custom>> {
+fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> ApiResult<Option<Custom>> {
     if let Some(data) = data {
         let values = object("custom_connection_data.val", data.val)?;
         return Ok(Some(Custom::Connection {
@@ -677,7 +686,7 @@ fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Opt
     let placed = parameters
         .into_iter()
         .map(placed)
-        .collect::<Reply<Vec<_>>>()?;
+        .collect::<ApiResult<Vec<_>>>()?;
     if placed.is_empty() && body.is_empty() && params.base_url.is_none() {
         return Ok(None);
     }
@@ -688,7 +697,7 @@ fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Opt
     }))
 }
 
-fn placed(parameter: Parameter) -> Reply<Placed> {
+fn placed(parameter: Parameter) -> ApiResult<Placed> {
     let value = match parameter.value {
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
@@ -706,7 +715,7 @@ fn placed(parameter: Parameter) -> Reply<Placed> {
     })
 }
 
-fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
+fn no_nul(name: &str, text: Option<&str>) -> ApiResult<()> {
     match text {
         Some(text) if text.contains('\0') => {
             Err(Error::invalid(format!("{name}: holds a NUL character")).into())
@@ -719,7 +728,7 @@ fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
 type Gateway = Vec<(String, String)>;
 
 /// Reads the header that contains headers for a language model: a JSON object.
-fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
+fn gateway(headers: &HeaderMap) -> ApiResult<Gateway> {
     let Some(given) = headers.get(GATEWAY) else {
         return Ok(Gateway::new());
     };
@@ -769,7 +778,7 @@ pub(crate) async fn input(
     Path(slug): Path<String>,
     headers: HeaderMap,
     Json(body): Json<InputBody>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let version = present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
     let sentence = Sentence {
@@ -790,18 +799,18 @@ pub(crate) async fn input(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::respond::Failure;
+    use crate::http::error::ApiError;
 
     fn read(body: &str) -> Result<Execute, Error> {
         request(
             "T".into(),
-            Prefix::ThreeOne,
+            Prefix::V3_1,
             &Bytes::from(body.to_owned()),
             Gateway::new(),
         )
         .map_err(|failure| match failure {
-            Failure::App(error) => error,
-            Failure::Wire(wire) => panic!("{wire:?}"),
+            ApiError::App(error) => error,
+            ApiError::Http(error) => panic!("{error:?}"),
         })
     }
 
@@ -860,8 +869,8 @@ mod tests {
             )
             .unwrap()
         };
-        assert_eq!(of(Prefix::Three).version, app::catalog::BASE);
-        assert_eq!(of(Prefix::ThreeOne).version, app::catalog::LATEST);
+        assert_eq!(of(Prefix::V3).version, app::catalog::BASE);
+        assert_eq!(of(Prefix::V3_1).version, app::catalog::LATEST);
         assert_eq!(
             read(r#"{"version":"20261121_00"}"#).unwrap().version,
             "20261121_00"

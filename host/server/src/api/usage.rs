@@ -14,9 +14,13 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::{OrgKey, ProjectKey},
-    extract::{Json, Path},
-    respond::{Reply, ok},
+    http::{
+        auth::{OrganizationKey, ProjectKey},
+        error::ApiResult,
+        path::Path,
+        reply::Json,
+        scaffold::ok,
+    },
     shapes,
 };
 
@@ -76,7 +80,7 @@ pub(crate) async fn project_summary(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let counts = of_project(&server, &key.project, &asked).await?;
     ok(&summary(&asked, &counts))
 }
@@ -89,11 +93,11 @@ pub(crate) async fn project_summary(
     responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_summary(
-    key: OrgKey,
+pub(crate) async fn organization_summary(
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let counts = of_organisation(&server, &key, &asked).await?;
     ok(&summary(&asked, &counts))
 }
@@ -110,7 +114,7 @@ pub(crate) async fn project_groups(
     State(server): State<Arc<Server>>,
     Path(entity): Path<String>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     is_counted(&entity)?;
     let counts = of_project(&server, &key.project, &asked).await?;
     ok(&groups(&asked, counts))
@@ -124,18 +128,18 @@ pub(crate) async fn project_groups(
     responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_groups(
-    key: OrgKey,
+pub(crate) async fn organization_groups(
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(entity): Path<String>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     is_counted(&entity)?;
     let counts = of_organisation(&server, &key, &asked).await?;
     ok(&groups(&asked, counts))
 }
 
-fn is_counted(entity: &str) -> Reply<()> {
+fn is_counted(entity: &str) -> ApiResult<()> {
     if entity == ENTITY {
         Ok(())
     } else {
@@ -147,7 +151,7 @@ async fn of_project(
     server: &Server,
     project: &Project,
     asked: &Asked,
-) -> Reply<BTreeMap<String, u64>> {
+) -> ApiResult<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     count(server, project, asked, &mut counts).await?;
     Ok(counts)
@@ -155,9 +159,9 @@ async fn of_project(
 
 async fn of_organisation(
     server: &Server,
-    key: &OrgKey,
+    key: &OrganizationKey,
     asked: &Asked,
-) -> Reply<BTreeMap<String, u64>> {
+) -> ApiResult<BTreeMap<String, u64>> {
     let only = asked
         .filters
         .as_ref()
@@ -166,7 +170,7 @@ async fn of_organisation(
     let mut window = Window::first(500);
     loop {
         let Listed { items, next, .. } =
-            projects::list(&server.app, &key.organisation, window.clone()).await?;
+            projects::list(&server.app, &key.organization, window.clone()).await?;
         for project in items
             .iter()
             .filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str())))
@@ -183,7 +187,7 @@ async fn count(
     project: &Project,
     asked: &Asked,
     counts: &mut BTreeMap<String, u64>,
-) -> Reply<()> {
+) -> ApiResult<()> {
     let by = match asked.group_by.as_deref() {
         None | Some("tool" | "tool_slug") => usage::By::Tool,
         Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::{Server, open::Stop, terminal::Terminal};
 
-const ORGANISATION: &str = "default";
+const ORGANIZATION: &str = "default";
 const PROJECT: &str = "demo";
 
 /// Keys that clients of the first project need.
@@ -29,7 +29,7 @@ pub(crate) struct Keys {
 
 /// Creates the organization, a demo project and their keys.
 pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
-    let (organisation, organisation_key) = match projects::found(app, ORGANISATION).await {
+    let (organisation, organisation_key) = match projects::found(app, ORGANIZATION).await {
         // Another server on the same store created it first. The other records are found, or
         // created here.
         Err(app::Error::ProjectNameTaken(_)) => {

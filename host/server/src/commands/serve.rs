@@ -33,9 +33,9 @@ use crate::{
     },
     config::Config,
     control::Control,
-    listen, memory,
+    http::{listen, router},
+    memory,
     open::{self, Opened, Stop},
-    routes,
     terminal::Terminal,
 };
 
@@ -105,7 +105,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     serving.spawn(listen::serve(
         listener,
         server.clone(),
-        routes::router(server.clone()),
+        router::router(server.clone()),
         stopping,
         drain,
     ));

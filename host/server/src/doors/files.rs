@@ -16,9 +16,13 @@ use serde_json::json;
 
 use crate::{
     Server,
-    extract::{self, Path, Query},
-    places,
-    respond::{self, Reply},
+    http::{
+        body,
+        error::ApiResult,
+        path::Path,
+        permits,
+        scaffold::{self, RawQuery},
+    },
 };
 
 /// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
@@ -38,19 +42,19 @@ impl AsRef<[u8]> for Outgoing {
 pub(crate) async fn put(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: Query,
+    query: RawQuery,
     request: Request,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
     let _place = place(&server, &ticket).await?;
-    let bytes = extract::read_file(
+    let bytes = body::read_file(
         &server,
         request,
         usize::try_from(size).unwrap_or(usize::MAX),
     )
     .await?;
     files::put(&server.app, &ticket, bytes).await?;
-    respond::ok(&json!({}))
+    scaffold::ok(&json!({}))
 }
 
 /// Answers with the bytes of a file. Browsers save them and never display them as a page of this
@@ -58,8 +62,8 @@ pub(crate) async fn put(
 pub(crate) async fn get(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
@@ -84,13 +88,13 @@ pub(crate) async fn get(
 
 /// Acquires a transfer permit of the project. The request releases its concurrency permits while it
 /// waits.
-async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
+async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPlace> {
     if let Some(place) = server.app.files.try_place(&ticket.project) {
         return Ok(place);
     }
-    places::leave();
+    permits::leave();
     let place = server.app.files.place(&ticket.project).await?;
-    places::enter(&server.admission).await?;
+    permits::enter(&server.limiter).await?;
     Ok(place)
 }
 
@@ -99,8 +103,8 @@ fn ticket(
     way: Signed,
     project: &str,
     id: &str,
-    query: &Query,
-) -> Reply<(Ticket, u64)> {
+    query: &RawQuery,
+) -> ApiResult<(Ticket, u64)> {
     let text = |name: &str| {
         query
             .text(name)

@@ -24,10 +24,10 @@ use url::Url;
 
 use crate::{
     Server,
-    admission::SecretKind,
-    auth,
-    extract::{self, Path, Query},
-    respond::{Failure, Reply, ok},
+    http::{
+        auth, body, error::ApiError, error::ApiResult, limiter::SecretKind, path::Path,
+        scaffold::RawQuery, scaffold::ok,
+    },
 };
 
 /// Maximum bytes of a form.
@@ -75,13 +75,13 @@ pub(crate) async fn submit(
     }
 }
 
-async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response> {
+async fn taken(server: &Server, token: &str, request: Request) -> ApiResult<Response> {
     // A request without a valid link is answered without reading its body.
     if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = opened(server, token).await? {
         return Ok(rendered(server, &page, StatusCode::GONE, |_| String::new()));
     }
     let browser = browser(server, request.headers());
-    let body = extract::read(server, request, FORM).await?;
+    let body = body::read(server, request, FORM).await?;
     let mut given = Values::new();
     let mut shown = String::new();
     for (name, value) in url::form_urlencoded::parse(&body).into_owned() {
@@ -125,7 +125,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
 pub(crate) async fn callback(
     State(server): State<Arc<Server>>,
     headers: HeaderMap,
-    query: Query,
+    query: RawQuery,
 ) -> Response {
     let (browser, pairs, own) = (
         browser(&server, &headers),
@@ -161,12 +161,12 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 pub(crate) async fn client(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
 /// Shows the result to users of projects that have no callback URL of their own.
-pub(crate) async fn done(query: Query) -> Response {
+pub(crate) async fn done(query: RawQuery) -> Response {
     match query.text("status") {
         Ok(Some("success")) => told(
             StatusCode::OK,
@@ -183,7 +183,7 @@ pub(crate) async fn done(query: Query) -> Response {
     }
 }
 
-async fn opened(server: &Server, token: &str) -> Reply<LinkPage> {
+async fn opened(server: &Server, token: &str) -> ApiResult<LinkPage> {
     auth::judged(
         server,
         SecretKind::Link,
@@ -228,7 +228,7 @@ fn browser(server: &Server, headers: &HeaderMap) -> Option<String> {
 
 fn away(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
-        return Failure::App(Error::Internal("an address is no header".into())).into_response();
+        return ApiError::App(Error::Internal("an address is no header".into())).into_response();
     };
     let headers = [
         (header::LOCATION, location),
@@ -238,7 +238,7 @@ fn away(status: StatusCode, url: &str) -> Response {
 }
 
 /// Shows an error as a page.
-fn failed(failure: Failure) -> Response {
+fn failed(failure: ApiError) -> Response {
     let refused = failure.into_response();
     let status = refused.status();
     let (title, text) = match status.as_u16() {

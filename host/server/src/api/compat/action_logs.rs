@@ -16,9 +16,7 @@ use uuid::{Builder, Uuid};
 use crate::{
     Server,
     api::logs::{CONDITIONS, VALUE, operator},
-    auth::ProjectKey,
-    extract::{Json, Path, page},
-    respond::{Reply, ok},
+    http::{auth::ProjectKey, error::ApiResult, path::Path, reply::Json, scaffold::ok},
     shapes,
 };
 
@@ -69,7 +67,7 @@ struct Searched {
     path = "/internal/action_execution/fields",
     responses((status = 200, description = "The fields", body = shapes::ActionLogFields)),
 )]
-pub(crate) async fn fields(_key: ProjectKey) -> Reply<Response> {
+pub(crate) async fn fields(_key: ProjectKey) -> ApiResult<Response> {
     let field = |(id, name, _): &(&str, &str, Field)| json!({"id": id, "displayName": name, "type": "string"});
     ok(&json!({"fields": {"action_execution": FIELDS.iter().map(field).collect::<Vec<_>>()}}))
 }
@@ -85,7 +83,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Search>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let folded = body.case_sensitive == Some(false);
     let searched = body.search_params.unwrap_or_default();
     if searched.len() > CONDITIONS {
@@ -95,7 +93,7 @@ pub(crate) async fn list(
         conditions: searched
             .into_iter()
             .map(|one| condition(one, folded))
-            .collect::<Reply<_>>()?,
+            .collect::<ApiResult<_>>()?,
         from: body.from.map(|from| from as i64),
         to: body.to.map(|to| to as i64),
     };
@@ -106,7 +104,7 @@ pub(crate) async fn list(
     let part = Part {
         after: None,
         skip: skip as u64,
-        limit: page(body.limit, None)?.limit,
+        limit: crate::http::page::Page::new(body.limit, None)?.limit,
     };
     let (runs, more) = log::list(&server.app, &key.project, &filter, &part).await?;
     let next = more.then_some(part.skip + part.limit);
@@ -124,12 +122,12 @@ pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
     ok(&view(&server, &run, said))
 }
 
-fn condition(given: Searched, folded: bool) -> Reply<Condition> {
+fn condition(given: Searched, folded: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(

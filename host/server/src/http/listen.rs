@@ -25,7 +25,11 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use crate::{Server, admission::counted_as, config::PACE_WINDOW, forwarded, layers};
+use crate::{
+    Server,
+    config::PACE_WINDOW,
+    http::{answer, forwarded, limiter::counted_as},
+};
 
 /// Maximum bytes of the request line and the headers together.
 const HEAD: usize = 24 << 10;
@@ -119,7 +123,7 @@ async fn connection(
         stall: None,
     };
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let answer = layers::answer(server.clone(), router.clone(), peer, request.map(Body::new));
+        let answer = answer::answer(server.clone(), router.clone(), peer, request.map(Body::new));
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()

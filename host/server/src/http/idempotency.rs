@@ -12,20 +12,23 @@ use app::{
     projects::{Holder, LogVisibility, Owner},
 };
 use axum::{
-    Router,
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
-use tower::Service;
 
 use crate::{
-    Server, auth,
-    extract::{LARGEST_JSON, read},
-    places,
-    respond::{EXCHANGE, Exchange, Failure, Reply, Wire},
+    Server,
+    http::{
+        auth,
+        body::read,
+        context::{REQUEST, RequestContext, operation},
+        error::{ApiError, ApiResult, HttpError},
+        permits,
+    },
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -33,27 +36,25 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns true if a request is handled by this module.
-pub(crate) fn is_meant(request: &Request<Body>) -> bool {
+pub(crate) fn applies_to(request: &Request<Body>) -> bool {
     *request.method() == Method::POST && request.headers().contains_key(KEY)
 }
 
 /// Performs a request, until its deadline if it has one, or replays its earlier response.
 pub(crate) async fn answer(
     server: &Arc<Server>,
-    router: &mut Router,
+    handler: Next,
     request: Request<Body>,
     deadline: Option<Instant>,
 ) -> Response {
     match begin(server, request).await {
-        Err(failure) => failure.into_response(),
-        Ok(Begun::Again(answer)) => again(answer),
+        Err(error) => error.into_response(),
+        Ok(Begun::Again(answer)) => replay(answer),
         Ok(Begun::First(first, keep, request)) => {
-            run(server, router.clone(), request, deadline, first, keep).await
+            run(server, handler, request, deadline, first, keep).await
         }
-        // The route itself refuses a request without a valid key.
-        Ok(Begun::Stranger(request)) => match router.call(request).await {
-            Ok(response) => response,
-        },
+        // The handler itself refuses a request without a valid key.
+        Ok(Begun::Stranger(request)) => handler.run(request).await,
     }
 }
 
@@ -63,7 +64,7 @@ enum Begun {
     Stranger(Request<Body>),
 }
 
-async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
+async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Begun> {
     let Ok(holder) = auth::anyone(server, request.headers()).await else {
         return Ok(Begun::Stranger(request));
     };
@@ -75,13 +76,12 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     let tenant = project.as_ref().map(|project| &project.tenant);
     auth::admit(server, &holder, tenant)?;
     if let Some(tenant) = tenant {
-        places::enter_project(&server.admission, tenant).await?;
+        permits::enter_project(&server.limiter, tenant).await?;
     }
-    let limits = &server.config.limits;
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
-    let most = (limits.execute_body_kib.max(limits.body_kib) * 1024).max(LARGEST_JSON);
-    let bytes = read(server, whole, most).await?;
+    let limit = operation().max_body.bytes(&server.config.limits);
+    let bytes = read(server, whole, limit).await?;
     let key = parts
         .headers
         .get(KEY)
@@ -101,7 +101,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     match idempotency::begin(&server.app, &holder, key, &request).await? {
         Turn::Again(answer) => Ok(Begun::Again(answer)),
         Turn::First(first) => {
-            let keep = keeps(&holder, target);
+            let keep = keeps(&holder);
             Ok(Begun::First(
                 first,
                 keep,
@@ -113,17 +113,17 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
 
 /// Returns true if the response may be stored. Responses of tools are not stored if the project
 /// stores no data.
-fn keeps(holder: &Holder, target: &str) -> bool {
+fn keeps(holder: &Holder) -> bool {
     let stores = match &holder.owner {
         Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
         // The project that a user's request is about is not known yet.
         Owner::Member(_) => false,
         Owner::Organisation(_) => true,
     };
-    stores || !target.contains("/execute")
+    stores || !operation().returns_tool_data
 }
 
-fn again(answer: Answer) -> Response {
+fn replay(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let json = (
         header::CONTENT_TYPE,
@@ -140,40 +140,40 @@ fn again(answer: Answer) -> Response {
 /// Performs the request in its own task.
 async fn run(
     server: &Arc<Server>,
-    mut router: Router,
+    handler: Next,
     request: Request<Body>,
     deadline: Option<Instant>,
     first: First,
     keep: bool,
 ) -> Response {
-    let exchange = EXCHANGE.with(Exchange::hand_over);
+    let context = REQUEST.with(RequestContext::hand_over);
     let server = server.clone();
     let doing = async move {
-        let done = router.call(request);
+        let done = handler.run(request);
         let done = match deadline {
             Some(deadline) => timeout_at(deadline, done).await,
             None => Ok(done.await),
         };
         let response = match done {
-            Ok(Ok(response)) => note(&server, first, keep, response).await,
+            Ok(response) => note(&server, first, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
             Err(_) => {
-                Failure::App(Error::Deadline(server.config.limits.deadline())).into_response()
+                ApiError::App(Error::Deadline(server.config.limits.deadline())).into_response()
             }
         };
-        (response, EXCHANGE.with(|exchange| exchange.allowance.get()))
+        (response, REQUEST.with(|context| context.allowance.get()))
     };
     #[expect(
         clippy::disallowed_methods,
         reason = "it ends by itself or at its deadline, and must not end with the connection"
     )]
-    let done = tokio::spawn(EXCHANGE.scope(exchange, doing)).await;
+    let done = tokio::spawn(REQUEST.scope(context, doing)).await;
     match done {
         Ok((response, allowance)) => {
-            EXCHANGE.with(|exchange| exchange.allowance.set(allowance));
+            REQUEST.with(|context| context.allowance.set(allowance));
             response
         }
-        Err(_) => Failure::Wire(Wire::Panic).into_response(),
+        Err(_) => ApiError::Http(HttpError::Panic).into_response(),
     }
 }
 

@@ -15,16 +15,19 @@ use axum::{
 
 use crate::{
     Server,
-    admission::SecretKind,
-    places,
-    respond::{EXCHANGE, Failure, Reply},
-    scope::{Need, needed},
+    http::{
+        context::{REQUEST, operation},
+        error::{ApiError, ApiResult},
+        limiter::SecretKind,
+        operation::Permission,
+        permits,
+    },
 };
 
 /// Header of a project's key.
 pub(crate) const PROJECT: &str = "x-api-key";
 /// Header of an organization's key.
-pub(crate) const ORGANISATION: &str = "x-org-api-key";
+pub(crate) const ORGANIZATION: &str = "x-org-api-key";
 /// Header of a user's key.
 pub(crate) const USER: &str = "x-user-api-key";
 /// Headers that select the project of a user's request. A request has both or neither.
@@ -39,9 +42,9 @@ pub(crate) struct ProjectKey {
 }
 
 /// Request of the organization.
-pub(crate) struct OrgKey {
+pub(crate) struct OrganizationKey {
     /// The organization.
-    pub organisation: OrganisationId,
+    pub organization: OrganisationId,
 }
 
 /// Request of a user that selects no project.
@@ -52,15 +55,26 @@ pub(crate) struct UserKey {
 
 impl UserKey {
     /// Returns the organization of the user.
-    pub(crate) fn organisation(&self) -> &OrganisationId {
+    pub(crate) fn organization(&self) -> &OrganisationId {
         self.holder.organisation()
     }
 }
 
-impl FromRequestParts<Arc<Server>> for ProjectKey {
-    type Rejection = Failure;
+/// Request of an operation that needs no key.
+pub(crate) struct NoKey;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
+impl FromRequestParts<Arc<Server>> for NoKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for ProjectKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
@@ -68,18 +82,18 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
             wanted: "a project",
             given: "an organization",
         })?;
-        may(&holder, needed(&parts.method, parts.uri.path()))?;
+        may(&holder, operation().permission)?;
         admit(server, &holder, Some(&project.tenant))?;
-        places::enter_project(&server.admission, &project.tenant).await?;
+        permits::enter_project(&server.limiter, &project.tenant).await?;
         Ok(Self { project, holder })
     }
 }
 
-impl FromRequestParts<Arc<Server>> for OrgKey {
-    type Rejection = Failure;
+impl FromRequestParts<Arc<Server>> for OrganizationKey {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
-        let secret = given(&parts.headers, &[ORGANISATION], "an organization")?;
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
+        let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
         let holder = holder(server, secret).await?;
         let Owner::Organisation(organisation) = &holder.owner else {
             return Err(Error::KeyOfOtherKind {
@@ -90,15 +104,15 @@ impl FromRequestParts<Arc<Server>> for OrgKey {
         };
         admit(server, &holder, None)?;
         Ok(Self {
-            organisation: organisation.clone(),
+            organization: organisation.clone(),
         })
     }
 }
 
 impl FromRequestParts<Arc<Server>> for UserKey {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let secret = given(&parts.headers, &[USER], "a user")?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
@@ -118,7 +132,7 @@ pub(crate) async fn project(
     server: &Server,
     holder: &Holder,
     headers: &HeaderMap,
-) -> Reply<Option<SharedProject>> {
+) -> ApiResult<Option<SharedProject>> {
     Ok(match &holder.owner {
         Owner::Project(project) => Some(project.clone()),
         Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
@@ -127,7 +141,11 @@ pub(crate) async fn project(
 }
 
 /// Returns the project that a user's request is about.
-async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
+async fn chosen(
+    server: &Server,
+    member: &Member,
+    headers: &HeaderMap,
+) -> ApiResult<projects::Project> {
     let [organisation, project] =
         CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
     let named = match (organisation, project) {
@@ -143,50 +161,46 @@ async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<
     Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
 }
 
-/// Checks that the permissions of a key cover what the request needs.
-fn may(holder: &Holder, need: Need) -> Result<(), Error> {
+/// Checks that the permissions of a key cover those of the operation.
+fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
     let Some(scopes) = &holder.rights.scopes else {
         return Ok(());
     };
-    let (areas, access) = match need {
-        Need::Anything => return Ok(()),
-        Need::Of(areas, access) if scopes.allow(areas, access) => return Ok(()),
-        Need::Of(areas, access) => (areas, access),
-        Need::All => {
-            return Err(Error::KeyScope {
-                access: "change",
-                area: "what only an unrestricted key may",
-            });
-        }
-    };
-    let access = if access == Access::Read {
-        "read"
-    } else {
-        "write"
-    };
-    Err(Error::KeyScope {
-        access,
-        area: areas.first().map_or("", |area| area.as_str()),
-    })
+    match permission {
+        Permission::AnyKey => Ok(()),
+        Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
+        Permission::OneOf(areas, access) => Err(Error::KeyScope {
+            access: if access == Access::Read {
+                "read"
+            } else {
+                "write"
+            },
+            area: areas.first().map_or("", |area| area.as_str()),
+        }),
+        Permission::Unrestricted => Err(Error::KeyScope {
+            access: "change",
+            area: "what only an unrestricted key may",
+        }),
+    }
 }
 
 /// Admits a request with a valid key once: checks the address that it comes from and counts it
 /// against the rate limits.
-pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> Reply<()> {
-    EXCHANGE.with(|exchange| {
-        if exchange.owner.get().is_some() {
+pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> ApiResult<()> {
+    REQUEST.with(|context| {
+        if context.owner.get().is_some() {
             return Ok(());
         }
-        if !holder.rights.admit(exchange.peer) {
+        if !holder.rights.admit(context.peer) {
             return Err(Error::KeyAddress.into());
         }
         holder.used(server.app.clock.now());
-        let counted = server.admission.count(holder, project);
-        exchange.allowance.set(Some(counted.allowance));
+        let counted = server.limiter.count(holder, project);
+        context.allowance.set(Some(counted.allowance));
         if let Some(refused) = counted.refused {
             return Err(refused.into());
         }
-        exchange.owner.get_or_init(|| {
+        context.owner.get_or_init(|| {
             project
                 .cloned()
                 .unwrap_or_else(|| holder.organisation().as_str().into())
@@ -196,10 +210,10 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
-fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Reply<&'a str> {
+fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> ApiResult<&'a str> {
     let kinds = [
         (PROJECT, "a project"),
-        (ORGANISATION, "an organization"),
+        (ORGANIZATION, "an organization"),
         (USER, "a user"),
     ];
     let mut found = None;
@@ -222,22 +236,22 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Rep
 }
 
 /// Authenticates the sender of a request with any kind of key.
-pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> Reply<Arc<Holder>> {
-    holder(server, given(headers, &[PROJECT, ORGANISATION, USER], "a")?).await
+pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> ApiResult<Arc<Holder>> {
+    holder(server, given(headers, &[PROJECT, ORGANIZATION, USER], "a")?).await
 }
 
 /// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
 /// limit, it gets an error.
-pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
+pub(crate) async fn revoke(server: &Server, secret: &str) -> ApiResult<()> {
     match holder(server, secret).await {
         Ok(_) => Ok(projects::revoke(&server.app, secret).await?),
-        Err(Failure::App(Error::KeyInvalid { .. })) => Ok(()),
+        Err(ApiError::App(Error::KeyInvalid { .. })) => Ok(()),
         Err(other) => Err(other),
     }
 }
 
 /// Returns the holder of a key, from the cache if possible.
-async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
+async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holder>> {
     match server.app.keys.remembered(secret) {
         Some(holder) => Ok(holder),
         None => {
@@ -257,23 +271,23 @@ pub(crate) async fn judged<T>(
     server: &Server,
     kind: SecretKind,
     judging: impl Future<Output = app::Result<T>>,
-) -> Reply<T> {
-    let peer = EXCHANGE.with(|exchange| exchange.peer);
+) -> ApiResult<T> {
+    let peer = REQUEST.with(|context| context.peer);
     let now = server.app.clock.now();
-    let suspected = server.admission.suspected(kind, peer, now);
+    let suspected = server.limiter.suspected(kind, peer, now);
     let outcome = match suspected {
         None => judging.await,
         Some(_) => {
-            places::leave();
-            let _turn = server.admission.turn(kind).await?;
-            places::enter(&server.admission).await?;
+            permits::leave();
+            let _turn = server.limiter.turn(kind).await?;
+            permits::enter(&server.limiter).await?;
             judging.await
         }
     };
     if !matches!(outcome, Err(Error::KeyInvalid { .. } | Error::FlowUnknown)) {
         return Ok(outcome?);
     }
-    server.admission.has_failed(kind, peer, now);
+    server.limiter.has_failed(kind, peer, now);
     match suspected {
         Some(after) => Err(Error::TooManyFailures { after }.into()),
         None => Ok(outcome?),
@@ -294,9 +308,9 @@ mod tests {
         given(&headers, &[PROJECT], "a project")
             .map(str::to_owned)
             .map_err(|failure| match failure {
-                Failure::App(Error::KeyMissing) => 0,
-                Failure::App(Error::KeyAmbiguous) => 2,
-                Failure::App(Error::KeyOfOtherKind { .. }) => 3,
+                ApiError::App(Error::KeyMissing) => 0,
+                ApiError::App(Error::KeyAmbiguous) => 2,
+                ApiError::App(Error::KeyOfOtherKind { .. }) => 3,
                 _ => 9,
             })
     }
@@ -305,9 +319,9 @@ mod tests {
     fn exactly_one_matching_key_is_accepted() {
         assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
         assert_eq!(ask(&[]), Err(0));
-        assert_eq!(ask(&[(PROJECT, "a"), (ORGANISATION, "b")]), Err(2));
+        assert_eq!(ask(&[(PROJECT, "a"), (ORGANIZATION, "b")]), Err(2));
         assert_eq!(ask(&[(PROJECT, "a"), (PROJECT, "a")]), Err(2));
-        assert_eq!(ask(&[(ORGANISATION, "b")]), Err(3));
+        assert_eq!(ask(&[(ORGANIZATION, "b")]), Err(3));
         assert_eq!(ask(&[(USER, "u")]), Err(3));
     }
 }

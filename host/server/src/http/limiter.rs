@@ -357,7 +357,7 @@ impl Drop for Arrival<'_> {
 }
 
 /// All counters.
-pub(crate) struct Admission {
+pub(crate) struct RequestLimiter {
     /// Requests of an organization, of a project, and with one key.
     organisations: Rate<app::ids::OrganisationId>,
     tenants: Rate<Arc<str>>,
@@ -376,7 +376,7 @@ pub(crate) struct Admission {
     wait: Duration,
 }
 
-impl Admission {
+impl RequestLimiter {
     pub(crate) fn new(limits: &crate::config::Limits) -> Self {
         Self {
             organisations: Rate::new(limits.rate, "the organization"),
@@ -625,12 +625,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn large_bodies_leave_their_thread_to_others() {
-        let admission = Admission::new(&crate::config::Limits::default());
+        let limiter = RequestLimiter::new(&crate::config::Limits::default());
         let (tell, told) = std::sync::mpsc::channel();
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(async move {
             let work = move || told.recv_timeout(Duration::from_secs(60)).unwrap();
-            admission.parse(MAX_PARSED_INLINE + 1, work).await;
+            limiter.parse(MAX_PARSED_INLINE + 1, work).await;
         });
         tasks.spawn(async move { tell.send(()).unwrap() });
         tasks.join_all().await;
@@ -643,15 +643,15 @@ mod tests {
             in_flight_wait_ms: 1,
             ..Default::default()
         };
-        let admission = Admission::new(&limits);
+        let limiter = RequestLimiter::new(&limits);
         let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let held = admission.enter_project(&one).await.unwrap();
+        let held = limiter.enter_project(&one).await.unwrap();
         assert!(matches!(
-            admission.enter_project(&one).await,
+            limiter.enter_project(&one).await,
             Err(Error::ProjectBusy)
         ));
-        drop(admission.enter_project(&other).await.unwrap());
+        drop(limiter.enter_project(&other).await.unwrap());
         drop(held);
-        drop(admission.enter_project(&one).await.unwrap());
+        drop(limiter.enter_project(&one).await.unwrap());
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use axum::http::{HeaderMap, HeaderName, header::FORWARDED};
 use net::ipnet::IpNet;
 
-use crate::respond::Wire;
+use crate::http::error::HttpError;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -27,7 +27,11 @@ pub(crate) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
 /// # Errors
 /// If a quote in `Forwarded` does not end, or if both headers are present and name different
 /// addresses: one of them may be forged by the client.
-pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Result<IpAddr, Wire> {
+pub(crate) fn client(
+    peer: IpAddr,
+    headers: &HeaderMap,
+    trusted: &[IpNet],
+) -> Result<IpAddr, HttpError> {
     if !is_trusted(peer, trusted) {
         return Ok(peer);
     }
@@ -44,7 +48,7 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Re
     let standard = match values(&FORWARDED) {
         None => None,
         Some(list) => {
-            let elements = split(&list, ',').ok_or(Wire::ForwardedInvalid)?;
+            let elements = split(&list, ',').ok_or(HttpError::ForwardedInvalid)?;
             Some(farthest(
                 peer,
                 elements.into_iter().rev().map(forwarded_for),
@@ -53,7 +57,7 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Re
         }
     };
     match (plain, standard) {
-        (Some(plain), Some(standard)) if plain != standard => Err(Wire::ForwardedInvalid),
+        (Some(plain), Some(standard)) if plain != standard => Err(HttpError::ForwardedInvalid),
         (plain, standard) => Ok(plain.or(standard).unwrap_or(peer)),
     }
 }
@@ -125,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn found(peer: &str, headers: &[(&'static str, &str)]) -> Result<String, Wire> {
+    fn found(peer: &str, headers: &[(&'static str, &str)]) -> Result<String, HttpError> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
@@ -205,9 +209,12 @@ mod tests {
             ("x-forwarded-for", "192.0.2.7"),
             ("forwarded", "for=192.0.2.8"),
         ];
-        assert_eq!(found("10.0.0.1", &headers), Err(Wire::ForwardedInvalid));
+        assert_eq!(
+            found("10.0.0.1", &headers),
+            Err(HttpError::ForwardedInvalid)
+        );
         let open = [("forwarded", "for=\""), ("forwarded", "for=192.0.2.8")];
-        assert_eq!(found("10.0.0.1", &open), Err(Wire::ForwardedInvalid));
+        assert_eq!(found("10.0.0.1", &open), Err(HttpError::ForwardedInvalid));
     }
 
     proptest! {

@@ -5,8 +5,8 @@
 //! is added here, so that no handler repeats it.
 
 use utoipa::openapi::{
-    Components, ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder,
-    PathItem, Paths, Ref, RefOr, Required, Response, ResponseBuilder, SecurityRequirement,
+    Components, ContentBuilder, Deprecated, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi,
+    OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder, SecurityRequirement,
     ServerBuilder,
     path::{Operation, ParameterBuilder, ParameterIn},
     schema::{ObjectBuilder, Schema, Type},
@@ -14,36 +14,32 @@ use utoipa::openapi::{
 };
 
 use crate::{
-    auth,
-    respond::Refusal,
-    routes::{PREFIXES, Row},
-    words::Words,
+    api::table::{PREFIXES, Row},
+    http::{auth, branding::Branding, error::Refusal},
 };
 
 /// Name of the component for the envelope of every error.
 const REFUSAL: &str = "Refusal";
 /// Names of the kinds of key, as handlers use them under `security`.
 const PROJECT: &str = "project";
-const ORGANISATION: &str = "organization";
+const ORGANIZATION: &str = "organization";
 const USER: &str = "user";
 
 /// Returns the description as it is served and committed.
-pub(crate) fn text(table: &[Row], words: &Words) -> String {
-    let described = words.render(serde_json::to_value(of(table)).unwrap_or_default());
+pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
+    let described = branding.render(serde_json::to_value(describe(rows)).unwrap_or_default());
     format!("{described:#}\n")
 }
 
-fn of(table: &[Row]) -> OpenApi {
+fn describe(rows: &[Row]) -> OpenApi {
     let mut components = Components::new();
     let mut paths = Paths::new();
-    for (path, (schemas, described, _)) in table {
-        components.schemas.extend(schemas.iter().cloned());
-        for item in described.paths.values() {
-            for (method, operation) in operations(item) {
-                let operation = completed(path, &method, operation.clone());
-                paths.add_path_operation(*path, vec![method], operation);
-            }
-        }
+    for row in rows {
+        components
+            .schemas
+            .extend(row.description.schemas.iter().cloned());
+        let method = row.description.method.clone();
+        paths.add_path_operation(row.path, vec![method], completed(row));
     }
     let (name, envelope) = (
         <Refusal as utoipa::ToSchema>::name(),
@@ -64,7 +60,7 @@ fn of(table: &[Row]) -> OpenApi {
         .insert(REFUSAL.into(), refusal.build().into());
     for (name, header) in [
         (PROJECT, auth::PROJECT),
-        (ORGANISATION, auth::ORGANISATION),
+        (ORGANIZATION, auth::ORGANIZATION),
         (USER, auth::USER),
     ] {
         let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));
@@ -97,22 +93,14 @@ const ABOUT: &str = "Connects the accounts of a project's users at external appl
     under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored. \
     Any POST may carry an `Idempotency-Key`: sent again within a day it is not done again.";
 
-/// Returns the operations of a path, by method.
-fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)> {
-    let held = [
-        (HttpMethod::Get, &item.get),
-        (HttpMethod::Post, &item.post),
-        (HttpMethod::Put, &item.put),
-        (HttpMethod::Patch, &item.patch),
-        (HttpMethod::Delete, &item.delete),
-    ];
-    held.into_iter()
-        .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
-}
-
 /// Completes an operation with its path parameters and with the errors that every operation of its
 /// kind has.
-fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Operation {
+fn completed(row: &Row) -> Operation {
+    let path = row.path;
+    let mut operation = row.description.operation.clone();
+    if row.operation.successor.is_some() {
+        operation.deprecated = Some(Deprecated::True);
+    }
     let area = path.split('/').nth(1).unwrap_or_default();
     operation.tags = Some(vec![area.to_owned()]);
     operation.operation_id = operation.operation_id.map(|name| format!("{area}_{name}"));
@@ -156,7 +144,7 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
         ));
     }
     // A PUT creates what does not exist.
-    if !names.is_empty() && *method != HttpMethod::Put {
+    if !names.is_empty() && row.description.method != HttpMethod::Put {
         refusals.push((
             "404",
             "There is no such thing in the project or in the catalogue",
@@ -198,25 +186,14 @@ fn refused(why: &str) -> RefOr<Response> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::routes::table;
-
-    #[test]
-    fn every_handler_names_the_path_of_its_row() {
-        for (path, (_, described, _)) in table() {
-            for named in described.paths.keys() {
-                assert_eq!(
-                    named, path,
-                    "`path` in the `#[utoipa::path]` of a handler, and its row in the table of routes"
-                );
-            }
-        }
-    }
+    use crate::api::table::rows;
 
     #[test]
     fn no_two_schemas_share_a_name() {
         let mut known = BTreeMap::new();
-        for (path, (schemas, ..)) in table() {
-            for (name, schema) in schemas {
+        for row in rows() {
+            let path = row.path;
+            for (name, schema) in row.description.schemas {
                 let text = serde_json::to_string(&schema).unwrap();
                 let earlier = known.entry(name.clone()).or_insert_with(|| text.clone());
                 assert_eq!(

@@ -12,9 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::Query,
-    respond::{Reply, ok},
+    http::{auth::ProjectKey, error::ApiResult, scaffold::RawQuery, scaffold::ok},
     shapes,
 };
 
@@ -40,11 +38,11 @@ const KINDS: [Kind; 3] = [
         (status = 410, description = "What it leads to is deleted"),
     ),
 )]
-pub(crate) async fn nanoid(
+pub(crate) async fn translate(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let kind = query
         .choice("type", &NAMES)?
         .ok_or_else(|| Error::invalid("type: is required"))?;

@@ -4,21 +4,28 @@
 //! word of this installation. The replacement happens only in requests and responses: nothing
 //! stored contains the word.
 
+mod serializer;
+
 use std::borrow::Cow;
 
 use serde_json::Value;
 
+pub(crate) use self::serializer::Branded;
+
 /// The default word.
 pub(crate) const DEFAULT: &str = "service";
 
+/// Members of request bodies that contain the word.
+const REQUEST_MEMBERS: [&str; 1] = ["is_service_link_enabled_for_managed_auth"];
+
 /// The operator word in its two casings.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct Branding {
     lower: String,
     upper: String,
 }
 
-impl Words {
+impl Branding {
     /// Takes the word in lower case.
     pub(crate) fn new(word: &str) -> Self {
         Self {
@@ -27,15 +34,41 @@ impl Words {
         }
     }
 
+    /// Returns true if every identifier keeps its default spelling.
+    pub(crate) fn is_default(&self) -> bool {
+        self.lower == DEFAULT
+    }
+
     /// Returns an identifier with this installation's word.
-    pub(crate) fn say<'a>(&self, identifier: &'a str) -> Cow<'a, str> {
-        if self.lower == DEFAULT {
+    pub(crate) fn rename<'a>(&self, identifier: &'a str) -> Cow<'a, str> {
+        // The name of an auth scheme is the same everywhere.
+        if self.is_default() || identifier.ends_with("SERVICE_ACCOUNT") {
             return identifier.into();
         }
         // The upper case is replaced first: its replacement has no lower-case letters that could
         // match the word.
         let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT, &self.lower).into()
+    }
+
+    /// Returns a request body with the default names of its members.
+    pub(crate) fn restore(&self, body: Value) -> Value {
+        if self.is_default() {
+            return body;
+        }
+        match body {
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| {
+                    let default = REQUEST_MEMBERS
+                        .into_iter()
+                        .find(|member| self.rename(member) == name);
+                    let name = default.map_or(name, str::to_owned);
+                    (name, self.restore(value))
+                })
+                .collect(),
+            other => other,
+        }
     }
 
     /// Returns an API description with this installation's identifiers in every text that is one
@@ -56,10 +89,8 @@ impl Words {
         let one = text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-        // The name of an auth scheme is the same everywhere.
-        let other = text.ends_with("SERVICE_ACCOUNT");
-        if one && !other {
-            self.say(&text).into_owned()
+        if one {
+            self.rename(&text).into_owned()
         } else {
             text
         }
@@ -108,20 +139,24 @@ mod tests {
     #[test]
     fn identifiers_carry_operator_word_in_their_casing() {
         let (default, other, inside) = (
-            Words::new(DEFAULT),
-            Words::new("acme"),
-            Words::new("myservice"),
+            Branding::new(DEFAULT),
+            Branding::new("acme"),
+            Branding::new("myservice"),
         );
         for identifier in IDENTIFIERS {
-            assert_eq!(default.say(identifier), identifier);
-            let said = other.say(identifier);
+            assert_eq!(default.rename(identifier), identifier);
+            let said = other.rename(identifier);
             assert!(!said.to_lowercase().contains(DEFAULT), "{said}");
             assert_eq!(
                 said.replace("acme", DEFAULT).replace("ACME", "SERVICE"),
                 identifier
             );
             assert_eq!(
-                inside.say(identifier).to_lowercase().matches("my").count(),
+                inside
+                    .rename(identifier)
+                    .to_lowercase()
+                    .matches("my")
+                    .count(),
                 1,
                 "{identifier}"
             );

@@ -12,18 +12,18 @@ use std::{
 use app::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{admission::Admission, respond::EXCHANGE};
+use crate::http::{context::REQUEST, limiter::RequestLimiter};
 
 /// Permits of one request, released when it is answered.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct Permits {
     node: Cell<Option<OwnedSemaphorePermit>>,
     project: Cell<Option<OwnedSemaphorePermit>>,
     /// Project whose permit the request needs.
     tenant: OnceCell<Arc<str>>,
 }
 
-impl Places {
+impl Permits {
     /// Moves the permits into a new value.
     pub(crate) fn take(&self) -> Self {
         Self {
@@ -39,14 +39,14 @@ impl Places {
 ///
 /// # Errors
 /// [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
-pub(crate) async fn enter(admission: &Admission) -> Result<(), Error> {
-    let tenant = EXCHANGE.with(|exchange| exchange.places.tenant.get().cloned());
+pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
+    let tenant = REQUEST.with(|context| context.permits.tenant.get().cloned());
     if let Some(tenant) = tenant {
-        let project = admission.enter_project(&tenant).await?;
-        EXCHANGE.with(|exchange| exchange.places.project.set(Some(project)));
+        let project = limiter.enter_project(&tenant).await?;
+        REQUEST.with(|context| context.permits.project.set(Some(project)));
     }
-    let node = admission.enter().await?;
-    EXCHANGE.with(|exchange| exchange.places.node.set(Some(node)));
+    let node = limiter.enter().await?;
+    REQUEST.with(|context| context.permits.node.set(Some(node)));
     Ok(())
 }
 
@@ -54,24 +54,27 @@ pub(crate) async fn enter(admission: &Admission) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`enter`].
-pub(crate) async fn enter_project(admission: &Admission, tenant: &Arc<str>) -> Result<(), Error> {
+pub(crate) async fn enter_project(
+    limiter: &RequestLimiter,
+    tenant: &Arc<str>,
+) -> Result<(), Error> {
     // The first call determines the project; later calls are for the same one.
-    if EXCHANGE.with(|exchange| exchange.places.tenant.set(tenant.clone()).is_err()) {
+    if REQUEST.with(|context| context.permits.tenant.set(tenant.clone()).is_err()) {
         return Ok(());
     }
-    match admission.try_enter_project(tenant) {
+    match limiter.try_enter_project(tenant) {
         Some(place) => {
-            EXCHANGE.with(|exchange| exchange.places.project.set(Some(place)));
+            REQUEST.with(|context| context.permits.project.set(Some(place)));
             Ok(())
         }
         None => {
             leave();
-            enter(admission).await
+            enter(limiter).await
         }
     }
 }
 
 /// Releases the permits while the request waits for its client.
 pub(crate) fn leave() {
-    drop(EXCHANGE.with(|exchange| (exchange.places.node.take(), exchange.places.project.take())));
+    drop(REQUEST.with(|context| (context.permits.node.take(), context.permits.project.take())));
 }
