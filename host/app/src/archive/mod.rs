@@ -24,9 +24,9 @@ mod restore;
 
 use std::path::PathBuf;
 
-pub use lock::{Lock, PASSPHRASE, Unlock};
-pub use pack::{Checked, check, pack};
-pub use read_out::read_out;
+pub use lock::{Lock, MIN_PASSPHRASE_CHARS, Unlock};
+pub use pack::{CheckedArchive, check, pack};
+pub use read_out::export_frames;
 pub use restore::{is_empty, restore};
 
 /// The content of an archive, or the part of it that was processed so far.
@@ -45,18 +45,18 @@ pub struct Counts {
 pub enum ArchiveError {
     /// The passphrase is too short for a file that holds every secret.
     #[error(
-        "the passphrase is shorter than {PASSPHRASE} characters, and the file holds every secret; choose a longer one"
+        "the passphrase is shorter than {MIN_PASSPHRASE_CHARS} characters, and the file holds every secret; choose a longer one"
     )]
-    Weak,
+    WeakPassphrase,
     /// The text is not an age recipient.
     #[error("`{0}` is not an age recipient: it begins with `age1`, and `age-keygen` makes one")]
-    Recipient(String),
+    InvalidRecipient(String),
     /// The file holds no age identity.
     #[error("{} holds no age identity: a line that begins with `AGE-SECRET-KEY-1`", .0.display())]
-    Identity(PathBuf),
+    NoIdentity(PathBuf),
     /// The archive cannot be decrypted.
     #[error("{} does not open: {reason}; nothing was changed", file.display())]
-    Locked {
+    Undecryptable {
         /// The path of the archive.
         file: PathBuf,
         /// The problem found.
@@ -91,12 +91,12 @@ pub enum ArchiveError {
     OtherKey,
     /// The export ended early.
     #[error("what was to be written broke off: {0}")]
-    BrokenOff(String),
+    Incomplete(String),
     /// The operating system refused the access.
-    #[error("cannot {what} {}: {cause}", file.display())]
+    #[error("cannot {operation} {}: {cause}", file.display())]
     Io {
         /// The operation: `read` or `write`.
-        what: &'static str,
+        operation: &'static str,
         /// The path of the file.
         file: PathBuf,
         /// The error of the operating system.

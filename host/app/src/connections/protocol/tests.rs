@@ -111,8 +111,8 @@ pub(super) fn values(values: Value) -> Values {
     values.as_object().unwrap().clone()
 }
 
-fn code(verifier: Option<&str>) -> Code<'_> {
-    Code {
+fn code(verifier: Option<&str>) -> ExchangeParams<'_> {
+    ExchangeParams {
         code: "c-1",
         redirect_uri: "https://us.example/back",
         verifier,
@@ -158,15 +158,15 @@ fn authorized(
         values: &values,
     };
     let scopes: Vec<_> = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    flow.authorize(Away {
+    flow.authorize(AuthorizeParams {
         verifier,
         scopes: &scopes,
-        ..AWAY
+        ..AUTHORIZE_PARAMS
     })
     .map(String::from)
 }
 
-pub(super) const AWAY: Away<'static> = Away {
+pub(super) const AUTHORIZE_PARAMS: AuthorizeParams<'static> = AuthorizeParams {
     redirect_uri: "https://us.example/back",
     state: "st",
     verifier: None,
@@ -239,9 +239,9 @@ fn user_scopes_have_their_own_parameter() {
     };
     let asked = |user_scopes: &[String]| {
         String::from(
-            flow.authorize(Away {
+            flow.authorize(AuthorizeParams {
                 user_scopes,
-                ..AWAY
+                ..AUTHORIZE_PARAMS
             })
             .unwrap(),
         )

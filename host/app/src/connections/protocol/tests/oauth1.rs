@@ -4,7 +4,7 @@ use super::*;
 
 const PAIR: &str = "oauth_token=t%2B1&oauth_token_secret=s1";
 
-fn described(more: Value) -> AuthScheme {
+fn scheme_with(more: Value) -> AuthScheme {
     let mut flow = json!({
         "request_url": "https://app.example/request?a=1", "authorize_url": "https://app.example/agree?b=1",
         "token_url": "https://app.example/token", "authorize_params": { "name": "{site}" },
@@ -26,7 +26,7 @@ fn form(body: &str) -> String {
 async fn authorized(raw: String) -> (Result<(Url, Values)>, Vec<String>) {
     let (application, scheme, client) = (
         Application::answering(&[raw]).await,
-        described(json!({})),
+        scheme_with(json!({})),
         client(),
     );
     let values =
@@ -51,7 +51,7 @@ async fn exchanged(
 ) -> (Result<Tokens>, Vec<String>) {
     let (application, scheme, client) = (
         Application::answering(&[raw]).await,
-        described(about),
+        scheme_with(about),
         client(),
     );
     let values = values(json!({ "site": "n", "oauth_token": "t+1", "oauth_token_secret": "s1" }));
@@ -66,7 +66,7 @@ async fn exchanged(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let code = Code {
+    let code = ExchangeParams {
         code: "v 1",
         redirect_uri: "https://us.example/back",
         verifier: None,

@@ -29,7 +29,7 @@ async fn exchanged(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let code = Code {
+    let code = ExchangeParams {
         callback: &callback,
         ..code(None)
     };
@@ -328,7 +328,7 @@ async fn new_connection_runs_steps_and_identity() {
     let (tokens, seen) = exchanged(scheme(about.clone()), hidden("cloud"), &[], &answers).await;
     let tokens = tokens.unwrap();
     assert_eq!(
-        (&tokens.values["cloud"], &tokens.values[IDENTITY]),
+        (&tokens.values["cloud"], &tokens.values[DISPLAY_NAME]),
         (&json!("c1"), &json!("amy@example.com"))
     );
     assert!(seen[2].starts_with("GET /c1/me "), "{}", seen[2]);
@@ -339,7 +339,7 @@ async fn new_connection_runs_steps_and_identity() {
     ];
     let (tokens, _) = exchanged(scheme(about.clone()), hidden("cloud"), &[], &answers).await;
     assert!(
-        !tokens.unwrap().values.contains_key(IDENTITY),
+        !tokens.unwrap().values.contains_key(DISPLAY_NAME),
         "that nobody says who it is stops nothing"
     );
     let (refused, _) = exchanged(
