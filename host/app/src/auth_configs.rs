@@ -198,7 +198,8 @@ pub async fn create(
         .as_ref()
         .map(Proxy::to_net_proxy)
         .transpose()?;
-    let (id, now) = (AuthConfigId::random(), app.clock.now());
+    let id = AuthConfigId::random();
+    let now = app.clock.now();
     let name = match request
         .name
         .map(|name| name.trim().to_owned())
@@ -636,7 +637,7 @@ impl AuthConfig {
 
 /// Returns the scheme with that name, if the toolkit offers it.
 pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
-    let known = [
+    let modes = [
         AuthMode::Oauth2,
         AuthMode::S2sOauth2,
         AuthMode::DcrOauth,
@@ -654,7 +655,7 @@ pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> 
         AuthMode::NoAuth,
     ];
     let upper = name.to_ascii_uppercase();
-    let Some(mode) = known.into_iter().find(|mode| mode.as_str() == upper) else {
+    let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
         let given = crate::cut(name);
         return Err(Error::invalid(format!(
             "auth_config.authScheme: `{given}` is not an auth scheme"

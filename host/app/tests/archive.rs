@@ -83,7 +83,8 @@ impl Place {
 
 /// Returns all records and blobs of a store, in order.
 async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u8>)>) {
-    let (mut rows, mut blobs) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut blobs = Vec::new();
     for at in COLLECTIONS {
         rows.extend(
             store

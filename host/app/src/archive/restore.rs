@@ -60,7 +60,8 @@ pub async fn restore(
         }
     });
     let mut counts = Counts::default();
-    let (mut batch, mut keys) = (BatchBuilder::new(), BatchBuilder::new());
+    let mut batch = BatchBuilder::new();
+    let mut keys = BatchBuilder::new();
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
         if frame.kind == BLOB {

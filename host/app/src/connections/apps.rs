@@ -61,10 +61,8 @@ pub struct NewOauthApp {
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
-        let (toolkit, scheme) = (
-            release.slug.to_string(),
-            AuthMode::Oauth2.as_str().to_owned(),
-        );
+        let toolkit = release.slug.to_string();
+        let scheme = AuthMode::Oauth2.as_str().to_owned();
         return Err(Error::SchemeNotOffered { toolkit, scheme });
     }
     store_app(
@@ -104,7 +102,8 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
             "client_id, client_secret, scopes: at most {MAX_TEXT_BYTES} bytes each and {MAX_SCOPES} scopes, and a client id"
         )));
     }
-    let (slug, now) = (new.toolkit, app.clock.now());
+    let slug = new.toolkit;
+    let now = app.clock.now();
     let key = app.vault.key(COLLECTION.name, now).await?;
     let stored = app.store.change(&COLLECTION, &slug, || async {
         let secret = key.seal(seal_context(&slug), &new.client_secret)?;

@@ -112,10 +112,12 @@ impl TokenManager {
     async fn register_under_lease(self: Arc<Self>, request: RegistrationRequest) -> Result<Values> {
         let project = request.project.as_str();
         let no_client = Client::default();
-        let (id, mut checked) = (request.id(), false);
+        let id = request.id();
+        let mut checked = false;
         loop {
             let now = self.now().await?;
-            let (scheme, values) = (&request.scheme, &request.values);
+            let scheme = &request.scheme;
+            let values = &request.values;
             let flow = Flow {
                 net: &request.net,
                 now,

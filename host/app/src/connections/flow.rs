@@ -248,7 +248,8 @@ pub(super) async fn create(
     let callback_url = callback_url
         .map(|url| check_redirect_url("connection.callback_url", url))
         .transpose()?;
-    let (id, now) = (AccountId::random(), app.clock.now());
+    let id = AccountId::random();
+    let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
     let mut account = validated.new_account(Status::Initiated, Some(until), now)?;
     account.attempt_number = 1;
@@ -319,7 +320,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     }
     let values = scheme::normalize_names(scheme, validated.values.clone());
     let complete = scheme::complete(scheme, values.clone()).is_ok();
-    let (id, now) = (AccountId::random(), app.clock.now());
+    let id = AccountId::random();
+    let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
     let status = if complete {
         Status::Initiated
@@ -452,17 +454,18 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// # Errors
 /// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the provider
 /// does not answer.
-pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Result<Submitted> {
+pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
     let session = match load_link(app, token).await? {
         LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),
         LinkState::Open(session) => session,
     };
-    let (project, id) = (&session.project, &session.attempt.body.account);
+    let project = &session.project;
+    let id = &session.attempt.body.account;
     let scheme = &session.scheme()?.clone();
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
     let mut values = session.values.clone();
     values.extend(
-        given
+        submitted
             .iter()
             .filter(|(name, _)| declared(name))
             .map(|(name, value)| (name.clone(), value.clone())),
@@ -470,7 +473,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
         if let Some(old) = session.values.get(&field.name)
-            && given
+            && submitted
                 .get(&field.name)
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
@@ -482,7 +485,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
         Ok(complete) => complete,
         Err(problems) => {
             return Ok(Submitted::ShowPage(LinkPage::Form(
-                session.form(&problems, &given),
+                session.form(&problems, &submitted),
             )));
         }
     };
@@ -523,7 +526,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     let (values, lifetime) = match session.obtain_and_verify(app, scheme, complete).await {
         Ok(verified) => verified,
         Err(Error::CredentialRejected(why) | Error::Unavailable(why)) => {
-            let mut form = session.form(&[], &given);
+            let mut form = session.form(&[], &submitted);
             form.problem = Some(why);
             return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
@@ -568,10 +571,9 @@ pub async fn callback(
         .await?
         .ok_or(Error::FlowUnknown)?;
     let now = app.clock.now();
-    let same_browser =
-        attempt.body.browser.as_ref().is_none_or(|expected| {
-            browser.is_some_and(|given| app.browser_hash(given) == *expected)
-        });
+    let same_browser = attempt.body.browser.as_ref().is_none_or(|expected| {
+        browser.is_some_and(|submitted| app.browser_hash(submitted) == *expected)
+    });
     if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
         return Err(Error::FlowUnknown);
     }
@@ -592,7 +594,8 @@ pub async fn callback(
     let redirect =
         |outcome| RedirectTo(app.return_url(attempt.body.callback_url.as_deref(), &id, outcome));
     let exchanged = exchange_callback(app, &project, &owner, &secrets, query).await;
-    let (mut values, attempt_number) = (secrets.values, attempt.body.attempt_number);
+    let mut values = secrets.values;
+    let attempt_number = attempt.body.attempt_number;
     let tokens = match exchanged {
         Ok(tokens) => tokens,
         Err(failure) => {
@@ -631,7 +634,7 @@ pub async fn callback(
             secrets,
         };
         // The tokens are kept only for an account that still waits for them.
-        let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
+        let stored = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(link_gone)?;
             if found.body.attempt_number != verification.attempt_number {
                 return Err(Error::FlowUnknown);
@@ -643,7 +646,7 @@ pub async fn callback(
                 (),
             ))
         });
-        return match kept.await.map_err(Error::from) {
+        return match stored.await.map_err(Error::from) {
             Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
             Err(Error::FlowUnknown) => {
                 app.accounts.revoke_best_effort(&owner, &values).await;
@@ -691,7 +694,8 @@ pub async fn complete(
         Err(cause) => return Err(cause.into()),
     }
     let secrets = app.open_secrets(project, &attempt).await?;
-    let (id, attempt_number) = (attempt.body.account, attempt.body.attempt_number);
+    let id = attempt.body.account;
+    let attempt_number = attempt.body.attempt_number;
     let account = record(app, project, &id)
         .await
         .map_err(|_| Error::SessionNotFound)?;
@@ -824,14 +828,14 @@ fn check_issuer(
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
     let oauth2 = scheme.oauth2.as_ref();
-    let known = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
+    let known_issuer = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
     match named[..] {
         [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
             Err("the answer does not say whose it is".into())
         }
         [] => Ok(()),
-        [(_, issuer)] if known.is_some_and(|known| known == issuer) => Ok(()),
-        [(_, issuer)] if known.is_none() => {
+        [(_, issuer)] if known_issuer.is_some_and(|known| known == issuer) => Ok(()),
+        [(_, issuer)] if known_issuer.is_none() => {
             let mut endpoints = oauth2
                 .iter()
                 .flat_map(|oauth2| [origin(&oauth2.authorize_url), origin(&oauth2.token_url)])
@@ -1004,7 +1008,9 @@ impl AuthorizationInput<'_> {
             scopes.extend(tool.scopes.iter().cloned());
         }
         let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
-        let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
+        let state = secret("");
+        let verifier = secret("");
+        let now = app.clock.now();
         let mut values = self.values.clone();
         let oauth_flow = Flow {
             net: &net,
@@ -1178,7 +1184,8 @@ impl LinkSession {
         change: impl Fn(&mut Account, Time) -> Result<()>,
         credential: impl Fn() -> F,
     ) -> Result<()> {
-        let (project, id) = (&self.project, &self.attempt.body.account);
+        let project = &self.project;
+        let id = &self.attempt.body.account;
         let changed = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let now = app.clock.now();
             let config = enabled_config(app, project, &self.account.body.auth_config).await?;
@@ -1214,14 +1221,15 @@ impl LinkSession {
                 .await?;
         }
         if scheme.verify.is_some() {
-            let asked = with_client(app, &self.project, &self.config, values.clone()).await?;
+            let signing_values =
+                with_client(app, &self.project, &self.config, values.clone()).await?;
             let proxy = auth_configs::net_proxy(app, &self.project, &self.config).await?;
             verify_values(
                 app,
                 &self.project,
                 &self.release,
                 scheme.mode,
-                &asked,
+                &signing_values,
                 proxy,
             )
             .await?;
@@ -1231,7 +1239,7 @@ impl LinkSession {
 
     /// Builds the form with the submitted values and their problems. Each problem is one line that
     /// begins with the name of its field.
-    fn form(&self, problems: &[String], given: &Values) -> Form {
+    fn form(&self, problems: &[String], submitted: &Values) -> Form {
         let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
         let fields = self
             .scheme()
@@ -1239,10 +1247,10 @@ impl LinkSession {
             .iter();
         // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
-        let asked =
+        let open_fields =
             fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
-        let fields = asked.map(|field| {
-            let value = text(given, &field.name).or_else(|| text(&self.values, &field.name));
+        let fields = open_fields.map(|field| {
+            let value = text(submitted, &field.name).or_else(|| text(&self.values, &field.name));
             let line = problems
                 .iter()
                 .find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));

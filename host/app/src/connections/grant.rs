@@ -174,7 +174,8 @@ fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()
     let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else {
         return Ok(());
     };
-    let (account, user) = (record.id.clone(), crate::cut(user));
+    let account = record.id.clone();
+    let user = crate::cut(user);
     Err(match sharing.account_type {
         AccountType::Private => Error::AccountUserMismatch { account, user },
         AccountType::Shared => Error::AccountNotShared { account, user },

@@ -265,7 +265,8 @@ impl ValidatedRequest {
 
     /// Builds the initial account.
     fn new_account(&self, status: Status, waits_until: Option<Time>, now: Time) -> Result<Account> {
-        let (user, slug) = (&self.user_id, &self.release.slug);
+        let user = &self.user_id;
+        let slug = &self.release.slug;
         Ok(Account {
             alias_of: self
                 .alias
@@ -321,7 +322,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     if let Some(given) = &request.scheme
         && auth_configs::offered_scheme(&validated.release, given)? != mode
     {
-        let (id, own) = (&validated.config.id, mode.as_str());
+        let id = &validated.config.id;
+        let own = mode.as_str();
         return Err(Error::AccountRefused(format!(
             "auth config {id} connects with {own}, not with {}",
             crate::cut(given)
@@ -364,7 +366,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         let proxy = auth_configs::net_proxy(app, project, &validated.config).await?;
         verify_values(app, project, &validated.release, mode, &values, proxy).await?;
     }
-    let (id, now) = (AccountId::random(), app.clock.now());
+    let id = AccountId::random();
+    let now = app.clock.now();
     let credential = app
         .accounts
         .build_credential(
@@ -591,7 +594,8 @@ pub async fn change(
             }
             let (values, credential) = open_credential(app, project, &account).await?;
             let scheme = release.scheme(mode);
-            let (mut values, mut lifetime) = (merged_values(scheme, flow::user_values(mode, &values), given)?, None);
+            let mut values = merged_values(scheme, flow::user_values(mode, &values), given)?;
+let mut lifetime = None;
             if let Some(scheme) = scheme.filter(|_| obtains_from_fields(mode)) {
                 let config = auth_configs::get(app, project, &account.body.auth_config).await?;
                 (values, lifetime) = app.accounts.obtain(&project.id, &config, scheme, values).await?;
@@ -690,7 +694,8 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         _ => vec!["credential"],
     };
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
-        let (mut account, now) = (record(app, project, id).await?, app.clock.now());
+        let mut account = record(app, project, id).await?;
+        let now = app.clock.now();
         let status = account.body.status;
         let status = status
             .after(Event::Revoked)

@@ -402,7 +402,7 @@ impl TokenManager {
         values: Values,
         still_valid: bool,
     ) -> Result<Values> {
-        let asked = async {
+        let refreshing = async {
             let scheme = owner.scheme()?;
             let config =
                 auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
@@ -417,7 +417,7 @@ impl TokenManager {
                 client,
                 values: &values,
             };
-            let asked = async {
+            let request = async {
                 let scheme = self.metadata.resolve(&flow).await?;
                 let flow = Flow {
                     scheme: &scheme,
@@ -429,12 +429,12 @@ impl TokenManager {
                     flow.obtain(&context.scopes).await
                 }
             };
-            Ok(asked.await)
+            Ok(request.await)
         };
         let is_dynamic_client =
             owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
-        let outcome: Result<std::result::Result<Tokens, Refusal>> = asked.await;
-        let (reason, wanted) = match outcome {
+        let outcome: Result<std::result::Result<Tokens, Refusal>> = refreshing.await;
+        let (reason, retry_after) = match outcome {
             Ok(Ok(tokens)) => return self.store_tokens(owner, leased, values, tokens).await,
             // A client that this server registered cannot be repaired: the next connection
             // registers another one.
@@ -465,7 +465,7 @@ impl TokenManager {
             .min(MAX_RETRY_DELAY);
         let until = time_after(
             now,
-            jittered(delay).max(wanted.unwrap_or_default().min(MAX_RETRY_DELAY)),
+            jittered(delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_DELAY)),
         );
         tracing::info!(account = %owner.account, reason, "an application did not renew a token; it is asked again later");
         let body = Credential {
@@ -503,7 +503,8 @@ impl TokenManager {
         values.remove("expires_in");
         values.extend(tokens.values);
         let sealed = self.seal(&owner.project, &owner.account, &values).await?;
-        let (scheme, credential) = (owner.scheme()?, Credential::new(sealed));
+        let scheme = owner.scheme()?;
+        let credential = Credential::new(sealed);
         let renewed = Credential {
             renewed_at: Some(now),
             ..credential
@@ -594,10 +595,8 @@ impl TokenManager {
         let Some(config) = config else {
             return Ok(Vec::new());
         };
-        let (scheme, context) = (
-            owner.scheme()?,
-            self.client_context(&owner.project, &config).await?,
-        );
+        let scheme = owner.scheme()?;
+        let context = self.client_context(&owner.project, &config).await?;
         let flow = Flow {
             net: &context.net,
             now: self.clock.now(),
@@ -605,7 +604,7 @@ impl TokenManager {
             client: &context.client,
             values,
         };
-        let asked = async {
+        let request = async {
             let scheme = self.metadata.resolve(&flow).await?;
             Flow {
                 scheme: &scheme,
@@ -614,7 +613,7 @@ impl TokenManager {
             .revoke()
             .await
         };
-        match asked.await {
+        match request.await {
             Ok(()) => Ok(REVOCABLE_TOKENS
                 .into_iter()
                 .filter(|name| values.contains_key(*name))
@@ -706,7 +705,7 @@ impl TokenManager {
             client: &context.client,
             values: &values,
         };
-        let asked = async {
+        let request = async {
             let scheme = self.metadata.resolve(&flow).await?;
             Flow {
                 scheme: &scheme,
@@ -715,7 +714,7 @@ impl TokenManager {
             .obtain(&context.scopes)
             .await
         };
-        let tokens = asked.await.map_err(|refusal| match refusal {
+        let tokens = request.await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
             refusal => Error::CredentialRejected(refusal.to_string()),
         })?;
@@ -820,7 +819,8 @@ impl TokenOwner {
 
     pub(super) fn scheme(&self) -> Result<&AuthScheme> {
         self.release.scheme(self.mode).ok_or_else(|| {
-            let (toolkit, scheme) = (self.release.slug.to_string(), self.mode.as_str().to_owned());
+            let toolkit = self.release.slug.to_string();
+            let scheme = self.mode.as_str().to_owned();
             Error::SchemeNotOffered { toolkit, scheme }
         })
     }

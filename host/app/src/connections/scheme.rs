@@ -71,9 +71,9 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
-    let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
-    shown
-        .map_or(Ok(()), |shown| shown.check())
+    let client_identity = identity(scheme, &given).map_err(|problem| vec![problem])?;
+    client_identity
+        .map_or(Ok(()), |identity| identity.check())
         .map_err(|failure| vec![certificate_problem(scheme, &failure.message)])?;
     check_signing_key(scheme, &given)
         .map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
@@ -178,7 +178,7 @@ fn certificate_problem(scheme: &AuthScheme, problem: &str) -> String {
     let field = scheme
         .client_certificate
         .as_ref()
-        .map_or("", |about| about.certificate.as_str());
+        .map_or("", |certificate| certificate.certificate.as_str());
     format!("{field}: {problem}")
 }
 
@@ -187,7 +187,8 @@ fn certificate_problem(scheme: &AuthScheme, problem: &str) -> String {
 /// names.
 pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
-    let (template, url) = (scheme.base_url.as_deref()?, Url::parse(&filled).ok()?);
+    let template = scheme.base_url.as_deref()?;
+    let url = Url::parse(&filled).ok()?;
     let inside = url.scheme() == "https"
         && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
     inside.then_some(filled)

@@ -120,12 +120,12 @@ impl KeyFile {
     /// # Errors
     /// Returns an error if the file exists already or the operating system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
-        let made = Self {
+        let created = Self {
             current: MasterKey::random(),
             previous: None,
         };
-        made.write_new(path)?;
-        Ok(made)
+        created.write_new(path)?;
+        Ok(created)
     }
 
     /// Creates a key file with this key, or accepts an existing file that holds the same key.
@@ -228,7 +228,9 @@ impl MasterKey {
 
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split_ascii_whitespace();
-        let (header, id, digits) = (parts.next()?, parts.next()?, parts.next()?);
+        let header = parts.next()?;
+        let id = parts.next()?;
+        let digits = parts.next()?;
         let mut key = Zeroizing::new([0; 32]);
         hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
         let valid = header == LINE_HEADER && parts.next().is_none() && *key != [0; 32];
@@ -265,13 +267,13 @@ mod tests {
     fn key_file_is_private_and_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
-        let made = KeyFile::create(&path).unwrap();
+        let created = KeyFile::create(&path).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
         let read = KeyFile::read(&path).unwrap();
-        assert_eq!(read.render(), made.render());
+        assert_eq!(read.render(), created.render());
         assert!(
             KeyFile::create(&path).is_err(),
             "an existing key is never replaced"

@@ -379,8 +379,8 @@ impl Vault {
             Ok(()) | Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
         }
-        let made = self.store.get::<WrappedKey>(project, project).await?;
-        made.ok_or_else(|| {
+        let created = self.store.get::<WrappedKey>(project, project).await?;
+        created.ok_or_else(|| {
             Error::Internal(format!(
                 "the data key of {project} cannot be read after it was made"
             ))
@@ -478,11 +478,10 @@ mod tests {
 
     #[test]
     fn two_ciphertexts_cannot_be_swapped() {
-        let (here, other) = (place("p", "ca_1", "val"), place("p", "ca_2", "val"));
-        let (one, two) = (
-            key().seal(here, &1).unwrap(),
-            key().seal(other, &2).unwrap(),
-        );
+        let here = place("p", "ca_1", "val");
+        let other = place("p", "ca_2", "val");
+        let one = key().seal(here, &1).unwrap();
+        let two = key().seal(other, &2).unwrap();
         assert!(key().open(here, &two).is_err());
         assert!(key().open(other, &one).is_err());
     }

@@ -34,17 +34,23 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 const MILLISECONDS_THRESHOLD: f64 = 1e11;
 
 /// Reads the tokens from a response.
-pub(super) fn parse_tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens> {
-    let about = &about.response;
-    let within = manifest::at(whole, &about.root).unwrap_or(&Value::Null);
+pub(super) fn parse_tokens(now: Time, oauth2: &OAuth2, body: &Value) -> Result<Tokens> {
+    let token_response = &oauth2.response;
+    let root = manifest::at(body, &token_response.root).unwrap_or(&Value::Null);
     let path = |own: &Option<String>, usual: &str| own.clone().unwrap_or_else(|| usual.to_owned());
     let mut values = Values::new();
     for (name, path) in [
-        ("access_token", path(&about.access_token, "access_token")),
-        ("refresh_token", path(&about.refresh_token, "refresh_token")),
+        (
+            "access_token",
+            path(&token_response.access_token, "access_token"),
+        ),
+        (
+            "refresh_token",
+            path(&token_response.refresh_token, "refresh_token"),
+        ),
         ("id_token", "id_token".to_owned()),
     ] {
-        match manifest::at(within, &path) {
+        match manifest::at(root, &path) {
             None | Some(Value::Null) => {}
             Some(Value::String(token)) if token.is_empty() => {}
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
@@ -54,7 +60,7 @@ pub(super) fn parse_tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<T
         }
     }
     for name in ["token_type", "scope"] {
-        values.extend(text_at(within, name).map(|value| (name.to_owned(), Value::String(value))));
+        values.extend(text_at(root, name).map(|value| (name.to_owned(), Value::String(value))));
     }
     let Some(token) = values.get("access_token").and_then(Value::as_str) else {
         return Err(Refusal::malformed("it holds no access token"));
@@ -74,7 +80,7 @@ pub(super) fn parse_tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<T
             truncate(kind)
         )));
     }
-    let lifetime = lifetime(now, about, within, token);
+    let lifetime = lifetime(now, token_response, root, token);
     if let Some(lifetime) = lifetime {
         values.insert("expires_in".to_owned(), lifetime.as_secs().into());
     }
@@ -199,19 +205,24 @@ fn text_at(answer: &Value, path: &str) -> Option<String> {
     }
 }
 
-fn lifetime(now: Time, about: &TokenResponse, within: &Value, token: &str) -> Option<Duration> {
-    let (path, kind) = match &about.expiry {
+fn lifetime(
+    now: Time,
+    token_response: &TokenResponse,
+    root: &Value,
+    token: &str,
+) -> Option<Duration> {
+    let (path, kind) = match &token_response.expiry {
         Some(expiry) => (expiry.path.as_str(), expiry.kind),
         None => ("expires_in", ExpiryKind::In),
     };
-    let stated = member(within, path).and_then(|stated| match kind {
+    let stated = member(root, path).and_then(|stated| match kind {
         ExpiryKind::In => parse_seconds(&stated),
         ExpiryKind::InMs => Some(Duration::from_millis(stated.parse::<f64>().ok()? as u64))
             .filter(|span| !span.is_zero()),
         ExpiryKind::At => time_until(now, &stated),
     });
     let always = || {
-        about
+        token_response
             .expiry
             .as_ref()?
             .default

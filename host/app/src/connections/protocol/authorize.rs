@@ -43,10 +43,8 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
             .join("+"),
         _ => percent_encode(&scope),
     };
-    let (scope, user_scope) = (
-        join_scopes(oauth2, &oauth2.scopes, scopes),
-        join_scopes(oauth2, &[], user_scopes),
-    );
+    let scope = join_scopes(oauth2, &oauth2.scopes, scopes);
+    let user_scope = join_scopes(oauth2, &[], user_scopes);
     for (name, scope) in [("scope", scope), (USER_SCOPE_PARAMETER, user_scope)] {
         query.extend((!scope.is_empty()).then(|| (name, written(scope))));
     }

@@ -116,7 +116,7 @@ impl MetadataCache {
         {
             return Ok(metadata.clone());
         }
-        let asked = async {
+        let fetching = async {
             let issuer = if is_issuer {
                 identifier.clone()
             } else {
@@ -124,7 +124,7 @@ impl MetadataCache {
             };
             fetch_metadata(flow.net, &issuer).await
         };
-        match (asked.await, cached) {
+        match (fetching.await, cached) {
             (Ok(metadata), _) => {
                 let mut all = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
                 if all.len() >= MAX_CACHED_ISSUERS {

@@ -170,7 +170,7 @@ impl Flow<'_> {
             return oauth1::exchange(self, oauth1, code).await;
         }
         let oauth2 = self.oauth2()?;
-        let kept = oauth2
+        let field_values = oauth2
             .callback
             .keep
             .iter()
@@ -178,8 +178,8 @@ impl Flow<'_> {
                 let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
                 Some((field.clone(), value.clone()))
             });
-        let kept = self.check_field_values(kept.collect())?;
-        let values = merged(self.values, &kept);
+        let field_values = self.check_field_values(field_values.collect())?;
+        let values = merged(self.values, &field_values);
         let flow = Flow {
             values: &values,
             ..*self
@@ -196,8 +196,8 @@ impl Flow<'_> {
         );
         let mut tokens = flow.tokens(&oauth2.token, &standard, &[]).await?;
         flow.run_connect_steps(&mut tokens).await?;
-        let own = std::mem::replace(&mut tokens.values, kept);
-        tokens.values.extend(own);
+        let token_values = std::mem::replace(&mut tokens.values, field_values);
+        tokens.values.extend(token_values);
         Ok(tokens)
     }
 
@@ -251,13 +251,13 @@ impl Flow<'_> {
             .map(|grant| ("grant_type", grant.to_owned()))
             .into_iter()
             .collect();
-        let known = [("scope", scope)];
+        let extra = [("scope", scope)];
         if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml)
-            && !known[0].1.is_empty()
+            && !extra[0].1.is_empty()
         {
-            standard.extend(known.clone());
+            standard.extend(extra.clone());
         }
-        let mut tokens = self.tokens(&oauth2.token, &standard, &known).await?;
+        let mut tokens = self.tokens(&oauth2.token, &standard, &extra).await?;
         if self.value(manifest::ACCESS_TOKEN).is_none() {
             self.run_connect_steps(&mut tokens).await?;
         }
@@ -306,10 +306,10 @@ impl Flow<'_> {
         &self,
         call: &Call,
         standard: &[(&'static str, String)],
-        known: &[(&'static str, String)],
+        extra: &[(&'static str, String)],
     ) -> Result<Tokens> {
         let oauth2 = self.oauth2()?;
-        let variables = Variables::new(self, standard.to_vec(), known)?;
+        let variables = Variables::new(self, standard.to_vec(), extra)?;
         let response = request::send(&variables, call, true).await?;
         let answer = answer::accept(Some(&oauth2.response), &response)
             .map_err(|refusal| variables.redact(refusal))?;
@@ -343,14 +343,14 @@ impl Flow<'_> {
         let oauth2 = self.oauth2()?;
         let mut tokens = answer::parse_tokens(self.now, oauth2, answer)?;
         let within = manifest::at(answer, &oauth2.response.root).unwrap_or(&Value::Null);
-        let kept = oauth2
+        let field_values = oauth2
             .response
             .keep
             .iter()
             .filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
         tokens
             .values
-            .extend(self.check_field_values(kept.collect())?);
+            .extend(self.check_field_values(field_values.collect())?);
         if let Some(identity) = oauth2
             .identity
             .as_ref()
@@ -426,10 +426,10 @@ impl Flow<'_> {
 
     async fn run_step(&self, step: &Step) -> Result<Values> {
         let answer = self.send_step(&step.request, None).await?;
-        let mut kept = Vec::new();
+        let mut field_values = Vec::new();
         for (field, pick) in &step.keep {
             match pick.of(&answer) {
-                Some(value) => kept.push((field.clone(), value)),
+                Some(value) => field_values.push((field.clone(), value)),
                 None if self
                     .scheme
                     .fields
@@ -444,13 +444,13 @@ impl Flow<'_> {
                 }
             }
         }
-        self.check_field_values(kept)
+        self.check_field_values(field_values)
     }
 
     /// Validates values that a provider supplies for fields as strictly as those of a user.
-    fn check_field_values(&self, kept: Vec<(String, String)>) -> Result<Values> {
+    fn check_field_values(&self, field_values: Vec<(String, String)>) -> Result<Values> {
         let mut values = Values::new();
-        for (name, value) in kept {
+        for (name, value) in field_values {
             if self
                 .scheme
                 .fields

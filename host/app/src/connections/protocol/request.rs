@@ -220,10 +220,8 @@ fn authenticate(
     headers: &mut HeaderMap,
 ) -> Result<()> {
     // Some accounts have a client of their own.
-    let (id, secret) = (
-        variables.value("client_id"),
-        variables.value("client_secret").map(Zeroizing::new),
-    );
+    let id = variables.value("client_id");
+    let secret = variables.value("client_secret").map(Zeroizing::new);
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));
         sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))

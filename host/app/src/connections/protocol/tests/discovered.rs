@@ -27,12 +27,10 @@ fn discovering() -> AuthScheme {
 /// and the recorded requests.
 async fn resolve_at(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
     let application = Application::answering(answers).await;
-    let (scheme, client, values, cache) = (
-        discovering(),
-        client(),
-        Values::new(),
-        MetadataCache::default(),
-    );
+    let scheme = discovering();
+    let client = client();
+    let values = Values::new();
+    let cache = MetadataCache::default();
     let mut all = Vec::new();
     for moment in moments {
         let now = Time(NOW.0 + moment);
@@ -144,7 +142,9 @@ async fn private_token_endpoint_is_refused() {
     ] {
         let application =
             Application::answering(&[said(json!({ "token_endpoint": inside }))]).await;
-        let (scheme, client, values) = (discovering(), client(), Values::new());
+        let scheme = discovering();
+        let client = client();
+        let values = Values::new();
         let flow = Flow {
             net: &application.net,
             now: NOW,

@@ -24,11 +24,9 @@ fn form(body: &str) -> String {
 }
 
 async fn authorized(raw: String) -> (Result<(Url, Values)>, Vec<String>) {
-    let (application, scheme, client) = (
-        Application::answering(&[raw]).await,
-        scheme_with(json!({})),
-        client(),
-    );
+    let application = Application::answering(&[raw]).await;
+    let scheme = scheme_with(json!({}));
+    let client = client();
     let values =
         values(json!({ "site": "n&s", "oauth_token": "old", "oauth_token_secret": "old" }));
     let flow = Flow {
@@ -49,11 +47,9 @@ async fn exchanged(
     raw: String,
     callback: &[(&str, &str)],
 ) -> (Result<Tokens>, Vec<String>) {
-    let (application, scheme, client) = (
-        Application::answering(&[raw]).await,
-        scheme_with(about),
-        client(),
-    );
+    let application = Application::answering(&[raw]).await;
+    let scheme = scheme_with(about);
+    let client = client();
     let values = values(json!({ "site": "n", "oauth_token": "t+1", "oauth_token_secret": "s1" }));
     let flow = Flow {
         net: &application.net,

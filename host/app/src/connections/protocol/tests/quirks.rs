@@ -16,7 +16,8 @@ async fn exchanged(
             .map(|field| serde_json::from_value(field).unwrap())
             .collect();
     }
-    let (application, client) = (Application::answering(answers).await, client());
+    let application = Application::answering(answers).await;
+    let client = client();
     let values = values(json!({ "site": "north" }));
     let flow = Flow {
         net: &application.net,
@@ -371,11 +372,9 @@ async fn tokens_are_revoked_at_the_provider() {
         ),
         (json!({}), ok(""), false),
     ] {
-        let (application, scheme, client) = (
-            Application::answering(&[raw]).await,
-            scheme(about),
-            client(),
-        );
+        let application = Application::answering(&[raw]).await;
+        let scheme = scheme(about);
+        let client = client();
         let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
         let flow = Flow {
             net: &application.net,

@@ -15,7 +15,8 @@ async fn obtained(
     raw: &str,
 ) -> (Result<Tokens>, String) {
     let scheme: AuthScheme = serde_json::from_value(scheme).unwrap();
-    let (application, account) = (Application::answering(&[ok(raw)]).await, values(account));
+    let application = Application::answering(&[ok(raw)]).await;
+    let account = values(account);
     let flow = Flow {
         net: &application.net,
         now: NOW,
@@ -322,11 +323,9 @@ async fn registration_and_metadata_document_agree() {
         "application/json",
         r#"{"client_id":"dyn-1","client_secret_expires_at":0,"x":1}"#,
     );
-    let (application, nobody, values) = (
-        Application::answering(&[registered, ok("{}")]).await,
-        Client::default(),
-        Values::new(),
-    );
+    let application = Application::answering(&[registered, ok("{}")]).await;
+    let nobody = Client::default();
+    let values = Values::new();
     let flow = Flow {
         net: &application.net,
         now: NOW,
