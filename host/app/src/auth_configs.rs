@@ -443,7 +443,7 @@ fn check_client(
         });
         if !good {
             return Err(Error::invalid(format!(
-                "auth_config.credentials.{name}: must be a text or a list of texts"
+                "auth_config.credentials.{name}: must be a string or a list of strings"
             )));
         }
     }

@@ -157,7 +157,7 @@ impl Frame {
         if length > MAX_FRAME_BYTES || ![START, RECORD, BLOB, END].contains(&kind) {
             return Err(Error::new(
                 ErrorKind::InvalidData,
-                "a part of it has no known form",
+                "the archive holds a frame of an unknown kind or size",
             ));
         }
         // The buffer is not allocated in advance, so that a false length alone costs no memory.

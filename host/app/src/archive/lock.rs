@@ -139,14 +139,14 @@ impl Unlock {
 fn reason(cause: &DecryptError) -> String {
     match cause {
         DecryptError::NoMatchingKeys => {
-            "it was locked for another recipient, or with a passphrase".into()
+            "it is encrypted for another recipient, or with a passphrase".into()
         }
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
-            "the passphrase is wrong, or its beginning is damaged".into()
+            "the passphrase is wrong, or the header of the file is damaged".into()
         }
         DecryptError::InvalidHeader | DecryptError::UnknownFormat => {
-            "it is no archive, or its beginning is damaged".into()
+            "it is not an archive, or the header of the file is damaged".into()
         }
-        other => format!("its beginning is damaged: {other}"),
+        other => format!("the header of the file is damaged: {other}"),
     }
 }

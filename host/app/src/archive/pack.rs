@@ -153,16 +153,17 @@ pub fn check(
     };
     let mut frames = Frames::open(file, unlock)?;
     let start = frames.next()?;
-    let unreadable = |_| damaged("its beginning cannot be read");
+    let unreadable = |_| damaged("the start frame cannot be read");
     let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
     if format != FORMAT {
         return Err(newer(format!(
-            "it has format {format}, and this version knows {FORMAT}"
+            "it has format {format}, and this version reads format {FORMAT}"
         )));
     }
     let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
     let text = Zeroizing::new(start.key);
-    let key = KeyFile::parse(&text).ok_or_else(|| damaged("it holds no master key"))?;
+    let key =
+        KeyFile::parse(&text).ok_or_else(|| damaged("the start frame contains no master key"))?;
     let verifier = KeyVerifier::new(&key);
     let mut counts = Counts::default();
     loop {
@@ -176,13 +177,13 @@ pub fn check(
                     .all(|known| known.name != entry.collection)
                 {
                     return Err(newer(format!(
-                        "it holds records of {}, which are not known here",
+                        "it contains records of the unknown collection {}",
                         entry.collection
                     )));
                 }
                 let collection = entry.collection;
                 if !verifier.can_open(collection, &entry.into_row()) {
-                    return Err(damaged("its master key does not open what it holds"));
+                    return Err(damaged("its master key does not open its data keys"));
                 }
             }
             BLOB => drop(
@@ -196,7 +197,7 @@ pub fn check(
                     blobs,
                     bytes,
                 } = serde_json::from_slice(&frame.content)
-                    .map_err(|_| damaged("its end cannot be read"))?;
+                    .map_err(|_| damaged("the end frame cannot be read"))?;
                 if (Counts {
                     records,
                     blobs,
@@ -204,7 +205,7 @@ pub fn check(
                 }) != counts
                     || !frames.is_at_end()?
                 {
-                    return Err(damaged("it does not hold what its end says"));
+                    return Err(damaged("its content does not match the end frame"));
                 }
                 return Ok(CheckedArchive {
                     file: file.to_owned(),
@@ -213,7 +214,7 @@ pub fn check(
                     made_by: start.made_by,
                 });
             }
-            _ => return Err(damaged("it begins twice")),
+            _ => return Err(damaged("it contains a second start frame")),
         }
         counts.add(&frame);
         progress(counts);

@@ -38,7 +38,7 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
                     Entry::new(collection.name, row).and_then(|entry| Frame::json(RECORD, &entry));
                 let frame = frame.map_err(|cause| {
                     Error::Internal(format!(
-                        "{} {} is no json: {cause}",
+                        "record {1} of {0} is not valid JSON: {cause}",
                         collection.name, row.id
                     ))
                 })?;
@@ -78,5 +78,6 @@ async fn write_frame(
     counts.add(frame);
     let written = timeout(WRITE_TIMEOUT, to.write_all(&frame.encode())).await;
     let written = written.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-    written.map_err(|cause| Error::Unavailable(format!("what was read out is not taken: {cause}")))
+    written
+        .map_err(|cause| Error::Unavailable(format!("the exported data was not accepted: {cause}")))
 }

@@ -127,6 +127,6 @@ impl BatchBuilder {
 /// Returns the error for a part of the archive that was readable during the check.
 fn unreadable(part: &str) -> ArchiveError {
     ArchiveError::Incomplete(format!(
-        "a {part} of the archive cannot be read any more; empty the store before the next try"
+        "a {part} of the archive that was readable before cannot be read: empty the store before another import"
     ))
 }

@@ -99,7 +99,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         || !new.scopes.iter().all(fits)
     {
         return Err(Error::invalid(format!(
-            "client_id, client_secret, scopes: at most {MAX_TEXT_BYTES} bytes each and {MAX_SCOPES} scopes, and a client id"
+            "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"
         )));
     }
     let slug = new.toolkit;

@@ -97,14 +97,16 @@ impl TokenManager {
     ) -> Result<Values> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "a registration must not be lost with whoever asked for it; it is awaited"
+            reason = "a registration must not be lost if its caller disconnects; it is awaited"
         )]
         let registering = tokio::spawn(self.clone().register_under_lease(request));
         match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal("a registration has panicked".into())),
+            Ok(Err(_)) => Err(Error::Internal(
+                "the task that registers a client has panicked".into(),
+            )),
             Err(_) => Err(Error::Unavailable(
-                "the application takes long to register a client".into(),
+                "the provider has not registered a client in time".into(),
             )),
         }
     }
@@ -295,7 +297,7 @@ pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
         return Ok(url);
     }
     Err(Error::AccountRefused(format!(
-        "applications read at {url} who asks, and take https alone: set `public_url` to the address at which this server is reached"
+        "providers read the client metadata document at {url} and require https: set `public_url` to the public https address of this server"
     )))
 }
 

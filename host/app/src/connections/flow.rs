@@ -315,7 +315,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         .ok_or_else(|| refused("the toolkit needs no account"))?;
     if validated.config.body.managed && !project.stored.config.hosted_links {
         return Err(refused(
-            "the project lets nobody connect with the server's own credentials on its page",
+            "the project does not allow connections through the operator's OAuth app on the hosted page",
         ));
     }
     let values = scheme::normalize_names(scheme, validated.values.clone());
@@ -401,7 +401,8 @@ pub async fn reconnect(
         }
         let now = app.clock.now();
         let status = account.body.status;
-        let unasked = || Error::Unavailable("the account is being changed".into());
+        let unasked =
+            || Error::Unavailable("the account is being changed by another request".into());
         let status = status
             .after(Event::ReconnectRequested)
             .ok_or_else(unasked)?;
@@ -701,7 +702,8 @@ pub async fn complete(
         .map_err(|_| Error::SessionNotFound)?;
     let owner = TokenOwner::for_account(app, project, &account)?;
     if account.body.user_id != user.trim() {
-        let description = "the user who agreed is not the one the project knows".to_owned();
+        let description =
+            "the user who authorized the connection is not the user of the account".to_owned();
         fail_attempt(
             app,
             project,
@@ -717,7 +719,7 @@ pub async fn complete(
             .revoke_best_effort(&owner, &secrets.values)
             .await;
         return Err(Error::AccountRefused(format!(
-            "account {id} is being connected for another user; it has failed"
+            "account {id} belongs to another user: its connection attempt has failed"
         )));
     }
     let lifetime = secrets.lifetime.map(Duration::from_secs);
@@ -792,8 +794,12 @@ async fn exchange_callback(
         return Err(failure("access_denied", String::new()));
     }
     let code = single_parameter(query, named).filter(|code| !code.is_empty());
-    let code =
-        code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
+    let code = code.ok_or_else(|| {
+        failure(
+            "invalid_response",
+            "the callback contains no authorization code".into(),
+        )
+    })?;
     let verifier = Some(secrets.verifier.as_str());
     let code = ExchangeParams {
         code,
@@ -813,7 +819,7 @@ async fn exchange_callback(
             .delete_rejected_client(&project.id, &owner.auth_config, &secrets.values)
             .await
     {
-        tracing::warn!(account = %owner.account, %cause, "a client that its application does not know could not be forgotten");
+        tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
     }
     exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
 }
@@ -831,7 +837,7 @@ fn check_issuer(
     let known_issuer = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
     match named[..] {
         [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
-            Err("the answer does not say whose it is".into())
+            Err("the callback does not name its issuer".into())
         }
         [] => Ok(()),
         [(_, issuer)] if known_issuer.is_some_and(|known| known == issuer) => Ok(()),
@@ -843,11 +849,11 @@ fn check_issuer(
             let issuer = origin(issuer).filter(url::Origin::is_tuple);
             match issuer {
                 Some(issuer) if endpoints.any(|endpoint| endpoint == issuer) => Ok(()),
-                _ => Err("the answer is of another issuer".into()),
+                _ => Err("the callback names another issuer".into()),
             }
         }
-        [_] => Err("the answer is of another issuer".into()),
-        _ => Err("the answer names several issuers".into()),
+        [_] => Err("the callback names another issuer".into()),
+        _ => Err("the callback names several issuers".into()),
     }
 }
 
@@ -1439,15 +1445,15 @@ fn check_redirect_url(name: &str, url: String) -> Result<String> {
         Ok(url)
     } else {
         Err(Error::invalid(format!(
-            "{name}: must be an http address of at most {MAX_URL_BYTES} bytes"
+            "{name}: must be an http or https URL of at most {MAX_URL_BYTES} bytes without user name and password"
         )))
     }
 }
 
 /// Appends parameters to the query of an address.
 fn with_query(url: &str, parameters: &[(&str, &str)]) -> Result<String> {
-    let mut url = Url::parse(url)
-        .map_err(|_| Error::Internal("an address that was checked is none".into()))?;
+    let mut url =
+        Url::parse(url).map_err(|_| Error::Internal("a validated URL cannot be parsed".into()))?;
     url.query_pairs_mut().extend_pairs(parameters);
     Ok(url.into())
 }

@@ -659,7 +659,11 @@ pub(crate) async fn verify_values(
         .and_then(|scheme| scheme.verify.as_ref());
     let check = check.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
     let value = |name: &str| values.get(name).and_then(scheme::text);
-    let unfilled = || Error::CredentialRejected("the address to ask at lacks a field".into());
+    let unfilled = || {
+        Error::CredentialRejected(
+            "the URL of the verification request needs a field that has no value".into(),
+        )
+    };
     let mut url = manifest::fill(&check.url, &value).ok_or_else(unfilled)?;
     if url.starts_with('/') {
         let base = base_url(release, mode, values).ok_or_else(unfilled)?;
@@ -685,19 +689,16 @@ pub(crate) async fn verify_values(
         .await
         .map_err(|refusal| crate::tools::refused(refusal, release))?;
     let answer = passed.answer.map_err(|failed| {
-        Error::Unavailable(format!(
-            "the application gave no answer: {}",
-            failed.message
-        ))
+        Error::Unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
     match answer.status {
         200..=299 => Ok(()),
         500..=599 | 429 => Err(Error::Unavailable(format!(
-            "the application answered {}",
+            "the provider responded with status {}",
             answer.status
         ))),
         status => Err(Error::CredentialRejected(format!(
-            "the application answered {status}"
+            "the provider responded with status {status}"
         ))),
     }
 }

@@ -257,7 +257,7 @@ impl ValidatedRequest {
     fn check_user_verified(&self, project: &Project) -> Result<()> {
         if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
             return Err(Error::AccountRefused(
-                "the project vouches for its users (`oauth_callback_verifier_url`), so `user_id` must name one".into(),
+                "the project verifies its users (`oauth_callback_verifier_url` is set): `user_id` is required".into(),
             ));
         }
         Ok(())
@@ -588,7 +588,7 @@ pub async fn change(
             let mode = auth_configs::offered_scheme(&release, scheme)?;
             if mode != account.body.scheme || mode.redirects() {
                 return Err(Error::AccountRefused(format!(
-                    "account {id} is connected with {}; only fields of that scheme can be changed, and no tokens",
+                    "account {id} is connected with {}: only fields of this scheme can be changed, and tokens cannot be set",
                     account.body.scheme.as_str()
                 )));
             }
@@ -776,7 +776,7 @@ pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfig
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
             if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
-                tracing::warn!(account = account.id, %cause, "a credential was not taken back with its auth config");
+                tracing::warn!(account = account.id, %cause, "a credential was not revoked with its auth config");
             }
         }
         let Some(next) = found.next else {

@@ -303,7 +303,7 @@ impl TokenManager {
         };
         #[expect(
             clippy::disallowed_methods,
-            reason = "a new token must not be lost with whoever asked for it; it is awaited"
+            reason = "a new token must not be lost if its caller disconnects; it is awaited"
         )]
         let refreshing_task =
             tokio::spawn(self.clone().refresh_and_log(owner.clone(), reason, guard));
@@ -312,7 +312,9 @@ impl TokenManager {
         }
         match tokio::time::timeout(self.settings.wait_timeout, refreshing_task).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal("a refresh has panicked".into())),
+            Ok(Err(_)) => Err(Error::Internal(
+                "the task that refreshes a token has panicked".into(),
+            )),
             Err(_) => Err(Error::RefreshInProgress(owner.account.to_string())),
         }
     }
@@ -325,7 +327,7 @@ impl TokenManager {
     ) -> Result<Values> {
         let done = self.refresh_under_lease(&owner, &reason).await;
         if let Err(cause) = &done {
-            tracing::debug!(account = %owner.account, %cause, "a token was not renewed");
+            tracing::debug!(account = %owner.account, %cause, "a token was not refreshed");
         }
         done
     }
@@ -467,7 +469,7 @@ impl TokenManager {
             now,
             jittered(delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_DELAY)),
         );
-        tracing::info!(account = %owner.account, reason, "an application did not renew a token; it is asked again later");
+        tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
         let body = Credential {
             lease: None,
             uncertain: true,
@@ -580,7 +582,7 @@ impl TokenManager {
     /// Revokes tokens at the provider. A failure is only logged.
     pub(super) async fn revoke_best_effort(&self, owner: &TokenOwner, values: &Values) {
         if let Err(cause) = self.revoke(owner, values).await {
-            tracing::warn!(account = %owner.account, %cause, "an application was not told to forget tokens");
+            tracing::warn!(account = %owner.account, %cause, "tokens were not revoked at the provider");
         }
     }
 

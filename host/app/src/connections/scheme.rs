@@ -87,7 +87,7 @@ pub(super) fn check_secret_sizes(secrets: &[Secret]) -> Result<(), String> {
     let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
     if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
         return Err(format!(
-            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes together"
+            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes in total"
         ));
     }
     Ok(())

@@ -38,7 +38,7 @@ pub(super) struct MasterKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file does not exist.
-    #[error("the key file {} does not exist; put it back, without it the stored secrets cannot be read", .0.display())]
+    #[error("the key file {} does not exist: restore it, because the stored secrets cannot be read without it", .0.display())]
     Missing(PathBuf),
     /// The file is readable by other users, is not a regular file, or belongs to another user.
     #[error("the key file {} {problem}; {hint}", path.display())]
@@ -51,10 +51,10 @@ pub enum KeyFileError {
         hint: &'static str,
     },
     /// The file does not hold a key.
-    #[error("the key file {} does not hold a key; put back the file the server made", .0.display())]
+    #[error("the key file {} contains no key: restore the file that the server created", .0.display())]
     Malformed(PathBuf),
     /// The file holds a different key than the one being restored.
-    #[error("the key file {} holds another key than the backup; move it away or set `key_file`, nothing was changed", .0.display())]
+    #[error("the key file {} contains another key than the backup; nothing was changed: move the file away, or set `key_file` to another path", .0.display())]
     OtherKey(PathBuf),
     /// The operating system refused the access.
     #[error("cannot {operation} the key file {}: {cause}", path.display())]
@@ -91,12 +91,12 @@ impl KeyFile {
         if !found.file_type().is_file() {
             return Err(unsafe_because(
                 "is not a regular file",
-                "put a file there, not a link or a folder",
+                "replace the link or folder with the file",
             ));
         }
         if found.mode() & 0o177 != 0 {
             return Err(unsafe_because(
-                "can be read or changed by others",
+                "can be read or changed by other users",
                 "run `chmod 600` on it",
             ));
         }

@@ -128,7 +128,7 @@ impl DataKey {
     pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
         let plain = serde_json::to_vec(value).map(Zeroizing::new);
         let plain = plain.map_err(|cause| {
-            Error::Internal(format!("cannot write {} as json: {cause}", context.field))
+            Error::Internal(format!("cannot write {} as JSON: {cause}", context.field))
         })?;
         Ok(Sealed {
             text: self.seal_bytes(context, &plain),
@@ -148,13 +148,13 @@ impl DataKey {
     ) -> Result<T> {
         let plain = self.open_bytes(context, &sealed.text).ok_or_else(|| {
             Error::Internal(format!(
-                "{} of {} {} does not open",
+                "{} of {} {} cannot be decrypted",
                 context.field, context.collection, context.id
             ))
         })?;
         serde_json::from_slice(&plain).map_err(|_| {
             Error::Internal(format!(
-                "{} of {} {} cannot be read",
+                "{} of {} {} cannot be parsed",
                 context.field, context.collection, context.id
             ))
         })
@@ -327,7 +327,9 @@ impl Vault {
             }
         }
         let record = found.ok_or_else(|| {
-            OpenError::Store(Error::Internal("the first key cannot be read".into()))
+            OpenError::Store(Error::Internal(
+                "the data key of the installation cannot be read".into(),
+            ))
         })?;
         let installation = masters
             .unwrap_key(INSTALLATION, &record.body.key)
@@ -382,7 +384,7 @@ impl Vault {
         let created = self.store.get::<WrappedKey>(project, project).await?;
         created.ok_or_else(|| {
             Error::Internal(format!(
-                "the data key of {project} cannot be read after it was made"
+                "the data key of {project} cannot be read after its creation"
             ))
         })
     }

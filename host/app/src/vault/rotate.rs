@@ -42,7 +42,7 @@ pub enum RotateError {
     #[error(transparent)]
     File(#[from] KeyFileError),
     /// The file holds another key than the one in use.
-    #[error("the key file does not hold the key in use; put that one back")]
+    #[error("the key file does not contain the key in use: restore the previous key file")]
     OtherKey,
     /// The store could not be read or written.
     #[error(transparent)]

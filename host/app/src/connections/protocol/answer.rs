@@ -56,18 +56,18 @@ pub(super) fn parse_tokens(now: Time, oauth2: &OAuth2, body: &Value) -> Result<T
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
             // A number or a list in this place is something else, such as a count or an index of
             // tokens.
-            Some(_) => return Err(Refusal::malformed(format!("its `{name}` is no text"))),
+            Some(_) => return Err(Refusal::malformed(format!("`{name}` is not a string"))),
         }
     }
     for name in ["token_type", "scope"] {
         values.extend(text_at(root, name).map(|value| (name.to_owned(), Value::String(value))));
     }
     let Some(token) = values.get("access_token").and_then(Value::as_str) else {
-        return Err(Refusal::malformed("it holds no access token"));
+        return Err(Refusal::malformed("it contains no access token"));
     };
     if token.bytes().any(|byte| !(0x21..0x7f).contains(&byte)) {
         return Err(Refusal::malformed(
-            "its access token holds characters that no header can carry",
+            "the access token contains characters that are not allowed in a header",
         ));
     }
     let kind = values
@@ -76,7 +76,7 @@ pub(super) fn parse_tokens(now: Time, oauth2: &OAuth2, body: &Value) -> Result<T
         .unwrap_or_default();
     if UNSUPPORTED_TOKEN_TYPES.contains(&kind.to_ascii_lowercase().as_str()) {
         return Err(Refusal::malformed(format!(
-            "tokens of type `{}` cannot be used here",
+            "token type `{}` is not supported",
             truncate(kind)
         )));
     }
@@ -103,12 +103,12 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
     let status = response.status;
     if status.is_redirection() {
         return Err(Refusal::malformed(format!(
-            "it answered {status}, and nobody is sent on with a secret"
+            "status {status}, and redirects are not followed with a secret"
         )));
     }
     if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
         return Err(Refusal::Unavailable {
-            reason: format!("it answered {status}"),
+            reason: format!("status {status}"),
             retry_after: retry_after(response),
         });
     }
@@ -133,14 +133,14 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
     match (refused, answer) {
         (Some((error, _)), _) if TEMPORARY_ERRORS.contains(&error.as_str()) => {
             Err(Refusal::Unavailable {
-                reason: format!("it answered `{error}`"),
+                reason: format!("error `{error}`"),
                 retry_after: retry_after(response),
             })
         }
         (Some((error, description)), _) => Err(Refusal::Denied { error, description }),
         (None, Some(answer)) if status.is_success() => Ok(answer),
         _ => Err(Refusal::malformed(format!(
-            "it answered {status} with {}",
+            "status {status} with {}",
             describe_body(response)
         ))),
     }
@@ -297,6 +297,6 @@ fn describe_body(response: &Response) -> String {
         .headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok())
-        .unwrap_or("no type");
+        .unwrap_or("unknown content type");
     format!("{} bytes of {}", response.body.len(), truncate(kind))
 }

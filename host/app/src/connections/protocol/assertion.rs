@@ -12,12 +12,12 @@ const CLOCK_SKEW_SECONDS: i64 = 30;
 
 /// Signs the assertion that the manifest describes, for one request.
 pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<String> {
-    let missing = || Refusal::unsent("the key that signs for this account is missing");
+    let missing = || Refusal::unsent("the account has no signing key");
     let key =
         zeroize::Zeroizing::new(manifest::fill(&assertion.key, variables).ok_or_else(missing)?);
     let (algorithm, key) = read_key(assertion.algorithm, &key);
     let unusable = |_| {
-        Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole")
+        Refusal::unsent("the signing key of the account cannot be read: it must be complete PEM")
     };
     let key = key.map_err(unusable)?;
     let mut header = Header::new(algorithm);
@@ -48,13 +48,13 @@ pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<S
 pub(super) fn check_key(algorithm: Algorithm, key: &str) -> std::result::Result<(), String> {
     let (kind, key) = read_key(algorithm, key);
     let signs = key.and_then(|key| jsonwebtoken::crypto::sign(b"", &key, kind));
-    let wanted = match algorithm {
-        Algorithm::Rs256 | Algorithm::Ps256 => "one of RSA, of 2048 bits or more",
-        Algorithm::Es256 => "one of the curve P-256, as PKCS#8",
+    let expected = match algorithm {
+        Algorithm::Rs256 | Algorithm::Ps256 => "an RSA key of at least 2048 bits",
+        Algorithm::Es256 => "a P-256 key as PKCS#8",
         Algorithm::Hs256 => "a shared secret",
     };
     signs.map(drop).map_err(|_| {
-        format!("cannot sign; the application takes {wanted}, in PEM, whole and without a password")
+        format!("the key cannot sign: the provider requires {expected}, as complete PEM without a password")
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
     let mut url = fill_url(flow, &oauth2.authorize_url)?;
     let client = flow
         .client_id()
-        .ok_or_else(|| Refusal::unsent("nobody has said the `client_id`"))?;
+        .ok_or_else(|| Refusal::unsent("the client has no `client_id`"))?;
     let mut query = vec![
         ("response_type", "code".to_owned()),
         ("client_id", percent_encode(&client)),
@@ -90,7 +90,7 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
     ));
     if url.as_str().len() > MAX_URL_BYTES {
         return Err(Refusal::unsent(format!(
-            "its address would be longer than {MAX_URL_BYTES} bytes; ask for fewer scopes"
+            "the authorization URL would have more than {MAX_URL_BYTES} bytes: request fewer scopes"
         )));
     }
     Ok(url)

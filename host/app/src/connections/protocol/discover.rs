@@ -65,19 +65,23 @@ impl MetadataCache {
             .metadata(flow, fill_url(flow, identifier)?, oauth2.issuer.is_some())
             .await?;
         let (mode, mut oauth2) = (flow.scheme.mode, oauth2.clone());
-        let missing =
-            |what| Refusal::malformed(format!("`{}` does not say where {what}", published.issuer));
+        let missing = |endpoint| {
+            Refusal::malformed(format!(
+                "the metadata of `{}` names no {endpoint}",
+                published.issuer
+            ))
+        };
         if oauth2.token_url.is_empty() {
             oauth2.token_url = published
                 .token
                 .clone()
-                .ok_or_else(|| missing("tokens are given"))?;
+                .ok_or_else(|| missing("token endpoint"))?;
         }
         if oauth2.authorize_url.is_empty() && mode.redirects() {
             oauth2.authorize_url = published
                 .authorize
                 .clone()
-                .ok_or_else(|| missing("people agree"))?;
+                .ok_or_else(|| missing("authorization endpoint"))?;
         }
         if mode == AuthMode::DcrOauth {
             // A project may use a client of its own, so a missing registration endpoint is no
@@ -146,7 +150,9 @@ async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Url> {
     let issuer = answer.and_then(|answer| url(&answer, "authorization_servers.0"));
     let issuer = issuer.and_then(|url| Url::parse(&url).ok());
     issuer.ok_or_else(|| {
-        Refusal::malformed(format!("`{resource}` does not say whose tokens it takes"))
+        Refusal::malformed(format!(
+            "the metadata of `{resource}` names no authorization server"
+        ))
     })
 }
 
@@ -163,10 +169,10 @@ async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
         answer = fetch_document(net, other).await?;
     }
     let answer =
-        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` says nothing of itself")))?;
+        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` publishes no metadata")))?;
     if !repeats_identifier(&answer, "issuer", issuer) {
         return Err(Refusal::malformed(format!(
-            "what is said at `{issuer}` is said of another issuer"
+            "the metadata at `{issuer}` names another issuer"
         )));
     }
     Ok(Metadata {
@@ -183,7 +189,7 @@ async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
 async fn fetch_document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let response = request::get(net, url.clone(), None).await?;
     if response.status.is_server_error() || matches!(response.status.as_u16(), 408 | 425 | 429) {
-        let reason = format!("`{url}` answered {}", response.status);
+        let reason = format!("`{url}` responded with status {}", response.status);
         return Err(Refusal::Unavailable {
             reason,
             retry_after: None,

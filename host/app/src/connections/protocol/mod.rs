@@ -111,7 +111,7 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The provider has refused. A retry does not help.
-    #[error("the application refused: {error}{}{description}", if description.is_empty() { "" } else { ": " })]
+    #[error("the provider refused: {error}{}{description}", if description.is_empty() { "" } else { ": " })]
     Denied {
         /// Error code, for example `invalid_grant` (RFC 6749, section 5.2).
         error: String,
@@ -119,7 +119,7 @@ pub enum Refusal {
         description: String,
     },
     /// The provider is unavailable: no connection, a timeout, overload, or an internal error.
-    #[error("the application cannot be asked now: {reason}")]
+    #[error("the provider is unavailable: {reason}")]
     Unavailable {
         /// Cause of the failure.
         reason: String,
@@ -127,13 +127,13 @@ pub enum Refusal {
         retry_after: Option<Duration>,
     },
     /// The response contains neither tokens nor a refusal.
-    #[error("the application's answer cannot be read: {reason}")]
+    #[error("the response of the provider is invalid: {reason}")]
     Malformed {
         /// Defect of the response.
         reason: String,
     },
     /// Nothing was sent, because a value is missing or the manifest does not support the request.
-    #[error("the application was not asked: {reason}")]
+    #[error("no request was sent to the provider: {reason}")]
     Unsent {
         /// Missing value or unsupported request.
         reason: String,
@@ -285,7 +285,7 @@ impl Flow<'_> {
     pub async fn revoke(&self) -> Result<()> {
         let Some(call) = &self.oauth2()?.revoke else {
             return Err(Refusal::unsent(
-                "the toolkit names no address that takes tokens back",
+                "the toolkit declares no revocation endpoint",
             ));
         };
         let token = self
@@ -390,7 +390,9 @@ impl Flow<'_> {
             .await
             {
                 Ok(answer) => tokens.values.extend(display_name(&answer, &identity.path)),
-                Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
+                Err(refusal) => {
+                    tracing::info!(%refusal, "the display name of the connected user cannot be read")
+                }
             }
         }
         self.check_hidden_fields(&tokens.values)
@@ -406,7 +408,7 @@ impl Flow<'_> {
             .find(|field| field.hidden && !field.optional && missing(&field.name))
         {
             Some(field) => Err(Refusal::malformed(format!(
-                "it does not say the `{}` of the account",
+                "it contains no value for the field `{}`",
                 field.name
             ))),
             None => Ok(()),
@@ -436,10 +438,7 @@ impl Flow<'_> {
                     .iter()
                     .any(|own| own.name == *field && own.optional) => {}
                 None => {
-                    let reason = format!(
-                        "`{}` of the answer is not there, or is not as expected",
-                        pick.path
-                    );
+                    let reason = format!("`{}` is missing or has an unexpected form", pick.path);
                     return Err(Refusal::malformed(reason));
                 }
             }
@@ -458,7 +457,7 @@ impl Flow<'_> {
                 .any(|field| field.name == name && !field.accepts(&value))
             {
                 return Err(Refusal::malformed(format!(
-                    "what it says for `{name}` is not as the toolkit expects"
+                    "the value of `{name}` does not match the toolkit's field"
                 )));
             }
             values.insert(name, value.into());
@@ -470,7 +469,7 @@ impl Flow<'_> {
         self.scheme
             .oauth2
             .as_ref()
-            .ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
+            .ok_or_else(|| Refusal::unsent("the toolkit declares no OAuth flow for this scheme"))
     }
 
     /// Returns the client id of the auth config, or else of the account.

@@ -28,8 +28,8 @@ pub(super) async fn authorize(
     state: &str,
 ) -> Result<(Url, Values)> {
     let oauth1 = flow.scheme.oauth1.as_ref();
-    let oauth1 =
-        oauth1.ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))?;
+    let oauth1 = oauth1
+        .ok_or_else(|| Refusal::unsent("the toolkit declares no OAuth flow for this scheme"))?;
     // An account that is connected again starts without its old token.
     let values = flow
         .values
@@ -59,9 +59,7 @@ pub(super) async fn authorize(
         .and_then(Value::as_str)
         != Some("true")
     {
-        return Err(Refusal::malformed(
-            "it does not confirm the address to come back to",
-        ));
+        return Err(Refusal::malformed("it does not confirm the callback URL"));
     }
     let values = token_pair(&answer);
     let token = values
@@ -89,7 +87,9 @@ pub(super) async fn exchange(
         .map(|(_, value)| value.clone());
     // A different token belongs to another attempt, possibly of another user.
     if token.is_none() || token != flow.value(TOKEN_MEMBERS[0]) {
-        return Err(Refusal::unsent("the person came back with another token"));
+        return Err(Refusal::unsent(
+            "the callback contains another token than the authorization request",
+        ));
     }
     let answer = send_signed(
         flow,
@@ -132,8 +132,8 @@ async fn send_signed(
         values.entry(name).or_insert_with(|| "".into());
     }
     let sign = scheme::credential(flow.scheme, &values).sign;
-    let sign =
-        sign.ok_or_else(|| Refusal::unsent("the toolkit does not say how requests are signed"))?;
+    let sign = sign
+        .ok_or_else(|| Refusal::unsent("the toolkit does not declare how requests are signed"))?;
     let mut headers = HeaderMap::new();
     headers.insert(
         CONTENT_TYPE,
@@ -183,7 +183,7 @@ async fn send_signed(
         {
             Ok(answer)
         }
-        _ => Err(Refusal::malformed("it holds no token with its secret")),
+        _ => Err(Refusal::malformed("it contains no token with a secret")),
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
         .as_ref()
         .filter(|call| call.url.is_some())
         .ok_or_else(|| {
-            Refusal::unsent("neither toolkit nor application say where clients are registered")
+            Refusal::unsent("neither the toolkit nor the provider names a registration endpoint")
         })?;
     let variables = Variables::new(flow, Vec::new(), &[])?;
     let response =
@@ -96,5 +96,5 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
         .and_then(text)
         .filter(|id| !id.is_empty());
     id.map(|_| client)
-        .ok_or_else(|| Refusal::malformed("it holds no `client_id`"))
+        .ok_or_else(|| Refusal::malformed("it contains no `client_id`"))
 }

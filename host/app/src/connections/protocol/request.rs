@@ -49,7 +49,7 @@ pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
     });
     inside.ok_or_else(|| {
         Refusal::unsent(format!(
-            "`{template}` cannot be filled with the fields of the account"
+            "the URL `{template}` cannot be built from the fields of the account"
         ))
     })
 }
@@ -243,7 +243,7 @@ fn authenticate(
         (ClientAuth::PrivateKeyJwt, _) => {
             let assertion = variables
                 .value("assertion")
-                .ok_or_else(|| Refusal::unsent("there is no assertion"))?;
+                .ok_or_else(|| Refusal::unsent("the toolkit declares no assertion"))?;
             parameters.extend(id.map(|id| ("client_id", id)));
             parameters.push((
                 "client_assertion_type",
@@ -318,8 +318,9 @@ fn insert_nested(object: &mut Map<String, Value>, name: &str, value: String) {
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Refusal::unsent("a value cannot stand in a header"))?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        Refusal::unsent("a value contains characters that are not allowed in a header")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
