@@ -572,9 +572,10 @@ pub async fn callback(
         .await?
         .ok_or(Error::FlowUnknown)?;
     let now = app.clock.now();
-    let same_browser = attempt.body.browser.as_ref().is_none_or(|expected| {
-        browser.is_some_and(|submitted| app.browser_hash(submitted) == *expected)
-    });
+    let same_browser =
+        attempt.body.browser.as_ref().is_none_or(|expected| {
+            browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
+        });
     if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
         return Err(Error::FlowUnknown);
     }

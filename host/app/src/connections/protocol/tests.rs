@@ -476,7 +476,7 @@ async fn provider_errors_are_shown_without_secrets() {
     let text = refusal.to_string();
     assert_eq!(
         text,
-        "the application refused: invalid_grant: […] of […] with […] is over"
+        "the provider refused: invalid_grant: […] of […] with […] is over"
     );
     assert!(
         !format!("{:?}", client()).contains("cret"),

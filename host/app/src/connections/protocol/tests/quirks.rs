@@ -139,7 +139,7 @@ async fn tokens_are_found_where_the_application_puts_them() {
     .await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "the application refused: refused: Bad code […]"
+        "the provider refused: refused: Bad code […]"
     );
 }
 
