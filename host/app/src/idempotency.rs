@@ -17,7 +17,7 @@ use crate::{
     jobs::Lease,
     projects::Holder,
     quotas::Kind,
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// Time for which a key is kept.
@@ -242,8 +242,8 @@ fn digest(parts: &[&[u8]]) -> String {
     hex::encode(hash.finalize())
 }
 
-fn place(note: &Record<Noted>) -> Place<'_> {
-    Place {
+fn place(note: &Record<Noted>) -> SealContext<'_> {
+    SealContext {
         collection: COLLECTION.name,
         project: &note.project,
         id: &note.id,

@@ -69,13 +69,13 @@ const JOBS: &[Job] = &[
     },
     Job {
         name: "pending_accounts",
-        every: connections::EVERY,
+        every: connections::SWEEP_INTERVAL,
         run: |app, lease| Box::pin(connections::sweep(app, lease)),
     },
     Job {
         name: "idle_accounts",
-        every: connections::IDLE_EVERY,
-        run: |app, lease| Box::pin(connections::idle(app, lease)),
+        every: connections::IDLE_REFRESH_INTERVAL,
+        run: |app, lease| Box::pin(connections::refresh_idle(app, lease)),
     },
     Job {
         name: "project_removals",

@@ -47,7 +47,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &auth_configs::COLLECTION,
     &connections::COLLECTION,
     &connections::CREDENTIALS,
-    &connections::FLOWS,
+    &connections::CONNECTION_ATTEMPTS,
     &connections::apps::COLLECTION,
     &connections::CLIENTS,
     &legacy::COLLECTION,
@@ -81,7 +81,7 @@ pub struct App {
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
     /// The tokens of connected accounts.
-    pub(crate) accounts: Arc<connections::Keeper>,
+    pub(crate) accounts: Arc<connections::TokenManager>,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -148,8 +148,12 @@ impl App {
             quotas.clone(),
         );
         let keys = projects::Keys::new(&vault);
-        let accounts =
-            connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
+        let accounts = connections::TokenManager::new(
+            store.clone(),
+            vault.clone(),
+            clock.clone(),
+            connections,
+        );
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,

@@ -1022,7 +1022,14 @@ impl Config {
             refresh_wait_s,
             idle_refresh_s,
         } = self.connections;
-        let [pending, away, margin, lease, wait, idle] = [
+        let [
+            pending_ttl,
+            authorization_ttl,
+            refresh_margin,
+            lease_ttl,
+            wait_timeout,
+            idle_refresh_after,
+        ] = [
             pending_s,
             away_s,
             refresh_margin_s,
@@ -1033,12 +1040,12 @@ impl Config {
         .map(Duration::from_secs);
         ConnectionSettings {
             net,
-            pending,
-            away,
-            margin,
-            lease,
-            wait,
-            idle,
+            pending_ttl,
+            authorization_ttl,
+            refresh_margin,
+            lease_ttl,
+            wait_timeout,
+            idle_refresh_after,
         }
     }
 

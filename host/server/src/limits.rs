@@ -294,7 +294,7 @@ fn kept(config: &Config) -> Vec<Row> {
         row("Cassette", size((logs.cassette_kib as u64) << 10), "logs.cassette_kib", "404 `Log_NoCassette`"),
         row("An account waits for its user", time(Duration::from_secs(connections.pending_s)), "connections.pending_s", "it is `EXPIRED`"),
         row("A user's time at an application", time(Duration::from_secs(connections.away_s)), "connections.away_s", "coming back leads nowhere: 400"),
-        row("Users in a list of a shared account", app::connections::LISTED, "", INVALID),
+        row("Users in a list of a shared account", app::connections::MAX_LISTED_USERS, "", INVALID),
         row("Renewing a token", time(Duration::from_secs(connections.refresh_lease_s)), "connections.refresh_lease_s", "another server may try"),
         row("A call's wait for a token", time(Duration::from_secs(connections.refresh_wait_s)), "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     App, Error, INSTALLATION, Result, SHOWN_FROM,
     ids::{self, OrganisationId},
-    vault::{Place, Sealed, Vault, keyed_hash},
+    vault::{SealContext, Sealed, Vault, keyed_hash},
 };
 
 /// Number of random characters in a key.
@@ -573,8 +573,8 @@ pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey>
     })
 }
 
-fn place<'a>(owner: &'a str, id: &'a str) -> Place<'a> {
-    Place {
+fn place<'a>(owner: &'a str, id: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: COLLECTION.name,
         project: owner,
         id,

@@ -40,7 +40,7 @@ static ERASED: [&Collection; 8] = [
     &auth_configs::COLLECTION,
     &connections::CREDENTIALS,
     &connections::COLLECTION,
-    &connections::FLOWS,
+    &connections::CONNECTION_ATTEMPTS,
     &connections::CLIENTS,
     &keys::COLLECTION,
     &idempotency::COLLECTION,

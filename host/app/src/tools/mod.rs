@@ -19,7 +19,7 @@ pub use proxy::{Answered, BODY as PROXY_BODY, Proxy, ProxyBody, Said, proxy};
 use crate::{
     App, Error, Result,
     catalog::{self, Found, Release},
-    connections::{self, Choice, Custom},
+    connections::{self, CredentialChoice, CustomCredential},
     files,
     ids::{AccountId, LogId},
     projects::{Project, SharedProject},
@@ -41,7 +41,7 @@ pub struct Execute {
     /// The connected account to use, or `None` for the user's newest one.
     pub account: Option<AccountId>,
     /// A credential sent with the request.
-    pub custom: Option<Custom>,
+    pub custom: Option<CustomCredential>,
     /// The input of the tool.
     pub input: Input,
     /// The id of the request, for the log.
@@ -106,8 +106,8 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         }
         sentence @ Input::Sentence(_) => sentence,
     };
-    let user = connections::user(request.user_id.clone())?;
-    let choice = Choice {
+    let user = connections::parse_user_id(request.user_id.clone())?;
+    let choice = CredentialChoice {
         user_id: request.user_id,
         account: request.account,
         custom: request.custom,

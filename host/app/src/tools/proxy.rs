@@ -19,7 +19,7 @@ use super::log;
 use crate::{
     App, Error, Result,
     catalog::{MAX_INLINE_CHECK_BYTES, Release},
-    connections::{self, Choice, Custom, Granted, Passage},
+    connections::{self, CredentialChoice, CustomCredential, Granted, ProxyContext},
     files::{self, Link},
     ids::{AccountId, LogId},
     projects::SharedProject,
@@ -50,7 +50,7 @@ pub struct Proxy {
     /// The connected account whose credential is used.
     pub account: Option<AccountId>,
     /// A complete credential sent with the request.
-    pub custom: Option<Custom>,
+    pub custom: Option<CustomCredential>,
     /// The path below the account's base URL, or an absolute URL.
     pub endpoint: String,
     /// The HTTP method, in upper case.
@@ -107,18 +107,18 @@ pub enum Said {
 /// # Errors
 /// Returns an error if the request is refused or the provider does not respond.
 pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
-    let choice = Choice {
+    let choice = CredentialChoice {
         user_id: request.user_id,
         account: request.account,
         custom: request.custom,
     };
-    let Passage {
+    let ProxyContext {
         release,
         user,
-        base,
+        base_url,
         granted,
-    } = connections::passage(app, project, NAME, choice).await?;
-    let (mut url, policy) = target(&release, base.as_deref(), &request.endpoint)?;
+    } = connections::proxy_context(app, project, NAME, choice).await?;
+    let (mut url, policy) = target(&release, base_url.as_deref(), &request.endpoint)?;
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);
     }

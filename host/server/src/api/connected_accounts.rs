@@ -6,8 +6,8 @@ use app::{
     Error,
     clock::iso,
     connections::{
-        self, AccountType, AclChange, Changes, Filter, NewAccount, NewLink, Sharing, SharingChange,
-        Shown, Status, values,
+        self, AccountType, AccountView, AclChange, Changes, Filter, NewAccount, NewLink, Sharing,
+        SharingChange, Status, parse_object,
     },
     ids::{AccountId, AuthConfigId},
 };
@@ -195,8 +195,8 @@ pub(crate) async fn create(
     let (scheme, val) = connection
         .state
         .map_or((None, None), |state| (state.auth_scheme, state.val));
-    let mut given = values("connection.data", connection.data)?;
-    given.extend(values("connection.state.val", val)?);
+    let mut given = parse_object("connection.data", connection.data)?;
+    given.extend(parse_object("connection.state.val", val)?);
     let request = NewAccount {
         auth_config: AuthConfigId::parse(&body.auth_config.id)?,
         user_id: connection.user_id,
@@ -335,7 +335,7 @@ pub(crate) async fn link(
         auth_config: AuthConfigId::parse(&body.auth_config_id)?,
         user_id: body.user_id,
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
-        values: values("connection_data", body.connection_data)?,
+        values: parse_object("connection_data", body.connection_data)?,
         alias: body.alias,
         sharing: sharing(body.experimental),
     };
@@ -396,9 +396,10 @@ pub(crate) async fn refresh(
     let id = AccountId::parse(&id)?;
     let in_query = query.text("redirect_url")?.map(str::to_owned);
     let callback = body.redirect_url.filter(|url| !url.is_empty()).or(in_query);
-    let (mut status, url) = connections::again(&server.app, &key.project, &id, callback).await?;
+    let (mut status, url) =
+        connections::reconnect(&server.app, &key.project, &id, callback).await?;
     if url.is_none() && body.validate_credentials == Some(true) {
-        status = connections::check(&server.app, &key.project, &id).await?;
+        status = connections::verify_credential(&server.app, &key.project, &id).await?;
     }
     ok(&json!({"id": id, "status": status.as_str(), "redirect_url": url}))
 }
@@ -489,8 +490,8 @@ pub(crate) async fn set_status(
     ok(&json!({"success": true}))
 }
 
-fn view(shown: &Shown, branding: &Branding) -> Map<String, Value> {
-    let Shown { record, .. } = shown;
+fn view(shown: &AccountView, branding: &Branding) -> Map<String, Value> {
+    let AccountView { record, .. } = shown;
     let account = &record.body;
     let mut auth_config = json!({
         "auth_scheme": account.scheme,
@@ -554,11 +555,11 @@ fn shared(sharing: &Sharing) -> Value {
     }
 }
 
-fn state(shown: &Shown) -> Value {
+fn state(shown: &AccountView) -> Value {
     json!({"authScheme": shown.record.body.scheme, "val": val(shown)})
 }
 
-fn val(shown: &Shown) -> Map<String, Value> {
+fn val(shown: &AccountView) -> Map<String, Value> {
     let mut val = shown.values.clone();
     let account = &shown.record.body;
     val.insert("status".into(), account.status.as_str().into());

@@ -9,7 +9,7 @@ use app::{
     Error,
     catalog::{self, Found, Index, Tool, ToolFilter, VersionWish},
     clock::iso,
-    connections::{Custom, Placed},
+    connections::{CustomCredential, CustomParameter},
     ids::{AccountId, AuthConfigId},
     tools::{self, Execute, Execution, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
 };
@@ -661,10 +661,13 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<
     })
 }
 
-fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> ApiResult<Option<Custom>> {
+fn custom(
+    params: Option<AuthParams>,
+    data: Option<ConnectionData>,
+) -> ApiResult<Option<CustomCredential>> {
     if let Some(data) = data {
         let values = object("custom_connection_data.val", data.val)?;
-        return Ok(Some(Custom::Connection {
+        return Ok(Some(CustomCredential::Connection {
             scheme: data.auth_scheme,
             toolkit: data.toolkit_slug,
             values,
@@ -690,14 +693,14 @@ fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> ApiResult
     if placed.is_empty() && body.is_empty() && params.base_url.is_none() {
         return Ok(None);
     }
-    Ok(Some(Custom::Parameters {
-        placed,
+    Ok(Some(CustomCredential::Parameters {
+        parameters: placed,
         body,
         base_url: params.base_url,
     }))
 }
 
-fn placed(parameter: Parameter) -> ApiResult<Placed> {
+fn placed(parameter: Parameter) -> ApiResult<CustomParameter> {
     let value = match parameter.value {
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
@@ -710,8 +713,8 @@ fn placed(parameter: Parameter) -> ApiResult<Placed> {
     };
     no_nul("custom_auth_params.parameters", Some(&value))?;
     Ok(match parameter.r#in {
-        In::Header => Placed::Header(parameter.name, value),
-        In::Query => Placed::Query(parameter.name, value),
+        In::Header => CustomParameter::Header(parameter.name, value),
+        In::Query => CustomParameter::Query(parameter.name, value),
     })
 }
 

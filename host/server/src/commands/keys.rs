@@ -7,7 +7,7 @@
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
-use app::{Window, ids::OrganisationId, projects, vault::Master};
+use app::{Window, ids::OrganisationId, projects, vault::MasterKeyUsage};
 use net::Method;
 use serde_json::{Value, json};
 
@@ -197,8 +197,8 @@ fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     })
 }
 
-fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
-    for Master { id, current, seals } in masters {
+fn tell(masters: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
+    for MasterKeyUsage { id, current, seals } in masters {
         let state = if *current {
             "in use"
         } else {
@@ -213,7 +213,7 @@ fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
 }
 
 /// Returns the master keys of a running or a stopped server after performing the command.
-async fn masters(config: &Config, ask: Ask) -> Result<Vec<Master>, Stop> {
+async fn masters(config: &Config, ask: Ask) -> Result<Vec<MasterKeyUsage>, Stop> {
     // A shared database is not locked by one process. The control socket tells if a server runs
     // here.
     if control::is_there(&config.data) {

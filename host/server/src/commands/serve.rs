@@ -91,7 +91,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             "keep the client that the settings have for {}",
             client.toolkit
         );
-        apps::named(&server.app, client).await.context(what)?;
+        apps::set_from_settings(&server.app, client)
+            .await
+            .context(what)?;
     }
     let url = url(&server.config, address);
     server.app.files.links.lead_to(&url);

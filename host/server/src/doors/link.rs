@@ -95,8 +95,8 @@ async fn taken(server: &Server, token: &str, request: Request) -> ApiResult<Resp
     let browser = browser.filter(|browser| server.app.form_token(token, browser) == shown);
     let browser = browser.ok_or(Error::FlowUnknown)?;
     match connections::submit(&server.app, token, given, &browser).await? {
-        Submitted::Away(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
-        Submitted::Again(page) => Ok(rendered(
+        Submitted::Redirect(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
+        Submitted::ShowPage(page) => Ok(rendered(
             server,
             &page,
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -162,7 +162,7 @@ pub(crate) async fn client(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> ApiResult<Response> {
-    ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
+    ok(&connections::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
 /// Shows the result to users of projects that have no callback URL of their own.
@@ -273,7 +273,7 @@ fn rendered(
 ) -> Response {
     match page {
         LinkPage::Form(shown) => {
-            let goes_to = shown.brand.back.as_deref().and_then(origin);
+            let goes_to = shown.brand.return_url.as_deref().and_then(origin);
             page_of(
                 status,
                 &shown.brand,
@@ -300,7 +300,7 @@ fn rendered(
 /// Renders a page with only a message and the link back.
 fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> Response {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escaped(title), escaped(text));
-    if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.back.as_ref()?))) {
+    if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.return_url.as_ref()?))) {
         body += &format!(
             "<p><a href=\"{}\">Back to {}</a></p>",
             escaped(back),
@@ -310,7 +310,7 @@ fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> R
     let nobody = Brand {
         project: title.to_owned(),
         toolkit: String::new(),
-        back: None,
+        return_url: None,
     };
     page_of(status, brand.unwrap_or(&nobody), &body, None, false)
 }
@@ -319,7 +319,7 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
     let Brand {
         project,
         toolkit,
-        back,
+        return_url,
         ..
     } = &form.brand;
     let (project, toolkit) = (escaped(project), escaped(toolkit));
@@ -347,14 +347,17 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
     for (number, field) in form.fields.iter().enumerate() {
         body += &input(number, field);
     }
-    let next = if form.leaves {
+    let next = if form.redirects {
         format!("Continue to {toolkit}")
     } else {
         "Connect".to_owned()
     };
     body += &format!("<button type=\"submit\">{next}</button></form>");
-    if let Some(back) = back {
-        body += &format!("<p><a href=\"{}\">Back to {project}</a></p>", escaped(back));
+    if let Some(return_url) = return_url {
+        body += &format!(
+            "<p><a href=\"{}\">Back to {project}</a></p>",
+            escaped(return_url)
+        );
     }
     body
 }

@@ -19,7 +19,7 @@ use crate::{
     ids::LogId,
     projects::{LogVisibility, Project},
     quotas::Kind,
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// The collection of cassettes, under the id of the execution.
@@ -144,8 +144,8 @@ pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Casset
 }
 
 /// Returns the location at which the cassette of an execution is sealed.
-fn place<'a>(project: &'a str, run: &'a str) -> Place<'a> {
-    Place {
+fn place<'a>(project: &'a str, run: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: CASSETTES.name,
         project,
         id: run,

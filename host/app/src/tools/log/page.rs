@@ -14,7 +14,7 @@ use crate::{
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
     tools::text::Tokens,
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// Maximum number of executions on a page. Moving larger pages costs the store more than they save.
@@ -246,8 +246,8 @@ pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
 }
 
 /// Returns the location at which the details of a page are sealed.
-pub(super) fn place<'a>(project: &'a str, page: &'a str) -> Place<'a> {
-    Place {
+pub(super) fn place<'a>(project: &'a str, page: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: DETAILS.name,
         project,
         id: page,

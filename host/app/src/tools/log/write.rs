@@ -216,7 +216,7 @@ impl Writer {
         }
         let key = self.vault.key(project, batch.now).await?;
         let details = Details {
-            sealed: key.seal(place(project, id), &said)?.of(),
+            sealed: key.seal(place(project, id), &said)?.cast(),
         };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
