@@ -62,7 +62,7 @@ macro_rules! id {
 
 id!(
     /// The id of an organization.
-    OrganisationId, "an organization", ["ok_", "org_"]
+    OrganizationId, "an organization", ["ok_", "org_"]
 );
 id!(
     /// The id of a project.

@@ -37,7 +37,7 @@ pub(crate) const INSTALLATION: &str = "installation";
 /// Every collection. The store is opened with this list.
 pub static COLLECTIONS: &[&Collection] = &[
     &vault::COLLECTION,
-    &projects::ORGANISATIONS,
+    &projects::ORGANIZATIONS,
     &projects::PROJECTS,
     &projects::API_KEYS,
     &projects::REMOVALS,

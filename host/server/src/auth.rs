@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
     projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, scope::Access},
 };
 use axum::{
@@ -24,7 +24,7 @@ use crate::{
 /// Header of a project's key.
 pub(crate) const PROJECT: &str = "x-api-key";
 /// Header of an organization's key.
-pub(crate) const ORGANISATION: &str = "x-org-api-key";
+pub(crate) const ORGANIZATION: &str = "x-org-api-key";
 /// Header of a user's key.
 pub(crate) const USER: &str = "x-user-api-key";
 /// Headers that select the project of a user's request. A request has both or neither.
@@ -41,7 +41,7 @@ pub(crate) struct ProjectKey {
 /// Request of the organization.
 pub(crate) struct OrgKey {
     /// The organization.
-    pub organisation: OrganisationId,
+    pub organization: OrganizationId,
 }
 
 /// Request of a user that selects no project.
@@ -52,8 +52,8 @@ pub(crate) struct UserKey {
 
 impl UserKey {
     /// Returns the organization of the user.
-    pub(crate) fn organisation(&self) -> &OrganisationId {
-        self.holder.organisation()
+    pub(crate) fn organization(&self) -> &OrganizationId {
+        self.holder.organization()
     }
 }
 
@@ -79,9 +79,9 @@ impl FromRequestParts<Arc<Server>> for OrgKey {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
-        let secret = given(&parts.headers, &[ORGANISATION], "an organization")?;
+        let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
         let holder = holder(server, secret).await?;
-        let Owner::Organisation(organisation) = &holder.owner else {
+        let Owner::Organization(organization) = &holder.owner else {
             return Err(Error::KeyOfOtherKind {
                 wanted: "an organization",
                 given: holder.kind().name(),
@@ -90,7 +90,7 @@ impl FromRequestParts<Arc<Server>> for OrgKey {
         };
         admit(server, &holder, None)?;
         Ok(Self {
-            organisation: organisation.clone(),
+            organization: organization.clone(),
         })
     }
 }
@@ -122,18 +122,18 @@ pub(crate) async fn project(
     Ok(match &holder.owner {
         Owner::Project(project) => Some(project.clone()),
         Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
-        Owner::Organisation(_) => None,
+        Owner::Organization(_) => None,
     })
 }
 
 /// Returns the project that a user's request is about.
 async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
-    let [organisation, project] =
+    let [organization, project] =
         CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
-    let named = match (organisation, project) {
+    let named = match (organization, project) {
         (None, None) => None,
-        (Some(organisation), Some(project)) => {
-            if OrganisationId::parse(organisation)? != member.organisation {
+        (Some(organization), Some(project)) => {
+            if OrganizationId::parse(organization)? != member.organization {
                 return Err(Error::ProjectNotFound(ProjectId::parse(project)?.to_string()).into());
             }
             Some(ProjectId::parse(project)?)
@@ -189,7 +189,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         exchange.owner.get_or_init(|| {
             project
                 .cloned()
-                .unwrap_or_else(|| holder.organisation().as_str().into())
+                .unwrap_or_else(|| holder.organization().as_str().into())
         });
         Ok(())
     })
@@ -199,7 +199,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Reply<&'a str> {
     let kinds = [
         (PROJECT, "a project"),
-        (ORGANISATION, "an organization"),
+        (ORGANIZATION, "an organization"),
         (USER, "a user"),
     ];
     let mut found = None;
@@ -223,7 +223,7 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Rep
 
 /// Authenticates the sender of a request with any kind of key.
 pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> Reply<Arc<Holder>> {
-    holder(server, given(headers, &[PROJECT, ORGANISATION, USER], "a")?).await
+    holder(server, given(headers, &[PROJECT, ORGANIZATION, USER], "a")?).await
 }
 
 /// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
@@ -305,9 +305,9 @@ mod tests {
     fn exactly_one_matching_key_is_accepted() {
         assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
         assert_eq!(ask(&[]), Err(0));
-        assert_eq!(ask(&[(PROJECT, "a"), (ORGANISATION, "b")]), Err(2));
+        assert_eq!(ask(&[(PROJECT, "a"), (ORGANIZATION, "b")]), Err(2));
         assert_eq!(ask(&[(PROJECT, "a"), (PROJECT, "a")]), Err(2));
-        assert_eq!(ask(&[(ORGANISATION, "b")]), Err(3));
+        assert_eq!(ask(&[(ORGANIZATION, "b")]), Err(3));
         assert_eq!(ask(&[(USER, "u")]), Err(3));
     }
 }

@@ -118,7 +118,7 @@ fn keeps(holder: &Holder, target: &str) -> bool {
         Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
         // The project that a user's request is about is not known yet.
         Owner::Member(_) => false,
-        Owner::Organisation(_) => true,
+        Owner::Organization(_) => true,
     };
     stores || !target.contains("/execute")
 }

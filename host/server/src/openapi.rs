@@ -24,7 +24,7 @@ use crate::{
 const REFUSAL: &str = "Refusal";
 /// Names of the kinds of key, as handlers use them under `security`.
 const PROJECT: &str = "project";
-const ORGANISATION: &str = "organization";
+const ORGANIZATION: &str = "organization";
 const USER: &str = "user";
 
 /// Returns the description as it is served and committed.
@@ -64,7 +64,7 @@ fn of(table: &[Row]) -> OpenApi {
         .insert(REFUSAL.into(), refusal.build().into());
     for (name, header) in [
         (PROJECT, auth::PROJECT),
-        (ORGANISATION, auth::ORGANISATION),
+        (ORGANIZATION, auth::ORGANIZATION),
         (USER, auth::USER),
     ] {
         let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));

@@ -80,13 +80,13 @@ pub(crate) fn table() -> Vec<Row> {
                 toolkits::deprecate
             ),
         ),
-        ("/org/usage/summary", routes!(usage::organisation_summary)),
+        ("/org/usage/summary", routes!(usage::organization_summary)),
         (
             "/org/usage/{entity_type}",
-            routes!(usage::organisation_groups),
+            routes!(usage::organization_groups),
         ),
         // with the key of a user
-        ("/org/list", routes!(members::organisations)),
+        ("/org/list", routes!(members::organizations)),
         ("/org/project/list", routes!(members::projects)),
         // without a key: the body has the keys to revoke
         ("/api_key_revocation", routes!(keys::revoke)),

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     App, Error, Result, auth_configs,
     catalog::{LATEST, Release},
-    ids::{self, AccountId, AuthConfigId, OrganisationId, ProjectId},
+    ids::{self, AccountId, AuthConfigId, OrganizationId, ProjectId},
     jobs::Lease,
     projects::{self, Project},
     vault::{Place, Sealed, keyed_hash},
@@ -89,7 +89,7 @@ struct Flow {
     /// Number of the account's attempt. If the account has another number, this record is void.
     attempt: u32,
     /// Organization of the project, for requests that carry no key.
-    organisation: OrganisationId,
+    organization: OrganizationId,
     #[serde(default)]
     callback_url: Option<String>,
     /// Keyed hash of the browser's cookie, if the attempt started on the page.
@@ -305,7 +305,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         stage: Stage::Link,
         account: id.clone(),
         attempt: account.attempt,
-        organisation: project.organisation.clone(),
+        organization: project.organization.clone(),
         callback_url,
         browser: None,
         until,
@@ -573,7 +573,7 @@ pub async fn callback(
         let Flow {
             account,
             attempt,
-            organisation,
+            organization,
             callback_url,
             ..
         } = flow.body;
@@ -582,7 +582,7 @@ pub async fn callback(
             stage: Stage::Vouching,
             account,
             attempt,
-            organisation,
+            organization,
             callback_url,
             browser: None,
             until,
@@ -1006,7 +1006,7 @@ impl Begin<'_> {
             stage: Stage::Away,
             account: self.id.clone(),
             attempt: self.attempt,
-            organisation: self.project.organisation.clone(),
+            organization: self.project.organization.clone(),
             callback_url: self.callback_url,
             browser: self.browser,
             until: after(now, app.accounts.settings.away),
@@ -1215,7 +1215,7 @@ impl App {
 
     async fn project_of(&self, flow: &Record<Flow>) -> Result<Project> {
         let id = ProjectId::parse(&flow.project)?;
-        projects::get(self, &flow.body.organisation, &id)
+        projects::get(self, &flow.body.organization, &id)
             .await
             .map_err(|cause| match cause {
                 Error::ProjectNotFound(_) => Error::FlowUnknown,

@@ -459,7 +459,7 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
     let made_room = app
         .store
         .change(&total::TOTALS, project.id.as_str(), async || {
-            let owner = projects::record(app, &project.organisation, &project.id).await?;
+            let owner = projects::record(app, &project.organization, &project.id).await?;
             let total = total::of(app, project.id.as_str())
                 .await?
                 .and(size, app.files.settings.quota)?;

@@ -18,13 +18,13 @@ use store::{Batch, Collection, Document, Query, Record, Time};
 use zeroize::Zeroizing;
 
 use super::{
-    Organisation, Project, SharedProject, StoredProject,
+    Organization, Project, SharedProject, StoredProject,
     members::{Member, StoredMember},
     scope::Rights,
 };
 use crate::{
     App, Error, INSTALLATION, Result, SHOWN_FROM,
-    ids::{self, OrganisationId},
+    ids::{self, OrganizationId},
     vault::{Place, Sealed, Vault, keyed_hash},
 };
 
@@ -56,20 +56,21 @@ pub enum KeyKind {
     /// One project.
     Project,
     /// The organization: its projects and the catalog.
-    Organisation,
+    #[serde(rename = "organisation")]
+    Organization,
     /// Every project, with the permissions of one member.
     User,
 }
 
 impl KeyKind {
-    const ALL: [Self; 3] = [Self::Project, Self::Organisation, Self::User];
+    const ALL: [Self; 3] = [Self::Project, Self::Organization, Self::User];
 
     /// Returns the prefix of keys of this kind.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Project => "ak_",
-            Self::Organisation => "oak_",
+            Self::Organization => "oak_",
             Self::User => "uak_",
         }
     }
@@ -79,7 +80,7 @@ impl KeyKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "a project",
-            Self::Organisation => "an organization",
+            Self::Organization => "an organization",
             Self::User => "a user",
         }
     }
@@ -95,7 +96,8 @@ pub(crate) struct ApiKey {
     /// The secret, kept because the project detail shows it.
     secret: Sealed<String>,
     /// The organization that the key or its project belongs to.
-    organisation: OrganisationId,
+    #[serde(rename = "organisation")]
+    organization: OrganizationId,
     #[serde(default)]
     rights: Rights,
     /// The time of the last use, accurate to the minute.
@@ -138,7 +140,7 @@ pub struct Holder {
     /// The restrictions of the key.
     pub rights: Rights,
     /// The name of the organization.
-    pub organisation_name: String,
+    pub organization_name: String,
     /// The id of the owner.
     of: String,
     /// The time of the last use, in epoch milliseconds.
@@ -153,7 +155,7 @@ pub enum Owner {
     /// One project.
     Project(SharedProject),
     /// The organization.
-    Organisation(OrganisationId),
+    Organization(OrganizationId),
     /// Every project, with the permissions of this member.
     Member(Box<Member>),
 }
@@ -161,11 +163,11 @@ pub enum Owner {
 impl Holder {
     /// Returns the organization whose quota the request uses.
     #[must_use]
-    pub fn organisation(&self) -> &OrganisationId {
+    pub fn organization(&self) -> &OrganizationId {
         match &self.owner {
-            Owner::Project(project) => &project.organisation,
-            Owner::Organisation(id) => id,
-            Owner::Member(member) => &member.organisation,
+            Owner::Project(project) => &project.organization,
+            Owner::Organization(id) => id,
+            Owner::Member(member) => &member.organization,
         }
     }
 
@@ -174,7 +176,7 @@ impl Holder {
     pub fn kind(&self) -> KeyKind {
         match &self.owner {
             Owner::Project(_) => KeyKind::Project,
-            Owner::Organisation(_) => KeyKind::Organisation,
+            Owner::Organization(_) => KeyKind::Organization,
             Owner::Member(_) => KeyKind::User,
         }
     }
@@ -300,7 +302,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
         .iter()
         .filter_map(|(_, holder)| match &holder.owner {
             Owner::Project(project) => Some(project.id.to_string()),
-            Owner::Organisation(_) | Owner::Member(_) => None,
+            Owner::Organization(_) | Owner::Member(_) => None,
         });
     let projects = app
         .store
@@ -324,7 +326,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
                 Owner::Project(project) => {
                     projects.get(project.id.as_str()) == Some(&project.updated_at)
                 }
-                Owner::Organisation(_) | Owner::Member(_) => true,
+                Owner::Organization(_) | Owner::Member(_) => true,
             }
     };
     Ok(remembered
@@ -362,30 +364,30 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
 
 async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     let key = record.body;
-    let Some(organisation) = app
+    let Some(organization) = app
         .store
-        .get::<Organisation>(INSTALLATION, key.organisation.as_str())
+        .get::<Organization>(INSTALLATION, key.organization.as_str())
         .await?
     else {
         return Ok(None);
     };
     let owner = match key.kind {
-        KeyKind::Organisation => Owner::Organisation(key.organisation),
+        KeyKind::Organization => Owner::Organization(key.organization),
         KeyKind::Project => {
             let found = app
                 .store
-                .get::<StoredProject>(key.organisation.as_str(), &record.project)
+                .get::<StoredProject>(key.organization.as_str(), &record.project)
                 .await?;
             let Some(found) = found else { return Ok(None) };
-            Owner::Project(Arc::new(Project::of(key.organisation, found)?))
+            Owner::Project(Arc::new(Project::of(key.organization, found)?))
         }
         KeyKind::User => {
             let found = app
                 .store
-                .get::<StoredMember>(key.organisation.as_str(), &record.project)
+                .get::<StoredMember>(key.organization.as_str(), &record.project)
                 .await?;
             let Some(found) = found else { return Ok(None) };
-            Owner::Member(Box::new(Member::of(key.organisation, found)?))
+            Owner::Member(Box::new(Member::of(key.organization, found)?))
         }
     };
     let used = key.used_at.map_or(0, |time| time.0);
@@ -395,7 +397,7 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
         key_created_at: record.created_at,
         owner,
         rights: key.rights,
-        organisation_name: organisation.body.name,
+        organization_name: organization.body.name,
         of: record.project,
         used: used.into(),
         noted: used.into(),
@@ -408,7 +410,7 @@ pub(super) async fn mint(
     batch: Batch,
     kind: KeyKind,
     owner: &str,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     name: &str,
     rights: Rights,
 ) -> Result<(ShownKey, Batch)> {
@@ -420,7 +422,7 @@ pub(super) async fn mint(
         name: name.to_owned(),
         kind,
         secret: key.seal(place(owner, &id), &*secret)?,
-        organisation: organisation.clone(),
+        organization: organization.clone(),
         rights: rights.clone(),
         used_at: None,
     };
@@ -441,7 +443,7 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     app: &App,
     begin: impl Fn() -> F,
     owner: &str,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
@@ -463,7 +465,7 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
             batch,
             KeyKind::Project,
             owner,
-            organisation,
+            organization,
             name,
             rights.clone(),
         )

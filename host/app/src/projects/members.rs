@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    ids::{MemberId, OrganisationId, ProjectId},
+    ids::{MemberId, OrganizationId, ProjectId},
 };
 
 /// Maximum length of an email address, in characters.
@@ -73,7 +73,7 @@ pub struct Member {
     /// The id.
     pub id: MemberId,
     /// The organization that the member belongs to.
-    pub organisation: OrganisationId,
+    pub organization: OrganizationId,
     /// The stored body.
     pub stored: StoredMember,
     /// The creation time.
@@ -87,7 +87,7 @@ pub struct Member {
 /// unknown, or the store refuses.
 pub async fn add(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     new: StoredMember,
 ) -> Result<(Member, Zeroizing<String>)> {
     let stored = StoredMember {
@@ -111,20 +111,20 @@ pub async fn add(
         return Err(Error::invalid(format!("name: at most {NAME} characters")));
     }
     if let Some(project) = &stored.project {
-        super::get(app, organisation, project).await?;
+        super::get(app, organization, project).await?;
     }
     let rights = Rights {
         scopes: (stored.role == Role::Viewer).then(Scopes::reading),
         ..Rights::default()
     };
     let (id, now) = (MemberId::random(), app.clock.now());
-    let batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored);
+    let batch = Batch::at(now).insert(organization.as_str(), id.as_str(), &stored);
     let (key, batch) = keys::mint(
         app,
         batch,
         KeyKind::User,
         id.as_str(),
-        organisation,
+        organization,
         MINTED,
         rights,
     )
@@ -133,7 +133,7 @@ pub async fn add(
         Ok(()) => Ok((
             Member {
                 id,
-                organisation: organisation.clone(),
+                organization: organization.clone(),
                 stored,
                 created_at: now,
             },
@@ -150,19 +150,19 @@ pub async fn add(
 /// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Member>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::of(organization.as_str()).newest().window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
-    listed.try_map(|record| Member::of(organisation.clone(), record))
+    listed.try_map(|record| Member::of(organization.clone(), record))
 }
 
 /// Removes a member. The member's key stops working at once.
 ///
 /// # Errors
 /// Returns an error if the member does not exist or the store refuses.
-pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> Result<()> {
+pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
     let ended = keys::end(
         app,
         id.as_str(),
@@ -170,7 +170,7 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> 
         || async {
             let member = app
                 .store
-                .get::<StoredMember>(organisation.as_str(), id.as_str())
+                .get::<StoredMember>(organization.as_str(), id.as_str())
                 .await?;
             let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
@@ -186,9 +186,9 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> 
 /// Returns an error if no such project exists.
 pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> Result<Project> {
     if let Some(id) = named.or(member.stored.project.as_ref()) {
-        return super::get(app, &member.organisation, id).await;
+        return super::get(app, &member.organization, id).await;
     }
-    let oldest = Query::of(member.organisation.as_str()).page(0, 1);
+    let oldest = Query::of(member.organization.as_str()).page(0, 1);
     let oldest = app
         .store
         .find::<StoredProject>(&oldest)
@@ -197,11 +197,11 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         .into_iter()
         .next();
     let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
-    Project::of(member.organisation.clone(), oldest)
+    Project::of(member.organization.clone(), oldest)
 }
 
 impl Member {
-    pub(super) fn of(organisation: OrganisationId, record: Record<StoredMember>) -> Result<Self> {
+    pub(super) fn of(organization: OrganizationId, record: Record<StoredMember>) -> Result<Self> {
         let Record {
             id,
             created_at,
@@ -210,7 +210,7 @@ impl Member {
         } = record;
         Ok(Self {
             id: MemberId::parse(&id)?,
-            organisation,
+            organization,
             stored,
             created_at,
         })

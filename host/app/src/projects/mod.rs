@@ -28,11 +28,11 @@ use scope::Rights;
 
 use crate::{
     App, Error, INSTALLATION, Result,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
 };
 
 /// The collection of organizations.
-pub(crate) static ORGANISATIONS: Collection = Collection {
+pub(crate) static ORGANIZATIONS: Collection = Collection {
     name: "organisations",
     // Two servers that start on an empty store at the same time must create only one organization.
     fields: &[Field::unique("name", Kind::Text)],
@@ -52,7 +52,7 @@ const FILE_URL_EXPIRY: std::ops::RangeInclusive<u32> = 60..=604_800;
 
 /// The organization as stored. An installation has exactly one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Organisation {
+pub struct Organization {
     /// The display name.
     pub name: String,
     /// The number of the next project, for clients that expect running numbers.
@@ -60,7 +60,7 @@ pub struct Organisation {
     next_number: i64,
 }
 
-impl Organisation {
+impl Organization {
     /// Returns true if a project was ever created. After a first start that was interrupted or is
     /// still running on another server, none was created yet.
     #[must_use]
@@ -69,8 +69,8 @@ impl Organisation {
     }
 }
 
-impl Document for Organisation {
-    const COLLECTION: &'static Collection = &ORGANISATIONS;
+impl Document for Organization {
+    const COLLECTION: &'static Collection = &ORGANIZATIONS;
 }
 
 /// A project as stored.
@@ -99,7 +99,7 @@ pub struct Project {
     /// The id as the tenant that the sandbox counts calls by.
     pub tenant: Arc<str>,
     /// The organization that the project belongs to.
-    pub organisation: OrganisationId,
+    pub organization: OrganizationId,
     /// The stored body.
     pub stored: StoredProject,
     /// The creation time.
@@ -214,16 +214,16 @@ pub struct NewProject {
 /// # Errors
 /// Returns [`Error::ProjectNameTaken`] if another server has just created it, or another error if
 /// the store refuses.
-pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
-    let (id, now) = (OrganisationId::random(), app.clock.now());
-    let body = Organisation {
+pub async fn found(app: &App, name: &str) -> Result<(OrganizationId, Zeroizing<String>)> {
+    let (id, now) = (OrganizationId::random(), app.clock.now());
+    let body = Organization {
         name: name.to_owned(),
         next_number: 1,
     };
     let (key, batch) = keys::mint(
         app,
         Batch::at(now),
-        KeyKind::Organisation,
+        KeyKind::Organization,
         id.as_str(),
         &id,
         keys::MINTED,
@@ -245,7 +245,7 @@ pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<S
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
+pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
     Ok(app
         .store
         .find(&Query::of(INSTALLATION).page(0, 1))
@@ -260,7 +260,7 @@ pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
 ///
 /// # Errors
 /// Returns an error if the store does not answer.
-pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizing<String>> {
+pub async fn organization_key(app: &App, id: &OrganizationId) -> Result<Zeroizing<String>> {
     if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
         return Ok(key.secret);
     }
@@ -268,7 +268,7 @@ pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizin
     let (key, batch) = keys::mint(
         app,
         Batch::at(now),
-        KeyKind::Organisation,
+        KeyKind::Organization,
         id.as_str(),
         id,
         name,
@@ -285,7 +285,7 @@ pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizin
 /// Returns an error if the name is malformed or taken, a setting is invalid, or the store refuses.
 pub async fn create(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     request: NewProject,
 ) -> Result<(Project, Option<ShownKey>)> {
     check_name(&request.name)?;
@@ -295,8 +295,8 @@ pub async fn create(
     // If another request takes the same number first, the change runs again with the next number.
     let made = app
         .store
-        .change(&ORGANISATIONS, organisation.as_str(), || async {
-            let mut owner = owner(app, organisation).await?;
+        .change(&ORGANIZATIONS, organization.as_str(), || async {
+            let mut owner = owner(app, organization).await?;
             let stored = StoredProject {
                 name: request.name.clone(),
                 number: owner.body.next_number,
@@ -305,7 +305,7 @@ pub async fn create(
             };
             owner.body.next_number += 1;
             let mut batch = Batch::at(now)
-                .insert(organisation.as_str(), id.as_str(), &stored)
+                .insert(organization.as_str(), id.as_str(), &stored)
                 .update(&owner);
             let mut key = None;
             if let Some(rights) = request.key.clone() {
@@ -314,7 +314,7 @@ pub async fn create(
                     batch,
                     KeyKind::Project,
                     id.as_str(),
-                    organisation,
+                    organization,
                     keys::MINTED,
                     rights,
                 )
@@ -325,12 +325,12 @@ pub async fn create(
         });
     match made.await {
         Ok((stored, key)) => {
-            let (organisation, tenant) = (organisation.clone(), id.as_str().into());
+            let (organization, tenant) = (organization.clone(), id.as_str().into());
             Ok((
                 Project {
                     id,
                     tenant,
-                    organisation,
+                    organization,
                     stored,
                     created_at: now,
                     updated_at: now,
@@ -349,15 +349,15 @@ pub async fn create(
 ///
 /// # Errors
 /// Returns an error if the project does not exist.
-pub async fn get(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Project> {
-    Project::of(organisation.clone(), record(app, organisation, id).await?)
+pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Result<Project> {
+    Project::of(organization.clone(), record(app, organization, id).await?)
 }
 
 /// Returns a project by its id alone, for callers without a key.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
     let record = found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))?;
-    Project::of(OrganisationId::parse(&record.project)?, record)
+    Project::of(OrganizationId::parse(&record.project)?, record)
 }
 
 /// Returns a page of the organization's projects, newest first, and their total number.
@@ -366,12 +366,12 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 /// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Project>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::of(organization.as_str()).newest().window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
-    listed.try_map(|record| Project::of(organisation.clone(), record))
+    listed.try_map(|record| Project::of(organization.clone(), record))
 }
 
 /// Returns true if the project exists, that is, was created and not deleted.
@@ -387,7 +387,7 @@ pub(crate) async fn insert<T: Document>(
     body: &T,
 ) -> std::result::Result<(), EditError<Error>> {
     let made = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let owner = record(app, &project.organisation, &project.id).await?;
+        let owner = record(app, &project.organization, &project.id).await?;
         Ok((
             Batch::at(app.clock.now())
                 .check(&owner)
@@ -409,7 +409,7 @@ pub async fn configure(
     change: impl Fn(&mut Config) -> Result<()>,
 ) -> Result<Config> {
     let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let mut record = record(app, &project.organisation, &project.id).await?;
+        let mut record = record(app, &project.organization, &project.id).await?;
         change(&mut record.body.config)?;
         record.body.config.check()?;
         Ok((
@@ -427,7 +427,7 @@ pub async fn configure(
 /// Returns an error if the project does not exist or the store refuses.
 pub async fn regenerate_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
 ) -> Result<ShownKey> {
     // The new key is not in the store yet, so it is not among the keys that end.
@@ -436,14 +436,14 @@ pub async fn regenerate_key(
         id.as_str(),
         |_| true,
         || async {
-            let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
+            let batch = Batch::at(app.clock.now()).check(&record(app, organization, id).await?);
             let (name, rights) = (keys::MINTED, Rights::default());
             let (key, batch) = keys::mint(
                 app,
                 batch,
                 KeyKind::Project,
                 id.as_str(),
-                organisation,
+                organization,
                 name,
                 rights,
             )
@@ -461,14 +461,14 @@ pub async fn regenerate_key(
 /// the store refuses.
 pub async fn add_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
     let begin =
-        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organisation, id).await?)) };
-    keys::add(app, begin, id.as_str(), organisation, name, rights).await
+        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organization, id).await?)) };
+    keys::add(app, begin, id.as_str(), organization, name, rights).await
 }
 
 /// Ends one key of a project at once.
@@ -477,11 +477,11 @@ pub async fn add_key(
 /// Returns an error if the project or the key does not exist, or the store refuses.
 pub async fn remove_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     key: &str,
 ) -> Result<()> {
-    record(app, organisation, id).await?;
+    record(app, organization, id).await?;
     if !show_keys(app, id.as_str())
         .await?
         .iter()
@@ -510,22 +510,22 @@ pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
     Ok(shown)
 }
 
-async fn owner(app: &App, id: &OrganisationId) -> Result<Record<Organisation>> {
+async fn owner(app: &App, id: &OrganizationId) -> Result<Record<Organization>> {
     let found = app
         .store
-        .get::<Organisation>(INSTALLATION, id.as_str())
+        .get::<Organization>(INSTALLATION, id.as_str())
         .await?;
     found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
 }
 
 pub(crate) async fn record(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
 ) -> Result<Record<StoredProject>> {
     let found = app
         .store
-        .get::<StoredProject>(organisation.as_str(), id.as_str())
+        .get::<StoredProject>(organization.as_str(), id.as_str())
         .await?;
     found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
 }
@@ -541,7 +541,7 @@ impl Project {
             .unwrap_or(&self.stored.name)
     }
 
-    fn of(organisation: OrganisationId, record: Record<StoredProject>) -> Result<Self> {
+    fn of(organization: OrganizationId, record: Record<StoredProject>) -> Result<Self> {
         let Record {
             id,
             created_at,
@@ -552,7 +552,7 @@ impl Project {
         Ok(Self {
             id: ProjectId::parse(&id)?,
             tenant: id.into(),
-            organisation,
+            organization,
             stored,
             created_at,
             updated_at,

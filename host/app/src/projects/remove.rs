@@ -19,7 +19,7 @@ use store::{Batch, Collection, CommitError, Document, Query};
 use super::keys;
 use crate::{
     App, Error, INSTALLATION, Result, auth_configs, connections, files, idempotency,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
     jobs::Lease,
 };
 
@@ -65,19 +65,19 @@ type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 /// Returns an error if the project does not exist or the store refuses.
 pub async fn remove(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     revoke: bool,
 ) -> Result<()> {
     if revoke {
-        connections::remove_all(app, &super::get(app, organisation, id).await?).await?;
+        connections::remove_all(app, &super::get(app, organization, id).await?).await?;
     }
     let hidden = keys::end(
         app,
         id.as_str(),
         |_| true,
         || async {
-            let project = super::record(app, organisation, id).await?;
+            let project = super::record(app, organization, id).await?;
             let batch = Batch::at(app.clock.now()).remove(&project);
             Ok((batch.insert(INSTALLATION, id.as_str(), &Removal {}), ()))
         },

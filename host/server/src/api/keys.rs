@@ -98,7 +98,7 @@ pub(crate) async fn create(
         ProjectId::parse(&id)?,
         rights(body.permissions, body.allowed_ips)?,
     );
-    let made = projects::add_key(&server.app, &key.organisation, &id, &body.name, rights).await?;
+    let made = projects::add_key(&server.app, &key.organization, &id, &body.name, rights).await?;
     created(&view(&made, true))
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Reply<Response> {
-    let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
     ok(
         &json!({"items": keys.iter().map(|key| view(key, server.config.keys.reveal)).collect::<Vec<_>>()}),
@@ -137,7 +137,7 @@ pub(crate) async fn remove(
 ) -> Reply<Response> {
     projects::remove_key(
         &server.app,
-        &key.organisation,
+        &key.organization,
         &ProjectId::parse(&id)?,
         &name,
     )

@@ -45,19 +45,20 @@ pub(crate) struct Create {
 #[utoipa::path(
     get,
     path = "/org/list",
+    operation_id = "organisations",
     params(shapes::ShortPaging),
     responses((status = 200, description = "The organizations", body = shapes::Organizations)),
     security(("user" = [])),
 )]
-pub(crate) async fn organisations(
+pub(crate) async fn organizations(
     key: UserKey,
     State(server): State<Arc<Server>>,
     query: Query,
 ) -> Reply<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::organisation(&server.app)
+    let found = projects::organization(&server.app)
         .await?
-        .filter(|found| found.id == key.organisation().as_str());
+        .filter(|found| found.id == key.organization().as_str());
     let found =
         found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
     let view = json!({
@@ -84,7 +85,7 @@ pub(crate) async fn projects(
     query: Query,
 ) -> Reply<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::list(&server.app, key.organisation(), page.window(false)?).await?;
+    let found = projects::list(&server.app, key.organization(), page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -120,7 +121,7 @@ pub(crate) async fn create(
         role,
         project,
     };
-    let (member, secret) = members::add(&server.app, &key.organisation, new).await?;
+    let (member, secret) = members::add(&server.app, &key.organization, new).await?;
     let mut view = view(&member);
     view.insert("key".into(), secret.as_str().into());
     created(&view)
@@ -141,7 +142,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Reply<Response> {
     let page = query.page()?;
-    let found = members::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let found = members::list(&server.app, &key.organization, page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -163,7 +164,7 @@ pub(crate) async fn remove(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Reply<Response> {
-    members::remove(&server.app, &key.organisation, &MemberId::parse(&id)?).await?;
+    members::remove(&server.app, &key.organization, &MemberId::parse(&id)?).await?;
     ok(&json!({"status": "success"}))
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn create(
             .unwrap_or(false)
             .then_some(rights),
     };
-    let (project, made) = projects::create(&server.app, &key.organisation, request).await?;
+    let (project, made) = projects::create(&server.app, &key.organization, request).await?;
     ok(&json!({
         "id": project.id,
         "name": project.stored.name,
@@ -86,7 +86,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Reply<Response> {
     let page = query.page()?;
-    let found = projects::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let found = projects::list(&server.app, &key.organization, page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -107,7 +107,7 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Reply<Response> {
-    let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     let all = projects::show_keys(&server.app, project.id.as_str()).await?;
     let mut view = project_fields(&project);
     let keys = all
@@ -135,7 +135,7 @@ pub(crate) async fn remove(
     let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
     projects::remove(
         &server.app,
-        &key.organisation,
+        &key.organization,
         &ProjectId::parse(&id)?,
         revoke,
     )
@@ -156,7 +156,7 @@ pub(crate) async fn regenerate_key(
     Path(id): Path<String>,
 ) -> Reply<Response> {
     let made =
-        projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+        projects::regenerate_key(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     ok(&json!({
         "api_key": keys::view(&made, true),
         "message": "all earlier keys of the project are deleted; this one is shown in full now",
@@ -167,7 +167,7 @@ pub(crate) async fn regenerate_key(
 pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
     let fields = json!({
         "id": project.id,
-        "org_id": project.organisation,
+        "org_id": project.organization,
         "name": project.stored.name,
         "email": "",
         "created_at": iso(project.created_at),

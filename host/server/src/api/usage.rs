@@ -85,16 +85,17 @@ pub(crate) async fn project_summary(
 #[utoipa::path(
     post,
     path = "/org/usage/summary",
+    operation_id = "organisation_summary",
     request_body = Option<Asked>,
     responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_summary(
+pub(crate) async fn organization_summary(
     key: OrgKey,
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
 ) -> Reply<Response> {
-    let counts = of_organisation(&server, &key, &asked).await?;
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&summary(&asked, &counts))
 }
 
@@ -120,18 +121,19 @@ pub(crate) async fn project_groups(
 #[utoipa::path(
     post,
     path = "/org/usage/{entity_type}",
+    operation_id = "organisation_groups",
     request_body = Option<Asked>,
     responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_groups(
+pub(crate) async fn organization_groups(
     key: OrgKey,
     State(server): State<Arc<Server>>,
     Path(entity): Path<String>,
     Json(asked): Json<Asked>,
 ) -> Reply<Response> {
     is_counted(&entity)?;
-    let counts = of_organisation(&server, &key, &asked).await?;
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&groups(&asked, counts))
 }
 
@@ -153,7 +155,7 @@ async fn of_project(
     Ok(counts)
 }
 
-async fn of_organisation(
+async fn of_organization(
     server: &Server,
     key: &OrgKey,
     asked: &Asked,
@@ -166,7 +168,7 @@ async fn of_organisation(
     let mut window = Window::first(500);
     loop {
         let Listed { items, next, .. } =
-            projects::list(&server.app, &key.organisation, window.clone()).await?;
+            projects::list(&server.app, &key.organization, window.clone()).await?;
         for project in items
             .iter()
             .filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str())))

@@ -58,7 +58,7 @@ impl Named {
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
         let key = Key {
-            header: auth::ORGANISATION,
+            header: auth::ORGANIZATION,
             flag: "--org-key",
             name: "TOOLHOST_ORG_API_KEY",
             given,

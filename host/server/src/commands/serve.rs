@@ -215,7 +215,7 @@ async fn announce(
         "pid": std::process::id(),
         "project_id": start.keys.project,
         "api_key": start.keys.project_key.as_str(),
-        "org_api_key": start.keys.organisation_key.as_str(),
+        "org_api_key": start.keys.organization_key.as_str(),
     });
     if let Some(path) = &args.ready_file {
         first_run::write_private(path, &ready.to_string())?;

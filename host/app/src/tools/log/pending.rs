@@ -257,7 +257,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         catalog::Texts,
-        ids::{OrganisationId, ProjectId, Sequence},
+        ids::{OrganizationId, ProjectId, Sequence},
         projects::{Config, Project, StoredProject},
     };
 
@@ -274,12 +274,12 @@ pub(super) mod tests {
             uuid: uuid::Uuid::nil(),
             config,
         };
-        let (id, organisation) = (ProjectId::random(), OrganisationId::random());
+        let (id, organization) = (ProjectId::random(), OrganizationId::random());
         let tenant = id.as_str().into();
         Arc::new(Project {
             id,
             tenant,
-            organisation,
+            organization,
             stored,
             created_at: Time(0),
             updated_at: Time(0),
