@@ -153,7 +153,7 @@ fn may(holder: &Holder, need: Need) -> Result<(), Error> {
         Need::Of(areas, access) if scopes.allow(areas, access) => return Ok(()),
         Need::Of(areas, access) => (areas, access),
         Need::All => {
-            return Err(Error::KeyScope {
+            return Err(Error::KeyPermission {
                 access: "change",
                 area: "what only an unrestricted key may",
             });
@@ -164,7 +164,7 @@ fn may(holder: &Holder, need: Need) -> Result<(), Error> {
     } else {
         "write"
     };
-    Err(Error::KeyScope {
+    Err(Error::KeyPermission {
         access,
         area: areas.first().map_or("", |area| area.as_str()),
     })
@@ -180,7 +180,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         if !holder.rights.admit(exchange.peer) {
             return Err(Error::KeyAddress.into());
         }
-        holder.used(server.app.clock.now());
+        holder.record_use(server.app.clock.now());
         let counted = server.admission.count(holder, project);
         exchange.allowance.set(Some(counted.allowance));
         if let Some(refused) = counted.refused {
@@ -238,7 +238,7 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
 
 /// Returns the holder of a key, from the cache if possible.
 async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
-    match server.app.keys.remembered(secret) {
+    match server.app.keys.cached(secret) {
         Some(holder) => Ok(holder),
         None => {
             judged(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    idempotency::{self, Answer, Ended, First, Turn},
+    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
     projects::{Holder, LogVisibility, Owner},
 };
 use axum::{
@@ -46,29 +46,29 @@ pub(crate) async fn answer(
 ) -> Response {
     match begin(server, request).await {
         Err(failure) => failure.into_response(),
-        Ok(Begun::Again(answer)) => again(answer),
-        Ok(Begun::First(first, keep, request)) => {
-            run(server, router.clone(), request, deadline, first, keep).await
+        Ok(Step::Replay(answer)) => again(answer),
+        Ok(Step::New(pending, keep, request)) => {
+            run(server, router.clone(), request, deadline, pending, keep).await
         }
         // The route itself refuses a request without a valid key.
-        Ok(Begun::Stranger(request)) => match router.call(request).await {
+        Ok(Step::NotAuthenticated(request)) => match router.call(request).await {
             Ok(response) => response,
         },
     }
 }
 
-enum Begun {
-    First(First, bool, Request<Body>),
-    Again(Answer),
-    Stranger(Request<Body>),
+enum Step {
+    New(Pending, bool, Request<Body>),
+    Replay(RecordedResponse),
+    NotAuthenticated(Request<Body>),
 }
 
-async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
+async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Step> {
     let Ok(holder) = auth::anyone(server, request.headers()).await else {
-        return Ok(Begun::Stranger(request));
+        return Ok(Step::NotAuthenticated(request));
     };
     let Ok(project) = auth::project(server, &holder, request.headers()).await else {
-        return Ok(Begun::Stranger(request));
+        return Ok(Step::NotAuthenticated(request));
     };
     // A request that is refused for its rate or its project's concurrency limit is neither read nor
     // recorded.
@@ -98,12 +98,12 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
             .filter_map(|name| parts.headers.get(*name))
             .map(HeaderValue::as_bytes),
     );
-    match idempotency::begin(&server.app, &holder, key, &request).await? {
-        Turn::Again(answer) => Ok(Begun::Again(answer)),
-        Turn::First(first) => {
+    match idempotency::claim(&server.app, &holder, key, &request).await? {
+        Claim::Replay(answer) => Ok(Step::Replay(answer)),
+        Claim::New(pending) => {
             let keep = keeps(&holder, target);
-            Ok(Begun::First(
-                first,
+            Ok(Step::New(
+                pending,
                 keep,
                 Request::from_parts(parts, Body::from(bytes)),
             ))
@@ -123,7 +123,7 @@ fn keeps(holder: &Holder, target: &str) -> bool {
     stores || !target.contains("/execute")
 }
 
-fn again(answer: Answer) -> Response {
+fn again(answer: RecordedResponse) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let json = (
         header::CONTENT_TYPE,
@@ -143,7 +143,7 @@ async fn run(
     mut router: Router,
     request: Request<Body>,
     deadline: Option<Instant>,
-    first: First,
+    pending: Pending,
     keep: bool,
 ) -> Response {
     let exchange = EXCHANGE.with(Exchange::hand_over);
@@ -155,7 +155,7 @@ async fn run(
             None => Ok(done.await),
         };
         let response = match done {
-            Ok(Ok(response)) => note(&server, first, keep, response).await,
+            Ok(Ok(response)) => note(&server, pending, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
             Err(_) => {
                 Failure::App(Error::Deadline(server.config.limits.deadline())).into_response()
@@ -178,7 +178,7 @@ async fn run(
 }
 
 /// Records the outcome before the response is sent.
-async fn note(server: &Server, first: First, keep: bool, response: Response) -> Response {
+async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     // Every response body is in memory already.
     let bytes = body
@@ -186,22 +186,22 @@ async fn note(server: &Server, first: First, keep: bool, response: Response) -> 
         .await
         .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
-    let ended = match parts.status {
+    let outcome = match parts.status {
         status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
-            (true, Ok(body)) => Ended::Done(Answer {
+            (true, Ok(body)) => Outcome::Done(RecordedResponse {
                 status: status.as_u16(),
                 body,
             }),
-            _ => Ended::DoneInSilence,
+            _ => Outcome::DoneWithoutResponse,
         }),
         // A request that failed inside the server or at a provider may still have had its effect.
         StatusCode::INTERNAL_SERVER_ERROR
         | StatusCode::BAD_GATEWAY
         | StatusCode::GATEWAY_TIMEOUT => None,
-        _ => Some(Ended::Refused),
+        _ => Some(Outcome::Refused),
     };
-    if let Some(ended) = ended
-        && let Err(cause) = idempotency::end(&server.app, first, ended).await
+    if let Some(outcome) = outcome
+        && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
     {
         // Later requests with this key are refused; the response of this one is sent all the same.
         tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");

@@ -280,7 +280,7 @@ pub(crate) async fn forget_clients(
 /// # Errors
 /// Fails if providers cannot read that address.
 pub(super) fn described_at(app: &App, config: &str) -> Result<String> {
-    let url = format!("{}{DESCRIBED}{config}", app.address());
+    let url = format!("{}{DESCRIBED}{config}", app.base_url());
     if is_read(&url) {
         return Ok(url);
     }

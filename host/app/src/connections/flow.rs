@@ -314,7 +314,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let credential = Credential::of(app.accounts.seal(&project.id, &id, &values).await?);
     let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
     insert(app, project, &wanted, &id, &account, &credential, more).await?;
-    let url = format!("{}/link/{token}", app.address());
+    let url = format!("{}/link/{token}", app.base_url());
     Ok(Linked {
         token,
         url,
@@ -1256,7 +1256,7 @@ impl App {
             }
             with_query(url, &query).ok()
         });
-        url.unwrap_or_else(|| format!("{}{DONE}?status={status}", self.address()))
+        url.unwrap_or_else(|| format!("{}{DONE}?status={status}", self.base_url()))
     }
 }
 
@@ -1283,7 +1283,7 @@ fn unknown(cause: Error) -> Error {
 /// Returns the address to which providers redirect browsers, unless an auth config sets another
 /// one.
 pub(super) fn come_back(app: &App) -> String {
-    format!("{}{CALLBACK}", app.address())
+    format!("{}{CALLBACK}", app.base_url())
 }
 
 /// Converts the refusal of an authorization request into an error.

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     App, Error, Result,
     auth_configs::{self, AuthConfig},
-    catalog::{Found, LATEST, Release},
+    catalog::{LATEST, Release, ResolvedTool},
     ids::{AccountId, AuthConfigId},
     projects::Project,
 };
@@ -117,7 +117,7 @@ pub(crate) struct Granted {
 pub(crate) async fn grant(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     user: &str,
     choice: Choice,
 ) -> Result<Granted> {
@@ -141,7 +141,7 @@ pub(crate) async fn grant(
 async fn named(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     id: &AccountId,
     user: Option<&str>,
 ) -> Result<Granted> {
@@ -174,14 +174,14 @@ fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
     let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else {
         return Ok(());
     };
-    let (account, user) = (record.id.clone(), crate::cut(user));
+    let (account, user) = (record.id.clone(), crate::truncate(user));
     Err(match sharing.account_type {
         AccountType::Private => Error::AccountUserMismatch { account, user },
         AccountType::Shared => Error::AccountNotShared { account, user },
     })
 }
 
-async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
+async fn newest(app: &App, project: &Project, found: &ResolvedTool, user: &str) -> Result<Granted> {
     let toolkit = &*found.release.slug;
     let mut query = Query::of(project.id.as_str())
         .is("user_id", user)
@@ -206,7 +206,7 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
             gone.insert(record.body.auth_config);
         }
         let missing = || Error::NoAccount {
-            user: crate::cut(user),
+            user: crate::truncate(user),
             toolkit: toolkit.to_owned(),
         };
         query = query
@@ -218,7 +218,7 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
 async fn of_account(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     record: Record<Account>,
 ) -> Result<Granted> {
     let (values, proxy) = usable(app, project, &found.tool.slug, &record).await?;
@@ -324,7 +324,7 @@ fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Grant
     ))
 }
 
-fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
+fn custom_grant(found: &ResolvedTool, custom: Custom) -> Result<Granted> {
     match custom {
         Custom::Connection {
             scheme,
@@ -386,7 +386,7 @@ fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode,
 }
 
 /// Context of a proxy request: the provider's address and the credential.
-pub(crate) struct Passage {
+pub(crate) struct ProxyContext {
     pub release: Arc<Release>,
     pub user: String,
     /// Base URL of the provider's API for this account, if known.
@@ -395,12 +395,12 @@ pub(crate) struct Passage {
 }
 
 /// Selects the credential for a proxy request. `tool` is the name that the auth config must allow.
-pub(crate) async fn passage(
+pub(crate) async fn proxy_context(
     app: &App,
     project: &Project,
     tool: &str,
     choice: Choice,
-) -> Result<Passage> {
+) -> Result<ProxyContext> {
     let Choice {
         user_id,
         account,
@@ -417,7 +417,7 @@ pub(crate) async fn passage(
         let (mode, values) = brought(&release, &scheme, values)?;
         let granted = of_values(&release, mode, &values)?;
         let user = user.map_or_else(|| super::user(None), Ok)?;
-        return Ok(Passage {
+        return Ok(ProxyContext {
             user,
             base: base(&release, mode, &values),
             release,
@@ -438,7 +438,7 @@ pub(crate) async fn passage(
     let mut granted = renewable(app, project, &release, &record, &values)?.through(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
-    Ok(Passage {
+    Ok(ProxyContext {
         user: user.unwrap_or(record.body.user_id),
         base: base(&release, mode, &values),
         release,
@@ -496,7 +496,7 @@ fn placement(placed: &Placed) -> Result<Placement> {
             {
                 return Err(Error::invalid(format!(
                     "custom_auth_params: header `{}` cannot be set",
-                    crate::cut(&name)
+                    crate::truncate(&name)
                 )));
             }
             Ok(Placement::Header {
@@ -659,7 +659,7 @@ pub(crate) async fn trial(
         url = format!("{}{url}", base.trim_end_matches('/'));
     }
     let policy = Policy {
-        egress: crate::tools::origins(release, base(release, mode, values).as_deref()),
+        egress: crate::tools::allowed_origins(release, base(release, mode, values).as_deref()),
         read_only: false,
     };
     let pass = Pass {
@@ -676,7 +676,7 @@ pub(crate) async fn trial(
         .sandbox
         .pass(pass)
         .await
-        .map_err(|refusal| crate::tools::refused(refusal, release))?;
+        .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
     let answer = passed.answer.map_err(|failed| {
         Error::Unavailable(format!(
             "the application gave no answer: {}",

@@ -36,7 +36,7 @@ pub use flow::{
 };
 pub(crate) use flow::{COLLECTION as FLOWS, EVERY, sweep};
 use grant::signing;
-pub(crate) use grant::{Choice, Granted, Passage, grant, passage, trial};
+pub(crate) use grant::{Choice, Granted, ProxyContext, grant, proxy_context, trial};
 pub use grant::{Custom, Placed, Source};
 pub(crate) use refresh::{CREDENTIALS, EVERY as IDLE_EVERY, idle};
 use refresh::{Credential, Whose, obtains, place};
@@ -319,7 +319,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         let (id, own) = (&wanted.config.id, mode.as_str());
         return Err(Error::AccountRefused(format!(
             "auth config {id} connects with {own}, not with {}",
-            crate::cut(given)
+            crate::truncate(given)
         )));
     }
     wanted.alias = alias(request.alias)?;

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::{
     KeyKind, Project, StoredProject,
-    keys::{self, MINTED},
+    keys::{self, FIRST_KEY_NAME},
     scope::{Rights, Scopes},
 };
 use crate::{
@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Maximum length of an email address, in characters.
-const EMAIL: usize = 254;
+const MAX_EMAIL_CHARS: usize = 254;
 /// Maximum length of a name, in characters.
-const NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// The collection of members.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -100,15 +100,17 @@ pub async fn add(
         .split_once('@')
         .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
     if !well_formed
-        || stored.email.chars().count() > EMAIL
+        || stored.email.chars().count() > MAX_EMAIL_CHARS
         || stored.email.contains(char::is_whitespace)
     {
         return Err(Error::invalid(format!(
-            "email: must be a mail address of at most {EMAIL} characters"
+            "email: must be a mail address of at most {MAX_EMAIL_CHARS} characters"
         )));
     }
-    if stored.name.chars().count() > NAME {
-        return Err(Error::invalid(format!("name: at most {NAME} characters")));
+    if stored.name.chars().count() > MAX_NAME_CHARS {
+        return Err(Error::invalid(format!(
+            "name: at most {MAX_NAME_CHARS} characters"
+        )));
     }
     if let Some(project) = &stored.project {
         super::get(app, organization, project).await?;
@@ -119,13 +121,13 @@ pub async fn add(
     };
     let (id, now) = (MemberId::random(), app.clock.now());
     let batch = Batch::at(now).insert(organization.as_str(), id.as_str(), &stored);
-    let (key, batch) = keys::mint(
+    let (key, batch) = keys::create(
         app,
         batch,
         KeyKind::User,
         id.as_str(),
         organization,
-        MINTED,
+        FIRST_KEY_NAME,
         rights,
     )
     .await?;
@@ -155,7 +157,7 @@ pub async fn list(
 ) -> Result<Listed<Member>> {
     let query = Query::of(organization.as_str()).newest().window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
-    listed.try_map(|record| Member::of(organization.clone(), record))
+    listed.try_map(|record| Member::from_record(organization.clone(), record))
 }
 
 /// Removes a member. The member's key stops working at once.
@@ -163,7 +165,7 @@ pub async fn list(
 /// # Errors
 /// Returns an error if the member does not exist or the store refuses.
 pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
-    let ended = keys::end(
+    let revoked = keys::revoke_where(
         app,
         id.as_str(),
         |_| true,
@@ -176,7 +178,7 @@ pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> 
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
         },
     );
-    ended.await
+    revoked.await
 }
 
 /// Returns the project that a member's request is about: the named one, else the member's default
@@ -197,11 +199,14 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         .into_iter()
         .next();
     let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
-    Project::of(member.organization.clone(), oldest)
+    Project::from_record(member.organization.clone(), oldest)
 }
 
 impl Member {
-    pub(super) fn of(organization: OrganizationId, record: Record<StoredMember>) -> Result<Self> {
+    pub(super) fn from_record(
+        organization: OrganizationId,
+        record: Record<StoredMember>,
+    ) -> Result<Self> {
         let Record {
             id,
             created_at,

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use app::{
     Error,
     ids::LogId,
-    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Sent, Status},
+    tools::log::{
+        self, Condition, Detail, ExecutionRecord, Field, Filter, ListPart, Operator, SentRequest,
+        Status,
+    },
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -86,7 +89,7 @@ pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     Json(body): Json<Search>,
 ) -> Reply<Response> {
-    let folded = body.case_sensitive == Some(false);
+    let ignore_case = body.case_sensitive == Some(false);
     let searched = body.search_params.unwrap_or_default();
     if searched.len() > CONDITIONS {
         return Err(Error::invalid(format!("search_params: at most {CONDITIONS}")).into());
@@ -94,7 +97,7 @@ pub(crate) async fn list(
     let filter = Filter {
         conditions: searched
             .into_iter()
-            .map(|one| condition(one, folded))
+            .map(|one| condition(one, ignore_case))
             .collect::<Reply<_>>()?,
         from: body.from.map(|from| from as i64),
         to: body.to.map(|to| to as i64),
@@ -103,7 +106,7 @@ pub(crate) async fn list(
     if !(0.0..=FURTHEST).contains(&skip) {
         return Err(Error::CursorInvalid.into());
     }
-    let part = Part {
+    let part = ListPart {
         after: None,
         skip: skip as u64,
         limit: page(body.limit, None)?.limit,
@@ -129,7 +132,7 @@ pub(crate) async fn read(
     ok(&view(&server, &run, said))
 }
 
-fn condition(given: Searched, folded: bool) -> Reply<Condition> {
+fn condition(given: Searched, ignore_case: bool) -> Reply<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
@@ -151,12 +154,12 @@ fn condition(given: Searched, folded: bool) -> Reply<Condition> {
         field: *field,
         operator,
         value,
-        folded,
+        ignore_case,
     })
 }
 
 /// Returns the name and the logo of the toolkit that ran.
-fn toolkit(server: &Server, run: &Executed) -> (String, String) {
+fn toolkit(server: &Server, run: &ExecutionRecord) -> (String, String) {
     let release = server.app.catalog.release(&run.toolkit, &run.version);
     release.map_or_else(
         |_| (run.toolkit.clone(), String::new()),
@@ -164,7 +167,7 @@ fn toolkit(server: &Server, run: &Executed) -> (String, String) {
     )
 }
 
-fn item(server: &Server, run: &Executed) -> Value {
+fn item(server: &Server, run: &ExecutionRecord) -> Value {
     let (name, icon) = toolkit(server, run);
     json!({
         "id": run.id,
@@ -181,7 +184,7 @@ fn item(server: &Server, run: &Executed) -> Value {
     })
 }
 
-fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
+fn view(server: &Server, run: &ExecutionRecord, said: Option<Detail>) -> Value {
     let (name, icon) = toolkit(server, run);
     let (start, end) = (run.started_at.0, run.ended_at.0);
     let failed = run.status == Status::Failed;
@@ -221,7 +224,7 @@ fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
     })
 }
 
-fn network(run: &Executed, sent: &Sent) -> Value {
+fn network(run: &ExecutionRecord, sent: &SentRequest) -> Value {
     json!({
         "type": "network",
         "level": if sent.error.is_some() { "error" } else { "info" },
@@ -234,7 +237,7 @@ fn network(run: &Executed, sent: &Sent) -> Value {
 }
 
 /// Converts the sixteen characters of an execution's id to the UUID that older clients need.
-fn uuid(run: &Executed) -> Option<Uuid> {
+fn uuid(run: &ExecutionRecord) -> Option<Uuid> {
     let bytes = run.id.as_str().as_bytes().try_into().ok()?;
     Some(Builder::from_random_bytes(bytes).into_uuid())
 }

@@ -187,11 +187,11 @@ async fn count(
     counts: &mut BTreeMap<String, u64>,
 ) -> Reply<()> {
     let by = match asked.group_by.as_deref() {
-        None | Some("tool" | "tool_slug") => usage::By::Tool,
-        Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,
-        Some("user_id") => usage::By::User,
-        Some("status") => usage::By::Status,
-        Some("project_id") => usage::By::Project,
+        None | Some("tool" | "tool_slug") => usage::Grouping::Tool,
+        Some("toolkit" | "toolkit_slug") => usage::Grouping::Toolkit,
+        Some("user_id") => usage::Grouping::User,
+        Some("status") => usage::Grouping::Status,
+        Some("project_id") => usage::Grouping::Project,
         Some(_) => {
             return Err(Error::invalid(
                 "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",

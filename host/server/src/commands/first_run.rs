@@ -29,22 +29,23 @@ pub(crate) struct Keys {
 
 /// Creates the organization, a demo project and their keys.
 pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
-    let (organization, organization_key) = match projects::found(app, ORGANIZATION).await {
-        // Another server on the same store created it first. The other records are found, or
-        // created here.
-        Err(app::Error::ProjectNameTaken(_)) => {
-            let found = projects::organization(app).await?;
-            let id = found
-                .map(|record| OrganizationId::parse(&record.id))
-                .transpose()?;
-            let id = id.ok_or_else(|| {
-                anyhow::anyhow!("the organization cannot be read after it was made")
-            })?;
-            let key = projects::organization_key(app, &id).await?;
-            (id, key)
-        }
-        made => made?,
-    };
+    let (organization, organization_key) =
+        match projects::create_organization(app, ORGANIZATION).await {
+            // Another server on the same store created it first. The other records are found, or
+            // created here.
+            Err(app::Error::ProjectNameTaken(_)) => {
+                let found = projects::organization(app).await?;
+                let id = found
+                    .map(|record| OrganizationId::parse(&record.id))
+                    .transpose()?;
+                let id = id.ok_or_else(|| {
+                    anyhow::anyhow!("the organization cannot be read after it was made")
+                })?;
+                let key = projects::organization_key(app, &id).await?;
+                (id, key)
+            }
+            made => made?,
+        };
     let request = NewProject {
         name: PROJECT.into(),
         config: Config::default(),
@@ -160,7 +161,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     }
     terminal.pair("keys", &config.env_file().display().to_string());
     if new {
-        let index = server.app.catalog.index();
+        let index = server.app.catalog.snapshot();
         let toolkits: Vec<_> = index
             .toolkits()
             .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
@@ -182,7 +183,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
 
 /// Prints three calls to try.
 pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let key = r#"-H "x-api-key: $TOOLHOST_API_KEY""#;
     let api = "$TOOLHOST_URL/api/v3.1";
     let call = match index.tool("DOCUMENTS_HASH", app::catalog::LATEST) {

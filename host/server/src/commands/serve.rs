@@ -94,7 +94,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         apps::named(&server.app, client).await.context(what)?;
     }
     let url = url(&server.config, address);
-    server.app.files.links.lead_to(&url);
+    server.app.files.links.set_base_url(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
 
     let mut writing = JoinSet::new();
@@ -127,8 +127,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let working = server.clone();
     beside.spawn(async move {
         tokio::join!(
-            working.app.follow(),
-            working.app.work(),
+            working.app.watch_changes(),
+            working.app.run_jobs(),
             memory::give_back()
         );
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket, TransferPlace},
+    files::{self, Parameters, Signed, Ticket, TransferPermit},
 };
 use axum::{
     extract::{Request, State},
@@ -24,7 +24,7 @@ use crate::{
 /// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
 struct Outgoing {
     bytes: Bytes,
-    _place: TransferPlace,
+    _permit: TransferPermit,
 }
 
 impl AsRef<[u8]> for Outgoing {
@@ -42,7 +42,7 @@ pub(crate) async fn put(
     request: Request,
 ) -> Reply<Response> {
     let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
-    let _place = place(&server, &ticket).await?;
+    let _permit = place(&server, &ticket).await?;
     let bytes = extract::read_file(
         &server,
         request,
@@ -65,7 +65,7 @@ pub(crate) async fn get(
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
         bytes,
-        _place: place,
+        _permit: place,
     });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
@@ -84,12 +84,12 @@ pub(crate) async fn get(
 
 /// Acquires a transfer permit of the project. The request releases its concurrency permits while it
 /// waits.
-async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
-    if let Some(place) = server.app.files.try_place(&ticket.project) {
+async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPermit> {
+    if let Some(place) = server.app.files.try_acquire_transfer(&ticket.project) {
         return Ok(place);
     }
     places::leave();
-    let place = server.app.files.place(&ticket.project).await?;
+    let place = server.app.files.acquire_transfer(&ticket.project).await?;
     places::enter(&server.admission).await?;
     Ok(place)
 }
@@ -117,5 +117,5 @@ fn ticket(
         .app
         .files
         .links
-        .read(way, project, id, &given, server.app.clock.now())?)
+        .verify(way, project, id, &given, server.app.clock.now())?)
 }
