@@ -656,7 +656,7 @@ pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> 
     ];
     let upper = name.to_ascii_uppercase();
     let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
-        let given = crate::cut(name);
+        let given = crate::truncate(name);
         return Err(Error::invalid(format!(
             "auth_config.authScheme: `{given}` is not an auth scheme"
         )));

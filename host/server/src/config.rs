@@ -18,7 +18,7 @@ use app::catalog::TrustedKeys;
 use app::connections::{Settings as ConnectionSettings, apps::NewOauthApp};
 use app::files::Settings as FileSettings;
 use app::quotas::Settings as QuotaSettings;
-use app::tools::log::{Keep, Retention};
+use app::tools::log::{CassettePolicy, Retention};
 use config::{Environment, File, FileFormat};
 use net::ipnet::IpNet;
 use serde::Deserialize;
@@ -349,7 +349,7 @@ pub(crate) struct Logs {
     /// Executions that leave a cassette, with which an author can replay them on another machine:
     /// `off`, `failed` or `all`. A cassette holds the responses of the provider, encrypted.
     /// Projects that store no data have none. Default `off`.
-    pub cassettes: Keep,
+    pub cassettes: CassettePolicy,
     /// Content of a cassette, in KiB, at most 8192; a larger execution leaves none. Default 256.
     pub cassette_kib: usize,
     /// Records and cassettes that may wait to be written, in MiB, at most 65536; when no more fits,
@@ -567,7 +567,7 @@ impl Default for Logs {
             payload_kib: 64,
             keep_days: 30,
             keep_count: 0,
-            cassettes: Keep::Off,
+            cassettes: CassettePolicy::Off,
             cassette_kib: 256,
             buffer_mib: 256,
             quota_mib: 2_048,
@@ -996,7 +996,7 @@ impl Config {
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings {
             size: size_mib << 20,
-            keep: (keep_days > 0).then_some(keep),
+            retention: (keep_days > 0).then_some(keep),
             transfers,
             transfers_per_project,
             transfer: self.files.transfer(),
@@ -1008,7 +1008,7 @@ impl Config {
     pub(crate) fn quotas(&self) -> QuotaSettings {
         QuotaSettings {
             log: quota(self.logs.quota_mib),
-            answers: quota(self.limits.answers_mib),
+            responses: quota(self.limits.answers_mib),
         }
     }
 
@@ -1078,7 +1078,7 @@ impl Config {
     ///
     /// # Errors
     /// If the client cannot be built.
-    pub(crate) fn model(&self) -> Result<Option<app::tools::text::Settings>> {
+    pub(crate) fn model(&self) -> Result<Option<app::tools::prompt::Settings>> {
         let llm = &self.llm;
         let (Some(base), Some(model)) = (&llm.base_url, &llm.model) else {
             return Ok(None);
@@ -1092,7 +1092,7 @@ impl Config {
             allow: anywhere,
             ..self.net()?
         });
-        Ok(Some(app::tools::text::Settings {
+        Ok(Some(app::tools::prompt::Settings {
             client: client.map_err(|cause| {
                 anyhow::anyhow!("prepare the way to the language model: {}", cause.message)
             })?,
@@ -1108,8 +1108,8 @@ impl Config {
                 .collect(),
             timeout: Duration::from_secs(llm.timeout_s),
             max_tokens: llm.max_tokens,
-            at_once: llm.at_once,
-            at_once_per_project: llm.at_once_per_project,
+            max_concurrent: llm.at_once,
+            max_concurrent_per_project: llm.at_once_per_project,
         }))
     }
 

@@ -148,8 +148,8 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
         bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
             "the others wait for their turn", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
-        bound("Room for a record, besides arguments and result", &size(tools::log::RECORD as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
-        bound("Records written to the store together", &size(tools::log::GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
+        bound("Room for a record, besides arguments and result", &size(tools::log::RECORD_OVERHEAD_BYTES as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
+        bound("Records written to the store together", &size(tools::log::MAX_GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
     ]
 }
 
@@ -173,15 +173,15 @@ fn requests(limits: &config::Limits) -> Vec<Row> {
         row("Headers", listen::HEADERS, "", "431 without a body"),
         row("JSON body of an execution", size((limits.execute_body_kib as u64) << 10), "limits.execute_body_kib", TOO_LARGE),
         row("JSON body of a request of one's own", size(MAX_JSON_BYTES as u64), "", TOO_LARGE),
-        row("Bytes that it sends", size(tools::PROXY_BODY as u64), "", INVALID),
+        row("Bytes that it sends", size(tools::MAX_PROXY_BODY_BYTES as u64), "", INVALID),
         row("Any other JSON body", size((limits.body_kib as u64) << 10), "limits.body_kib", TOO_LARGE),
-        row("Levels of a JSON body", json::DEPTH, "", INVALID),
+        row("Levels of a JSON body", json::MAX_DEPTH, "", INVALID),
         row("Characters of a query parameter", MAX_TEXT_CHARS, "", INVALID),
         row("Entries of a list in the query", MAX_LIST_ENTRIES, "", INVALID),
         row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, "", INVALID),
         row("Entries of a page", MAX_LIMIT, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
-        row("Characters of an `Idempotency-Key`", idempotency::KEY, "", INVALID),
-        row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
+        row("Characters of an `Idempotency-Key`", idempotency::MAX_KEY_CHARS, "", INVALID),
+        row("Answer kept for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
         row("Answers kept of a project in a day", unlimited_size(limits.answers_mib), "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),
         row("Arrival of a body", time(limits.body()), "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
         row("Speed of a body, and of reading an answer, over five seconds", format!("{} KiB/s at least", limits.min_rate_kib), "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends"),
@@ -219,7 +219,7 @@ fn runs(config: &Config) -> Vec<Row> {
         row("Runs that wait for a place", sandbox.queue, "sandbox.queue", NODE_BUSY),
         row("Runs of a project that wait", sandbox.queue_per_project, "sandbox.queue_per_project", PROJECT_BUSY),
         row("Waiting for a place", millis(sandbox.queue_wait_ms), "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
-        row("Result in an answer", size(tools::INLINE as u64), "", "it is kept as a file, and `data.result_file` links to it"),
+        row("Result in an answer", size(tools::MAX_INLINE_RESULT_BYTES as u64), "", "it is kept as a file, and `data.result_file` links to it"),
         row("Memory of all runs", size(sandbox.memory_mib << 20), "sandbox.memory_mib", "memory does not grow; new runs get 503 `Server_Busy`"),
     ]
 }
@@ -258,7 +258,7 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
 #[rustfmt::skip]
 fn components(sandbox: &config::Sandbox) -> Vec<Row> {
     vec![
-        row("Component", size(catalog::COMPONENT as u64), "", "413 `HTTP_PayloadTooLarge`"),
+        row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "", "413 `HTTP_PayloadTooLarge`"),
         row("Functions", sandbox::FUNCTIONS, "", COSTLY),
         row("Body of a function", size(sandbox::FUNCTION_BYTES as u64), "", COSTLY),
         row("Module instances", sandbox::CORE_INSTANCES, "", COSTLY),
@@ -285,8 +285,8 @@ fn kept(config: &Config) -> Vec<Row> {
         row("Of them, files of one project", file.transfers_per_project, "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
         row("Arrival of a file, or its departure", time(file.transfer()), "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection ends"),
         row("Files of a call together", size(file.size_mib << 20), "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Files of a call", files::MOST, "", "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Characters of a file's name", files::NAME, "", INVALID),
+        row("Files of a call", files::MAX_FILES_PER_CALL, "", "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters of a file's name", files::MAX_NAME_CHARS, "", INVALID),
         row("Files of a project together", unlimited_size(file.quota_mib), "files.quota_mib", "507 `File_QuotaExceeded`; a tool's file: `file_not_kept`"),
         row("Arguments or result in a record", size((logs.payload_kib as u64) << 10), "logs.payload_kib", "left out, and said to be"),
         row("Log of a project in a day", unlimited_size(logs.quota_mib), "logs.quota_mib", "arguments, result, lines and requests are left out, and said to be"),
@@ -303,7 +303,7 @@ fn kept(config: &Config) -> Vec<Row> {
 #[rustfmt::skip]
 fn sentences(llm: &config::Llm) -> Vec<Row> {
     vec![
-        row("Characters of a sentence", tools::text::TEXT, "", INVALID),
+        row("Characters of a sentence", tools::prompt::MAX_PROMPT_CHARS, "", INVALID),
         row("Making arguments", time(Duration::from_secs(llm.timeout_s)), "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
         row("Tokens of a model's answer", llm.max_tokens, "llm.max_tokens", "the model is cut"),
         row("Sentences at once", llm.at_once, "llm.at_once", NODE_BUSY),

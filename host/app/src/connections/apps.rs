@@ -147,7 +147,7 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, &slug, || async {
         let record = find(&app.store, &slug)
             .await?
-            .ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
+            .ok_or_else(|| Error::OauthAppNotFound(crate::truncate(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
     Ok(removed.await?)

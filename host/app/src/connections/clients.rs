@@ -292,7 +292,7 @@ pub(crate) async fn delete_clients(
 /// # Errors
 /// Fails if providers cannot read that address.
 pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
-    let url = format!("{}{METADATA_PATH}{config}", app.address());
+    let url = format!("{}{METADATA_PATH}{config}", app.base_url());
     if is_readable_by_providers(&url) {
         return Ok(url);
     }

@@ -11,7 +11,6 @@
 //!
 //! An attempt that started on the page is bound to the browser that opened the page. Another
 //! browser cannot complete it.
-
 use std::time::Duration;
 
 use manifest::{AuthMode, AuthScheme, Field as FormText, OAuth2};
@@ -33,7 +32,7 @@ use super::{
 use crate::{
     App, Error, Result, auth_configs,
     catalog::{LATEST, Release},
-    ids::{self, AccountId, AuthConfigId, OrganisationId, ProjectId},
+    ids::{self, AccountId, AuthConfigId, OrganizationId, ProjectId},
     jobs::Lease,
     projects::{self, Project},
     vault::{SealContext, Sealed, keyed_hash},
@@ -91,8 +90,9 @@ struct ConnectionAttempt {
     #[serde(rename = "attempt")]
     attempt_number: u32,
     /// Organization of the project, for requests that carry no key.
+
     #[serde(rename = "organisation")]
-    organization: OrganisationId,
+    organization: OrganizationId,
     #[serde(default)]
     callback_url: Option<String>,
     /// Keyed hash of the browser's cookie, if the attempt started on the page.
@@ -336,7 +336,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         step: Step::Link,
         account: id.clone(),
         attempt_number: account.attempt_number,
-        organization: project.organisation.clone(),
+        organization: project.organization.clone(),
         callback_url,
         browser: None,
         until,
@@ -356,7 +356,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         add_records,
     )
     .await?;
-    let url = format!("{}/link/{token}", app.address());
+    let url = format!("{}/link/{token}", app.base_url());
     Ok(LinkCreated {
         token,
         url,
@@ -470,8 +470,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
             .iter()
             .filter(|(name, _)| declared(name))
             .map(|(name, value)| (name.clone(), value.clone())),
-    );
-    // A secret field that is left empty keeps its stored value.
+    ); // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
         if let Some(old) = session.values.get(&field.name)
             && submitted
@@ -585,8 +584,7 @@ pub async fn callback(
     if account.body.attempt_number != attempt.body.attempt_number {
         return Err(Error::FlowUnknown);
     }
-    let owner = TokenOwner::for_account(app, &project, &account).map_err(|_| Error::FlowUnknown)?;
-    // The state is spent from here on: a second callback finds no record.
+    let owner = TokenOwner::for_account(app, &project, &account).map_err(|_| Error::FlowUnknown)?; // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(Error::FlowUnknown),
@@ -634,8 +632,7 @@ pub async fn callback(
             browser: None,
             until,
             secrets,
-        };
-        // The tokens are kept only for an account that still waits for them.
+        }; // The tokens are kept only for an account that still waits for them.
         let stored = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(link_gone)?;
             if found.body.attempt_number != verification.attempt_number {
@@ -771,10 +768,8 @@ async fn exchange_callback(
     };
     let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
     let scheme =
-        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?;
-    // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
-    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
-    // The OAuth 1 specification defines no error response. These are the forms that providers use.
+        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?; // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
+    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?; // The OAuth 1 specification defines no error response. These are the forms that providers use.
     if let Some(error) = query
         .iter()
         .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
@@ -1094,7 +1089,7 @@ impl AuthorizationInput<'_> {
             step: Step::Authorize,
             account: self.id.clone(),
             attempt_number: self.attempt_number,
-            organization: self.project.organisation.clone(),
+            organization: self.project.organization.clone(),
             callback_url: self.callback_url,
             browser: self.browser,
             until: time_after(now, app.accounts.settings.authorization_ttl),
@@ -1251,8 +1246,7 @@ impl LinkSession {
         let fields = self
             .scheme()
             .map_or(&[][..], |scheme| &scheme.fields)
-            .iter();
-        // A secret that is already known is neither shown nor asked for again.
+            .iter(); // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
         let open_fields =
             fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
@@ -1358,7 +1352,7 @@ impl App {
             }
             with_query(url, &query).ok()
         });
-        url.unwrap_or_else(|| format!("{}{DONE_PATH}?status={status}", self.address()))
+        url.unwrap_or_else(|| format!("{}{DONE_PATH}?status={status}", self.base_url()))
     }
 }
 
@@ -1385,7 +1379,7 @@ fn link_gone(cause: Error) -> Error {
 /// Returns the address to which providers redirect browsers, unless an auth config sets another
 /// one.
 pub(super) fn callback_url(app: &App) -> String {
-    format!("{}{CALLBACK_PATH}", app.address())
+    format!("{}{CALLBACK_PATH}", app.base_url())
 }
 
 impl From<Refusal> for Error {
@@ -1473,11 +1467,7 @@ mod tests {
 
     #[test]
     fn callback_of_another_issuer_is_refused() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n",
-            "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
-        }))
-        .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" }, })) .unwrap();
         for (query, good) in [
             ("code=c", true),
             ("iss=https://login.example.com", true),
@@ -1499,10 +1489,7 @@ mod tests {
 
     #[test]
     fn known_issuer_must_match_exactly() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
-        }))
-        .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true }, })) .unwrap();
         for (query, good) in [
             ("iss=https://login.example.com/a", true),
             ("iss=https://login.example.com", false),

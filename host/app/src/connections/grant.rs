@@ -25,7 +25,7 @@ use super::{
 use crate::{
     App, Error, Result,
     auth_configs::{self, AuthConfig},
-    catalog::{Found, LATEST, Release},
+    catalog::{LATEST, Release, ResolvedTool},
     ids::{AccountId, AuthConfigId},
     projects::Project,
 };
@@ -117,7 +117,7 @@ pub(crate) struct Granted {
 pub(crate) async fn grant(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     user: &str,
     choice: CredentialChoice,
 ) -> Result<Granted> {
@@ -141,7 +141,7 @@ pub(crate) async fn grant(
 async fn grant_named(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     id: &AccountId,
     user: Option<&str>,
 ) -> Result<Granted> {
@@ -175,14 +175,19 @@ fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()
         return Ok(());
     };
     let account = record.id.clone();
-    let user = crate::cut(user);
+    let user = crate::truncate(user);
     Err(match sharing.account_type {
         AccountType::Private => Error::AccountUserMismatch { account, user },
         AccountType::Shared => Error::AccountNotShared { account, user },
     })
 }
 
-async fn grant_newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
+async fn grant_newest(
+    app: &App,
+    project: &Project,
+    found: &ResolvedTool,
+    user: &str,
+) -> Result<Granted> {
     let toolkit = &*found.release.slug;
     let mut query = Query::of(project.id.as_str())
         .is("user_id", user)
@@ -207,7 +212,7 @@ async fn grant_newest(app: &App, project: &Project, found: &Found, user: &str) -
             gone.insert(record.body.auth_config);
         }
         let missing = || Error::NoAccount {
-            user: crate::cut(user),
+            user: crate::truncate(user),
             toolkit: toolkit.to_owned(),
         };
         query = query
@@ -219,7 +224,7 @@ async fn grant_newest(app: &App, project: &Project, found: &Found, user: &str) -
 async fn grant_account(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     record: Record<Account>,
 ) -> Result<Granted> {
     let (values, proxy) = load_active(app, project, &found.tool.slug, &record).await?;
@@ -329,7 +334,7 @@ fn static_grant(release: &Release, mode: AuthMode, values: &Values) -> Result<Gr
     ))
 }
 
-fn custom_grant(found: &Found, custom: CustomCredential) -> Result<Granted> {
+fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Result<Granted> {
     match custom {
         CustomCredential::Connection {
             scheme,
@@ -503,7 +508,7 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
             {
                 return Err(Error::invalid(format!(
                     "custom_auth_params: header `{}` cannot be set",
-                    crate::cut(&name)
+                    crate::truncate(&name)
                 )));
             }
             Ok(Placement::Header {
@@ -670,7 +675,7 @@ pub(crate) async fn verify_values(
         url = format!("{}{url}", base.trim_end_matches('/'));
     }
     let policy = Policy {
-        egress: crate::tools::origins(release, base_url(release, mode, values).as_deref()),
+        egress: crate::tools::allowed_origins(release, base_url(release, mode, values).as_deref()),
         read_only: false,
     };
     let pass = Pass {
@@ -687,7 +692,7 @@ pub(crate) async fn verify_values(
         .sandbox
         .pass(pass)
         .await
-        .map_err(|refusal| crate::tools::refused(refusal, release))?;
+        .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
     let answer = passed.answer.map_err(|failed| {
         Error::Unavailable(format!("the provider did not respond: {}", failed.message))
     })?;

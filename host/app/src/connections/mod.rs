@@ -326,7 +326,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         let own = mode.as_str();
         return Err(Error::AccountRefused(format!(
             "auth config {id} connects with {own}, not with {}",
-            crate::cut(given)
+            crate::truncate(given)
         )));
     }
     validated.alias = parse_alias(request.alias)?;

@@ -9,7 +9,7 @@ use sandbox::{Credential, MAX_SECRET_BYTES, MAX_SECRETS, Secret, Signing};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::SHOWN_FROM;
+use crate::MIN_SHOWN_SECRET_CHARS;
 
 /// Values of a scheme's fields, by field name. Unknown names are kept, because the API contract
 /// allows them.
@@ -226,7 +226,7 @@ pub(super) fn mask_values(scheme: Option<&AuthScheme>, values: &Values) -> Value
 #[must_use]
 pub fn mask(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.chars().count() < SHOWN_FROM => "REDACTED".into(),
+        Value::String(text) if text.chars().count() < MIN_SHOWN_SECRET_CHARS => "REDACTED".into(),
         Value::String(text) => format!("{}...", text.chars().take(4).collect::<String>()).into(),
         Value::Array(items) => items.iter().map(mask).collect(),
         Value::Object(members) => members

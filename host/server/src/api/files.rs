@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::files::{self, File, Upload, Wanted};
+use app::files::{self, File, Upload, UploadRequest};
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -78,7 +78,7 @@ pub(crate) async fn request(
     State(server): State<Arc<Server>>,
     Json(body): Json<UploadBody>,
 ) -> ApiResult<Response> {
-    let wanted = Wanted {
+    let request = UploadRequest {
         toolkit: body.toolkit_slug,
         tool: body.tool_slug,
         name: body.filename,
@@ -86,7 +86,7 @@ pub(crate) async fn request(
         md5: body.md5,
     };
     ok(&upload(
-        &files::request(&server.app, &key.project, wanted).await?,
+        &files::request(&server.app, &key.project, request).await?,
     ))
 }
 

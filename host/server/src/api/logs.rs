@@ -6,7 +6,9 @@ use app::{
     Error,
     clock::iso,
     ids::LogId,
-    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Status},
+    tools::log::{
+        self, Condition, Detail, ExecutionRecord, Field, Filter, ListPart, Operator, Status,
+    },
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -98,7 +100,7 @@ pub(crate) async fn list(
         .transpose()
         .map_err(|_| Error::CursorInvalid)?;
     let skip = if after.is_some() { 0 } else { page.offset() };
-    let part = Part {
+    let part = ListPart {
         after,
         skip,
         limit: page.limit,
@@ -176,7 +178,7 @@ fn condition(given: Filtered) -> ApiResult<Condition> {
         field,
         operator,
         value: given.value,
-        folded: false,
+        ignore_case: false,
     })
 }
 
@@ -196,7 +198,7 @@ pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
     })
 }
 
-fn view(run: &Executed) -> Map<String, Value> {
+fn view(run: &ExecutionRecord) -> Map<String, Value> {
     let failed = run.status == Status::Failed;
     let view = json!({
         "id": run.id,

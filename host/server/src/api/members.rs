@@ -53,6 +53,7 @@ pub(crate) struct Create {
 #[utoipa::path(
     get,
     path = "/org/list",
+    operation_id = "organisations",
     params(shapes::ShortPaging),
     responses((status = 200, description = "The organizations", body = shapes::Organizations)),
     security(("user" = [])),
@@ -63,7 +64,7 @@ pub(crate) async fn organizations(
     query: RawQuery,
 ) -> ApiResult<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::organisation(&server.app)
+    let found = projects::organization(&server.app)
         .await?
         .filter(|found| found.id == key.organization().as_str());
     let found =

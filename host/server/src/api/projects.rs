@@ -168,7 +168,7 @@ pub(crate) async fn regenerate_key(
 pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
     let fields = json!({
         "id": project.id,
-        "org_id": project.organisation,
+        "org_id": project.organization,
         "name": project.stored.name,
         "email": "",
         "created_at": iso(project.created_at),

@@ -32,7 +32,7 @@ fn view(project: &Project, holder: &Holder) -> Value {
         ("nano_id", json!(project.id)),
         (
             "org",
-            json!({"id": project.organisation, "name": holder.organisation_name, "plan": "self_hosted"}),
+            json!({"id": project.organization, "name": holder.organization_name, "plan": "self_hosted"}),
         ),
     ] {
         shown.insert(name.to_owned(), value);

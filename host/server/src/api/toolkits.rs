@@ -8,8 +8,8 @@ use std::{
 use app::{
     Error, Record,
     catalog::{
-        self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit,
-        ToolkitFilter, ToolkitKind, ToolkitOrder, Wanted,
+        self, AuthMode, AuthScheme, ChangelogEntry, Field, LATEST, Release, ScopeRequest, Snapshot,
+        Terms, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder,
     },
     clock::iso,
     connections::apps::{self, OauthApp},
@@ -145,7 +145,7 @@ pub(crate) async fn several(
 }
 
 async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> ApiResult<Response> {
-    let (index, page) = moment(server, page)?;
+    let (index, page) = snapshot(server, page)?;
     let managed: HashSet<_> = apps::list(&server.app)
         .await?
         .into_iter()
@@ -170,9 +170,9 @@ async fn order(server: &Server, place: Option<usize>) -> ApiResult<ToolkitOrder>
 
 /// Returns the same snapshot of the catalog for all pages of a list. Later publications appear in
 /// the next list.
-pub(super) fn moment(server: &Server, page: Page) -> ApiResult<(Arc<Index>, Page)> {
-    let index = server.app.catalog.index_at(page.as_of()?);
-    let page = page.with_newest(Some(index.moment()));
+pub(super) fn snapshot(server: &Server, page: Page) -> ApiResult<(Arc<Snapshot>, Page)> {
+    let index = server.app.catalog.snapshot_at(page.as_of()?);
+    let page = page.with_newest(Some(index.as_of()));
     Ok((index, page))
 }
 
@@ -188,7 +188,7 @@ pub(crate) async fn categories(
     State(server): State<Arc<Server>>,
     query: RawQuery,
 ) -> ApiResult<Response> {
-    let (index, page) = moment(&server, query.page()?)?;
+    let (index, page) = snapshot(&server, query.page()?)?;
     let (found, total) = page.cut(index.categories());
     let items = found
         .iter()
@@ -210,7 +210,7 @@ pub(crate) async fn read(
     Path(slug): Path<String>,
     query: RawQuery,
 ) -> ApiResult<Response> {
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let release = index.release(&slug, query.text("version")?.unwrap_or(LATEST))?;
     let toolkit = index
         .toolkit(&slug)
@@ -241,7 +241,7 @@ pub(crate) async fn published(
     query: RawQuery,
 ) -> ApiResult<Response> {
     let page = query.page()?;
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let (found, total) = page.cut(index.releases().collect());
     let items = found
         .iter()
@@ -330,21 +330,25 @@ pub(crate) async fn recommend(
         .app
         .catalog
         .release(&slug, body.toolkit_version.as_deref().unwrap_or(LATEST))?;
-    let wanted = Wanted {
+    let scope_request = ScopeRequest {
         tools: body.tools,
         include: body.include,
         exclude: body.exclude,
         available: body.available_scopes,
     };
-    let lists = [&wanted.tools, &wanted.include, &wanted.exclude];
+    let lists = [
+        &scope_request.tools,
+        &scope_request.include,
+        &scope_request.exclude,
+    ];
     if lists
         .into_iter()
-        .chain(&wanted.available)
+        .chain(&scope_request.available)
         .any(|list| list.len() > SCOPES)
     {
         return Err(Error::invalid(format!("body: a list has at most {SCOPES} entries")).into());
     }
-    let found = catalog::recommended(&release, body.auth_scheme.as_deref(), &wanted)?;
+    let found = catalog::recommend_scopes(&release, body.auth_scheme.as_deref(), &scope_request)?;
     ok(&json!({
         "auth_scheme": found.mode,
         "toolkit_version": release.version,
@@ -353,9 +357,10 @@ pub(crate) async fn recommend(
     }))
 }
 
-fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
+fn changes_view(toolkit: &Toolkit, entries: &[ChangelogEntry]) -> Value {
     let name = &toolkit.current().name;
-    let version = |entry: &Entry| json!({ "version": entry.version, "changelog": entry.text });
+    let version =
+        |entry: &ChangelogEntry| json!({ "version": entry.version, "changelog": entry.text });
     let versions: Vec<_> = entries.iter().map(version).collect();
     json!({ "slug": toolkit.slug, "name": name, "display_name": name, "versions": versions })
 }

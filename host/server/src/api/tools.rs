@@ -7,11 +7,13 @@ use std::{
 
 use app::{
     Error,
-    catalog::{self, Found, Index, Tool, ToolFilter, VersionWish},
+    catalog::{self, ResolvedTool, Snapshot, Tool, ToolFilter, VersionSelector},
     clock::iso,
     connections::{CustomCredential, CustomParameter},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute, Execution, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
+    tools::{
+        self, Execute, Execution, Input, Proxy, ProxyBody as Content, ResponseBody, prompt::Prompt,
+    },
 };
 use axum::{
     extract::State,
@@ -26,7 +28,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    api::{object, toolkits::moment},
+    api::{object, toolkits::snapshot},
     http::{
         auth::ProjectKey, body::UnparsedJson, context::request_id, error::ApiResult, page::Page,
         path::Path, path::Prefix, reply::Json, scaffold::RawQuery, scaffold::ok,
@@ -137,13 +139,13 @@ pub(crate) async fn list(
         important: query.boolean("important")?,
         search,
         deprecated: query.boolean("include_deprecated")?.unwrap_or(true),
-        versions: wish(&query, prefix.tool_version())?,
+        versions: version_selector(&query, prefix.tool_version())?,
     };
     let configs = query.list("auth_config_ids")?;
     if !configs.is_empty() {
         filter.toolkits = toolkits_of(&server, &key, &configs, filter.toolkits).await?;
     }
-    let (index, page) = moment(&server, query.page()?)?;
+    let (index, page) = snapshot(&server, query.page()?)?;
     let (found, total) = page.cut(index.tools(&filter));
     ok(&list_view(&index, &found, &page, total)?)
 }
@@ -171,8 +173,8 @@ async fn toolkits_of(
 }
 
 fn list_view<'a>(
-    index: &'a Index,
-    found: &'a [Found],
+    index: &'a Snapshot,
+    found: &'a [ResolvedTool],
     page: &Page,
     total: u64,
 ) -> ApiResult<List<'a>> {
@@ -198,7 +200,7 @@ pub(crate) async fn slugs(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
 ) -> ApiResult<Response> {
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let current = index.toolkits().map(|toolkit| toolkit.current());
     let slugs: Vec<&str> = current
         .flat_map(|release| release.tools.iter().map(|tool| &*tool.slug))
@@ -226,34 +228,36 @@ pub(crate) async fn read(
     Path(slug): Path<String>,
     query: RawQuery,
 ) -> ApiResult<Response> {
-    let index = server.app.catalog.index();
-    let wish = wish(&query, prefix.tool_version())?;
+    let index = server.app.catalog.snapshot();
+    let versions = version_selector(&query, prefix.tool_version())?;
     let toolkit = index
         .toolkit_of(&slug)
         .map(|toolkit| toolkit.slug.to_string())
         .unwrap_or_default();
-    let version = query.text("version")?.unwrap_or_else(|| wish.of(&toolkit));
+    let version = query
+        .text("version")?
+        .unwrap_or_else(|| versions.for_toolkit(&toolkit));
     let found = index.tool(&slug, version)?;
     ok(&view(&index, &found)?)
 }
 
-fn wish(query: &RawQuery, default: &str) -> ApiResult<VersionWish> {
-    let all = query
+fn version_selector(query: &RawQuery, default: &str) -> ApiResult<VersionSelector> {
+    let default = query
         .text("toolkit_versions")?
         .unwrap_or(default)
         .to_owned();
-    let each = query
+    let by_toolkit = query
         .map("toolkit_versions")
         .into_iter()
         .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
-    Ok(VersionWish {
-        all,
-        each: each.collect::<HashMap<_, _>>(),
+    Ok(VersionSelector {
+        default,
+        by_toolkit: by_toolkit.collect::<HashMap<_, _>>(),
     })
 }
 
-fn view<'a>(index: &'a Index, found: &'a Found) -> ApiResult<View<'a>> {
-    let Found { release, tool } = found;
+fn view<'a>(index: &'a Snapshot, found: &'a ResolvedTool) -> ApiResult<View<'a>> {
+    let ResolvedTool { release, tool } = found;
     let toolkit = index.toolkit(&release.slug);
     let versions = || {
         toolkit
@@ -272,7 +276,7 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> ApiResult<View<'a>> {
             logo: &release.logo,
         },
         input_parameters: tool.input.text()?,
-        output_parameters: tool.answer_schema()?,
+        output_parameters: tool.response_schema()?,
         no_auth: tool.no_auth,
         version,
         available_versions: versions(),
@@ -323,7 +327,7 @@ pub(crate) async fn scopes(
         return Err(Error::invalid(format!("tools: 1 to {TOOLS} slugs")).into());
     }
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
-    let found = catalog::tools_of(&server.app.catalog.index(), &body.tools, version)?;
+    let found = catalog::find_tools(&server.app.catalog.snapshot(), &body.tools, version)?;
     let all: BTreeSet<_> = found.iter().flat_map(|found| &found.tool.scopes).collect();
     let each: Vec<_> = found
         .iter()
@@ -467,10 +471,10 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Api
         (Some(_), Some(_)) => {
             return Err(Error::invalid("text: cannot stand beside `arguments`").into());
         }
-        (Some(text), None) => Input::Sentence(Sentence {
+        (Some(text), None) => Input::Prompt(Prompt {
             text,
             headers,
-            ..Sentence::default()
+            ..Prompt::default()
         }),
         (None, Some(arguments)) => Input::Arguments(bytes.slice_ref(arguments.as_bytes())),
         (None, None) => Input::Arguments(Bytes::from_static(b"{}")),
@@ -554,9 +558,9 @@ pub(crate) async fn proxy(
     State(server): State<Arc<Server>>,
     Json(body): Json<ProxyBody>,
 ) -> ApiResult<Response> {
-    let answered = tools::proxy(&server.app, &key.project, passage(body)?).await?;
+    let response = tools::proxy(&server.app, &key.project, proxy_request(body)?).await?;
     let mut headers = Map::new();
-    for (name, value) in answered.headers {
+    for (name, value) in response.headers {
         match headers.entry(name) {
             Entry::Vacant(place) => drop(place.insert(value.into())),
             Entry::Occupied(mut place) => {
@@ -567,12 +571,12 @@ pub(crate) async fn proxy(
         }
     }
     let mut view =
-        json!({"status": answered.status, "headers": headers, "log_id": answered.log_id});
-    match answered.said {
-        Said::Nothing => view["data"] = Value::Null,
-        Said::Json(data) => view["data"] = data,
-        Said::Text(text) => view["data"] = text.into(),
-        Said::File(link) => {
+        json!({"status": response.status, "headers": headers, "log_id": response.log_id});
+    match response.body {
+        ResponseBody::Empty => view["data"] = Value::Null,
+        ResponseBody::Json(data) => view["data"] = data,
+        ResponseBody::Text(text) => view["data"] = text.into(),
+        ResponseBody::File(link) => {
             view["data"] = json!({});
             view["binary_data"] = json!({
                 "url": link.url,
@@ -585,7 +589,7 @@ pub(crate) async fn proxy(
     ok(&view)
 }
 
-fn passage(body: ProxyBody) -> ApiResult<Proxy> {
+fn proxy_request(body: ProxyBody) -> ApiResult<Proxy> {
     const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
     let method = body.method.to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
@@ -640,7 +644,7 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<
                 base64: None,
                 content_type,
             }),
-        ) => Some(Content::From(url, content_type)),
+        ) => Some(Content::Url(url, content_type)),
         (
             None,
             Some(BinaryBody {
@@ -784,13 +788,14 @@ pub(crate) async fn input(
 ) -> ApiResult<Response> {
     let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let version = present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
-    let sentence = Sentence {
+    let prompt = Prompt {
         text: body.text,
         description: present(body.custom_description),
-        prompt: present(body.system_prompt),
+        system_prompt: present(body.system_prompt),
         headers: gateway(&headers)?,
     };
-    let arguments = tools::input(&server.app, &key.project, &slug, &version, &sentence).await?;
+    let arguments =
+        tools::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
     let arguments: &RawValue = serde_json::from_slice(&arguments).map_err(|cause| {
         Error::Internal(format!(
             "arguments are not JSON after they were checked: {cause}"
@@ -853,7 +858,7 @@ mod tests {
     fn text_excludes_arguments() {
         assert!(matches!(
             read(r#"{"text":"do it","arguments":null}"#).unwrap().input,
-            Input::Sentence(_)
+            Input::Prompt(_)
         ));
         assert!(matches!(
             read(r#"{"text":"do it","arguments":{}}"#),

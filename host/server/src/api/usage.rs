@@ -89,6 +89,7 @@ pub(crate) async fn project_summary(
 #[utoipa::path(
     post,
     path = "/org/usage/summary",
+    operation_id = "organisation_summary",
     request_body = Option<Asked>,
     responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
     security(("organization" = [])),
@@ -98,7 +99,7 @@ pub(crate) async fn organization_summary(
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
 ) -> ApiResult<Response> {
-    let counts = of_organisation(&server, &key, &asked).await?;
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&summary(&asked, &counts))
 }
 
@@ -124,6 +125,7 @@ pub(crate) async fn project_groups(
 #[utoipa::path(
     post,
     path = "/org/usage/{entity_type}",
+    operation_id = "organisation_groups",
     request_body = Option<Asked>,
     responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
     security(("organization" = [])),
@@ -135,7 +137,7 @@ pub(crate) async fn organization_groups(
     Json(asked): Json<Asked>,
 ) -> ApiResult<Response> {
     is_counted(&entity)?;
-    let counts = of_organisation(&server, &key, &asked).await?;
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&groups(&asked, counts))
 }
 
@@ -157,7 +159,7 @@ async fn of_project(
     Ok(counts)
 }
 
-async fn of_organisation(
+async fn of_organization(
     server: &Server,
     key: &OrganizationKey,
     asked: &Asked,
@@ -189,11 +191,11 @@ async fn count(
     counts: &mut BTreeMap<String, u64>,
 ) -> ApiResult<()> {
     let by = match asked.group_by.as_deref() {
-        None | Some("tool" | "tool_slug") => usage::By::Tool,
-        Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,
-        Some("user_id") => usage::By::User,
-        Some("status") => usage::By::Status,
-        Some("project_id") => usage::By::Project,
+        None | Some("tool" | "tool_slug") => usage::Grouping::Tool,
+        Some("toolkit" | "toolkit_slug") => usage::Grouping::Toolkit,
+        Some("user_id") => usage::Grouping::User,
+        Some("status") => usage::Grouping::Status,
+        Some("project_id") => usage::Grouping::Project,
         Some(_) => {
             return Err(Error::invalid(
                 "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",

@@ -7,7 +7,7 @@
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
-use app::{Window, ids::OrganisationId, projects, vault::MasterKeyUsage};
+use app::{Window, ids::OrganizationId, projects, vault::MasterKeyUsage};
 use net::Method;
 use serde_json::{Value, json};
 
@@ -246,9 +246,9 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
         ),
         ..stop
     })?;
-    if let Some(organisation) = projects::organisation(&app).await? {
-        show(&app, &organisation.body.name, &organisation.id, terminal).await?;
-        let id = OrganisationId::parse(&organisation.id)?;
+    if let Some(organization) = projects::organization(&app).await? {
+        show(&app, &organization.body.name, &organization.id, terminal).await?;
+        let id = OrganizationId::parse(&organization.id)?;
         let mut window = Window::first(500);
         loop {
             let found = projects::list(&app, &id, window.clone()).await?;

@@ -96,7 +96,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             .context(what)?;
     }
     let url = url(&server.config, address);
-    server.app.files.links.lead_to(&url);
+    server.app.files.links.set_base_url(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
 
     let mut writing = JoinSet::new();
@@ -129,8 +129,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let working = server.clone();
     beside.spawn(async move {
         tokio::join!(
-            working.app.follow(),
-            working.app.work(),
+            working.app.watch_changes(),
+            working.app.run_jobs(),
             memory::give_back()
         );
     });
@@ -217,7 +217,7 @@ async fn announce(
         "pid": std::process::id(),
         "project_id": start.keys.project,
         "api_key": start.keys.project_key.as_str(),
-        "org_api_key": start.keys.organisation_key.as_str(),
+        "org_api_key": start.keys.organization_key.as_str(),
     });
     if let Some(path) = &args.ready_file {
         first_run::write_private(path, &ready.to_string())?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket, TransferPlace},
+    files::{self, Parameters, Signed, Ticket, TransferPermit},
 };
 use axum::{
     extract::{Request, State},
@@ -28,7 +28,7 @@ use crate::{
 /// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
 struct Outgoing {
     bytes: Bytes,
-    _place: TransferPlace,
+    _permit: TransferPermit,
 }
 
 impl AsRef<[u8]> for Outgoing {
@@ -46,7 +46,7 @@ pub(crate) async fn put(
     request: Request,
 ) -> ApiResult<Response> {
     let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
-    let _place = place(&server, &ticket).await?;
+    let _permit = place(&server, &ticket).await?;
     let bytes = body::read_file(
         &server,
         request,
@@ -69,7 +69,7 @@ pub(crate) async fn get(
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
         bytes,
-        _place: place,
+        _permit: place,
     });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
@@ -88,12 +88,12 @@ pub(crate) async fn get(
 
 /// Acquires a transfer permit of the project. The request releases its concurrency permits while it
 /// waits.
-async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPlace> {
-    if let Some(place) = server.app.files.try_place(&ticket.project) {
+async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPermit> {
+    if let Some(place) = server.app.files.try_acquire_transfer(&ticket.project) {
         return Ok(place);
     }
     permits::leave();
-    let place = server.app.files.place(&ticket.project).await?;
+    let place = server.app.files.acquire_transfer(&ticket.project).await?;
     permits::enter(&server.limiter).await?;
     Ok(place)
 }
@@ -121,5 +121,5 @@ fn ticket(
         .app
         .files
         .links
-        .read(way, project, id, &given, server.app.clock.now())?)
+        .verify(way, project, id, &given, server.app.clock.now())?)
 }

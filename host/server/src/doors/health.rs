@@ -15,7 +15,7 @@ pub(crate) async fn live() -> Response {
 /// Reports readiness: the server has started, is not stopping, and the store accepts writes.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     let trouble = if server.is_serving() {
-        server.app.trouble()
+        server.app.store_problem()
     } else {
         Some("the server is starting or stopping".into())
     };

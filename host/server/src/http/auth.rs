@@ -1,11 +1,10 @@
 //! Authentication as handler arguments: a handler acts for a project, an organization or a user
 //! only if it takes the matching argument.
-
 use std::sync::Arc;
 
 use app::{
     Error,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
     projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, scope::Access},
 };
 use axum::{
@@ -44,7 +43,7 @@ pub(crate) struct ProjectKey {
 /// Request of the organization.
 pub(crate) struct OrganizationKey {
     /// The organization.
-    pub organization: OrganisationId,
+    pub organization: OrganizationId,
 }
 
 /// Request of a user that selects no project.
@@ -55,8 +54,8 @@ pub(crate) struct UserKey {
 
 impl UserKey {
     /// Returns the organization of the user.
-    pub(crate) fn organization(&self) -> &OrganisationId {
-        self.holder.organisation()
+    pub(crate) fn organization(&self) -> &OrganizationId {
+        self.holder.organization()
     }
 }
 
@@ -95,7 +94,7 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
         let holder = holder(server, secret).await?;
-        let Owner::Organisation(organisation) = &holder.owner else {
+        let Owner::Organization(organization) = &holder.owner else {
             return Err(Error::KeyOfOtherKind {
                 wanted: "an organization",
                 given: holder.kind().name(),
@@ -104,7 +103,7 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
         };
         admit(server, &holder, None)?;
         Ok(Self {
-            organization: organisation.clone(),
+            organization: organization.clone(),
         })
     }
 }
@@ -136,7 +135,7 @@ pub(crate) async fn project(
     Ok(match &holder.owner {
         Owner::Project(project) => Some(project.clone()),
         Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
-        Owner::Organisation(_) => None,
+        Owner::Organization(_) => None,
     })
 }
 
@@ -146,12 +145,12 @@ async fn chosen(
     member: &Member,
     headers: &HeaderMap,
 ) -> ApiResult<projects::Project> {
-    let [organisation, project] =
+    let [organization, project] =
         CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
-    let named = match (organisation, project) {
+    let named = match (organization, project) {
         (None, None) => None,
-        (Some(organisation), Some(project)) => {
-            if OrganisationId::parse(organisation)? != member.organisation {
+        (Some(organization), Some(project)) => {
+            if OrganizationId::parse(organization)? != member.organization {
                 return Err(Error::ProjectNotFound(ProjectId::parse(project)?.to_string()).into());
             }
             Some(ProjectId::parse(project)?)
@@ -169,7 +168,7 @@ fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
     match permission {
         Permission::AnyKey => Ok(()),
         Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
-        Permission::OneOf(areas, access) => Err(Error::KeyScope {
+        Permission::OneOf(areas, access) => Err(Error::KeyPermission {
             access: if access == Access::Read {
                 "read"
             } else {
@@ -177,7 +176,7 @@ fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
             },
             area: areas.first().map_or("", |area| area.as_str()),
         }),
-        Permission::Unrestricted => Err(Error::KeyScope {
+        Permission::Unrestricted => Err(Error::KeyPermission {
             access: "change",
             area: "what only an unrestricted key may",
         }),
@@ -194,7 +193,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         if !holder.rights.admit(context.peer) {
             return Err(Error::KeyAddress.into());
         }
-        holder.used(server.app.clock.now());
+        holder.record_use(server.app.clock.now());
         let counted = server.limiter.count(holder, project);
         context.allowance.set(Some(counted.allowance));
         if let Some(refused) = counted.refused {
@@ -203,7 +202,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         context.owner.get_or_init(|| {
             project
                 .cloned()
-                .unwrap_or_else(|| holder.organisation().as_str().into())
+                .unwrap_or_else(|| holder.organization().as_str().into())
         });
         Ok(())
     })
@@ -252,7 +251,7 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> ApiResult<()> {
 
 /// Returns the holder of a key, from the cache if possible.
 async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holder>> {
-    match server.app.keys.remembered(secret) {
+    match server.app.keys.cached(secret) {
         Some(holder) => Ok(holder),
         None => {
             judged(

@@ -5,7 +5,7 @@
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-use app::{Error, catalog::COMPONENT, json};
+use app::{Error, catalog::MAX_COMPONENT_BYTES, json};
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
@@ -84,7 +84,7 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
 /// Parses a JSON object strictly. An empty body is read as an empty object.
 fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<T> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+    let value = json::parse(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
         return Err(Error::invalid("body: must be a JSON object").into());
@@ -93,14 +93,14 @@ fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<T
         .map_err(|cause| Error::invalid(format!("body: {cause}")).into())
 }
 
-/// Component of at most [`COMPONENT`] bytes. Its content is not checked here.
+/// Component of at most [`MAX_COMPONENT_BYTES`] bytes. Its content is not checked here.
 pub(crate) struct ComponentBytes(pub Bytes);
 
 impl FromRequest<Arc<Server>> for ComponentBytes {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        read(server, request, COMPONENT).await.map(Self)
+        read(server, request, MAX_COMPONENT_BYTES).await.map(Self)
     }
 }
 

@@ -133,7 +133,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code, slug, message, fix) = match &self {
             Self::App(error) => {
-                let row = error.row();
+                let info = error.info();
                 // Details of an internal error are logged. The response hides them: they could
                 // disclose more than they help.
                 let message = if matches!(error, Error::Internal(_)) {
@@ -141,7 +141,7 @@ impl IntoResponse for ApiError {
                 } else {
                     error.to_string()
                 };
-                (row.status, row.code, row.slug, message, row.fix)
+                (info.status, info.code, info.slug, message, info.hint)
             }
             Self::Http(error) => error.row(),
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    idempotency::{self, Answer, Ended, First, Turn},
+    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
     projects::{Holder, LogVisibility, Owner},
 };
 use axum::{
@@ -49,27 +49,27 @@ pub(crate) async fn answer(
 ) -> Response {
     match begin(server, request).await {
         Err(error) => error.into_response(),
-        Ok(Begun::Again(answer)) => replay(answer),
-        Ok(Begun::First(first, keep, request)) => {
-            run(server, handler, request, deadline, first, keep).await
+        Ok(Step::Replay(answer)) => replay(answer),
+        Ok(Step::New(pending, keep, request)) => {
+            run(server, handler, request, deadline, pending, keep).await
         }
         // The handler itself refuses a request without a valid key.
-        Ok(Begun::Stranger(request)) => handler.run(request).await,
+        Ok(Step::NotAuthenticated(request)) => handler.run(request).await,
     }
 }
 
-enum Begun {
-    First(First, bool, Request<Body>),
-    Again(Answer),
-    Stranger(Request<Body>),
+enum Step {
+    New(Pending, bool, Request<Body>),
+    Replay(RecordedResponse),
+    NotAuthenticated(Request<Body>),
 }
 
-async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Begun> {
+async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> {
     let Ok(holder) = auth::anyone(server, request.headers()).await else {
-        return Ok(Begun::Stranger(request));
+        return Ok(Step::NotAuthenticated(request));
     };
     let Ok(project) = auth::project(server, &holder, request.headers()).await else {
-        return Ok(Begun::Stranger(request));
+        return Ok(Step::NotAuthenticated(request));
     };
     // A request that is refused for its rate or its project's concurrency limit is neither read nor
     // recorded.
@@ -98,12 +98,12 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Begun>
             .filter_map(|name| parts.headers.get(*name))
             .map(HeaderValue::as_bytes),
     );
-    match idempotency::begin(&server.app, &holder, key, &request).await? {
-        Turn::Again(answer) => Ok(Begun::Again(answer)),
-        Turn::First(first) => {
+    match idempotency::claim(&server.app, &holder, key, &request).await? {
+        Claim::Replay(answer) => Ok(Step::Replay(answer)),
+        Claim::New(pending) => {
             let keep = keeps(&holder);
-            Ok(Begun::First(
-                first,
+            Ok(Step::New(
+                pending,
                 keep,
                 Request::from_parts(parts, Body::from(bytes)),
             ))
@@ -118,12 +118,12 @@ fn keeps(holder: &Holder) -> bool {
         Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
         // The project that a user's request is about is not known yet.
         Owner::Member(_) => false,
-        Owner::Organisation(_) => true,
+        Owner::Organization(_) => true,
     };
     stores || !operation().returns_tool_data
 }
 
-fn replay(answer: Answer) -> Response {
+fn replay(answer: RecordedResponse) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let json = (
         header::CONTENT_TYPE,
@@ -143,7 +143,7 @@ async fn run(
     handler: Next,
     request: Request<Body>,
     deadline: Option<Instant>,
-    first: First,
+    pending: Pending,
     keep: bool,
 ) -> Response {
     let context = REQUEST.with(RequestContext::hand_over);
@@ -155,7 +155,7 @@ async fn run(
             None => Ok(done.await),
         };
         let response = match done {
-            Ok(response) => note(&server, first, keep, response).await,
+            Ok(response) => note(&server, pending, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
             Err(_) => {
                 ApiError::App(Error::Deadline(server.config.limits.deadline())).into_response()
@@ -178,7 +178,7 @@ async fn run(
 }
 
 /// Records the outcome before the response is sent.
-async fn note(server: &Server, first: First, keep: bool, response: Response) -> Response {
+async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     // Every response body is in memory already.
     let bytes = body
@@ -186,22 +186,22 @@ async fn note(server: &Server, first: First, keep: bool, response: Response) -> 
         .await
         .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
-    let ended = match parts.status {
+    let outcome = match parts.status {
         status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
-            (true, Ok(body)) => Ended::Done(Answer {
+            (true, Ok(body)) => Outcome::Done(RecordedResponse {
                 status: status.as_u16(),
                 body,
             }),
-            _ => Ended::DoneInSilence,
+            _ => Outcome::DoneWithoutResponse,
         }),
         // A request that failed inside the server or at a provider may still have had its effect.
         StatusCode::INTERNAL_SERVER_ERROR
         | StatusCode::BAD_GATEWAY
         | StatusCode::GATEWAY_TIMEOUT => None,
-        _ => Some(Ended::Refused),
+        _ => Some(Outcome::Refused),
     };
-    if let Some(ended) = ended
-        && let Err(cause) = idempotency::end(&server.app, first, ended).await
+    if let Some(outcome) = outcome
+        && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
     {
         // Later requests with this key are refused; the response of this one is sent all the same.
         tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");

@@ -359,7 +359,7 @@ impl Drop for Arrival<'_> {
 /// All counters.
 pub(crate) struct RequestLimiter {
     /// Requests of an organization, of a project, and with one key.
-    organisations: Rate<app::ids::OrganisationId>,
+    organizations: Rate<app::ids::OrganizationId>,
     tenants: Rate<Arc<str>>,
     keys: Rate<String>,
     /// Rate limit that is reported before a request is counted.
@@ -379,7 +379,7 @@ pub(crate) struct RequestLimiter {
 impl RequestLimiter {
     pub(crate) fn new(limits: &crate::config::Limits) -> Self {
         Self {
-            organisations: Rate::new(limits.rate, "the organization"),
+            organizations: Rate::new(limits.rate, "the organization"),
             tenants: Rate::new(limits.rate_per_project, "the project"),
             keys: Rate::new(limits.rate_per_key, "the key"),
             allowance: Allowance {
@@ -452,7 +452,7 @@ impl RequestLimiter {
         let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] = [
             &|| self.keys.take(&holder.key_id),
             &|| self.tenants.take(project?),
-            &|| self.organisations.take(holder.organisation()),
+            &|| self.organizations.take(holder.organization()),
         ];
         let mut tightest: Option<Allowance> = None;
         for taken in steps.into_iter().filter_map(|step| step()) {

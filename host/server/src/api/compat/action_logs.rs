@@ -5,7 +5,10 @@ use std::sync::Arc;
 use app::{
     Error,
     ids::LogId,
-    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Sent, Status},
+    tools::log::{
+        self, Condition, Detail, ExecutionRecord, Field, Filter, ListPart, Operator, SentRequest,
+        Status,
+    },
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -84,7 +87,7 @@ pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     Json(body): Json<Search>,
 ) -> ApiResult<Response> {
-    let folded = body.case_sensitive == Some(false);
+    let ignore_case = body.case_sensitive == Some(false);
     let searched = body.search_params.unwrap_or_default();
     if searched.len() > CONDITIONS {
         return Err(Error::invalid(format!("search_params: at most {CONDITIONS}")).into());
@@ -92,7 +95,7 @@ pub(crate) async fn list(
     let filter = Filter {
         conditions: searched
             .into_iter()
-            .map(|one| condition(one, folded))
+            .map(|one| condition(one, ignore_case))
             .collect::<ApiResult<_>>()?,
         from: body.from.map(|from| from as i64),
         to: body.to.map(|to| to as i64),
@@ -101,7 +104,7 @@ pub(crate) async fn list(
     if !(0.0..=FURTHEST).contains(&skip) {
         return Err(Error::CursorInvalid.into());
     }
-    let part = Part {
+    let part = ListPart {
         after: None,
         skip: skip as u64,
         limit: crate::http::page::Page::new(body.limit, None)?.limit,
@@ -127,7 +130,7 @@ pub(crate) async fn read(
     ok(&view(&server, &run, said))
 }
 
-fn condition(given: Searched, folded: bool) -> ApiResult<Condition> {
+fn condition(given: Searched, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
@@ -149,12 +152,12 @@ fn condition(given: Searched, folded: bool) -> ApiResult<Condition> {
         field: *field,
         operator,
         value,
-        folded,
+        ignore_case,
     })
 }
 
 /// Returns the name and the logo of the toolkit that ran.
-fn toolkit(server: &Server, run: &Executed) -> (String, String) {
+fn toolkit(server: &Server, run: &ExecutionRecord) -> (String, String) {
     let release = server.app.catalog.release(&run.toolkit, &run.version);
     release.map_or_else(
         |_| (run.toolkit.clone(), String::new()),
@@ -162,7 +165,7 @@ fn toolkit(server: &Server, run: &Executed) -> (String, String) {
     )
 }
 
-fn item(server: &Server, run: &Executed) -> Value {
+fn item(server: &Server, run: &ExecutionRecord) -> Value {
     let (name, icon) = toolkit(server, run);
     json!({
         "id": run.id,
@@ -179,7 +182,7 @@ fn item(server: &Server, run: &Executed) -> Value {
     })
 }
 
-fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
+fn view(server: &Server, run: &ExecutionRecord, said: Option<Detail>) -> Value {
     let (name, icon) = toolkit(server, run);
     let (start, end) = (run.started_at.0, run.ended_at.0);
     let failed = run.status == Status::Failed;
@@ -219,7 +222,7 @@ fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
     })
 }
 
-fn network(run: &Executed, sent: &Sent) -> Value {
+fn network(run: &ExecutionRecord, sent: &SentRequest) -> Value {
     json!({
         "type": "network",
         "level": if sent.error.is_some() { "error" } else { "info" },
@@ -232,7 +235,7 @@ fn network(run: &Executed, sent: &Sent) -> Value {
 }
 
 /// Converts the sixteen characters of an execution's id to the UUID that older clients need.
-fn uuid(run: &Executed) -> Option<Uuid> {
+fn uuid(run: &ExecutionRecord) -> Option<Uuid> {
     let bytes = run.id.as_str().as_bytes().try_into().ok()?;
     Some(Builder::from_random_bytes(bytes).into_uuid())
 }

@@ -25,15 +25,15 @@ use zeroize::Zeroizing;
 use crate::{App, Error, Result, catalog::Tool, projects::Project};
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
-pub const TEXT: usize = 16_384;
+pub const MAX_PROMPT_CHARS: usize = 16_384;
 /// Maximum size of the endpoint's response, in bytes.
-const ANSWER: u64 = 1 << 20;
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 /// Maximum length of the model's output in an error, in characters.
-const SHOWN: usize = 2_000;
+const MAX_SHOWN_OUTPUT_CHARS: usize = 2_000;
 /// Number of attempts: the first one, and one correction of invalid output.
-const ROUNDS: usize = 2;
+const MAX_ATTEMPTS: usize = 2;
 
-const PROMPT: &str = "You fill in the arguments of one call of one tool. Answer with one JSON object that fits the schema, and \
+const DEFAULT_INSTRUCTIONS: &str = "You fill in the arguments of one call of one tool. Answer with one JSON object that fits the schema, and \
                       with nothing else. Take values from the request alone, and leave out what it does not say.";
 
 /// The settings of the language model and its limits.
@@ -53,34 +53,34 @@ pub struct Settings {
     /// Maximum number of tokens of each output.
     pub max_tokens: u32,
     /// Maximum number of prompts that are processed at the same time.
-    pub at_once: usize,
+    pub max_concurrent: usize,
     /// Maximum number of prompts of one project that are processed at the same time.
-    pub at_once_per_project: usize,
+    pub max_concurrent_per_project: usize,
 }
 
 /// A language model.
 pub(crate) struct Model {
     settings: Settings,
-    places: Semaphore,
+    permits: Semaphore,
     /// The number of prompts in progress, by project.
     projects: Mutex<HashMap<Arc<str>, usize>>,
 }
 
 /// A permit of a project to use the model. It is released on drop.
-struct Place<'a> {
+struct ProjectPermit<'a> {
     model: &'a Model,
     project: Arc<str>,
 }
 
 /// A prompt that is to become arguments.
 #[derive(Debug, Default)]
-pub struct Sentence {
+pub struct Prompt {
     /// The text of the prompt.
     pub text: String,
     /// A description that replaces that of the tool.
     pub description: Option<String>,
     /// A system prompt that replaces the default instructions.
-    pub prompt: Option<String>,
+    pub system_prompt: Option<String>,
     /// Headers for the endpoint. Only those that the operator allows are sent.
     pub headers: Vec<(String, String)>,
 }
@@ -125,23 +125,23 @@ struct Usage {
 
 impl Model {
     pub(crate) fn new(settings: Settings) -> Self {
-        let places = Semaphore::new(settings.at_once);
+        let permits = Semaphore::new(settings.max_concurrent);
         Self {
             settings,
-            places,
+            permits,
             projects: Mutex::default(),
         }
     }
 
     /// Takes a permit of a project, if it has one left.
-    fn place(&self, project: &Project) -> Result<Place<'_>> {
+    fn acquire(&self, project: &Project) -> Result<ProjectPermit<'_>> {
         let mut projects = self.projects();
         let taken = projects.entry(project.tenant.clone()).or_default();
-        if *taken >= self.settings.at_once_per_project {
+        if *taken >= self.settings.max_concurrent_per_project {
             return Err(Error::ProjectBusy);
         }
         *taken += 1;
-        Ok(Place {
+        Ok(ProjectPermit {
             model: self,
             project: project.tenant.clone(),
         })
@@ -152,7 +152,7 @@ impl Model {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ProjectPermit<'_> {
     fn drop(&mut self) {
         let mut projects = self.model.projects();
         if let Some(taken) = projects.get_mut(&self.project) {
@@ -169,18 +169,18 @@ impl Drop for Place<'_> {
 /// # Errors
 /// Returns an error if no model is configured, a concurrency limit is reached, the model does not
 /// respond, or its output is invalid twice.
-pub(super) async fn arguments(
+pub(super) async fn to_arguments(
     app: &App,
     project: &Project,
     tool: &Tool,
-    sentence: &Sentence,
+    prompt: &Prompt,
 ) -> Result<(Bytes, Tokens)> {
-    let model = app.model.as_ref().ok_or(Error::TextUnavailable)?;
-    check(sentence)?;
-    let _own = model.place(project)?;
-    let _place = model.places.try_acquire().map_err(|_| Error::NodeBusy)?;
+    let model = app.model.as_ref().ok_or(Error::PromptUnavailable)?;
+    check(prompt)?;
+    let _project_permit = model.acquire(project)?;
+    let _permit = model.permits.try_acquire().map_err(|_| Error::NodeBusy)?;
     let limit = model.settings.timeout;
-    match timeout(limit, converse(model, tool, sentence)).await {
+    match timeout(limit, find_arguments(model, tool, prompt)).await {
         Ok(done) => done,
         Err(_) => Err(Error::ModelFailed(format!(
             "it did not answer within {} s",
@@ -189,52 +189,55 @@ pub(super) async fn arguments(
     }
 }
 
-fn check(sentence: &Sentence) -> Result<()> {
-    if sentence.text.trim().is_empty() {
+fn check(prompt: &Prompt) -> Result<()> {
+    if prompt.text.trim().is_empty() {
         return Err(Error::invalid("text: is empty"));
     }
     let parts = [
-        ("text", Some(&sentence.text)),
-        ("custom_description", sentence.description.as_ref()),
-        ("system_prompt", sentence.prompt.as_ref()),
+        ("text", Some(&prompt.text)),
+        ("custom_description", prompt.description.as_ref()),
+        ("system_prompt", prompt.system_prompt.as_ref()),
     ];
     match parts
         .iter()
-        .find(|(_, text)| text.is_some_and(|text| text.chars().count() > TEXT))
+        .find(|(_, text)| text.is_some_and(|text| text.chars().count() > MAX_PROMPT_CHARS))
     {
-        Some((name, _)) => Err(Error::invalid(format!("{name}: at most {TEXT} characters"))),
+        Some((name, _)) => Err(Error::invalid(format!(
+            "{name}: at most {MAX_PROMPT_CHARS} characters"
+        ))),
         None => Ok(()),
     }
 }
 
-async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
+async fn find_arguments(model: &Model, tool: &Tool, prompt: &Prompt) -> Result<(Bytes, Tokens)> {
     let schema = tool.input.text()?;
-    let mut said = opening(tool, sentence, &schema);
+    let mut messages = first_messages(tool, prompt, &schema);
     let mut tokens = Tokens {
         model: model.settings.model.clone(),
         prompt: 0,
         completion: 0,
     };
-    let mut answer = String::new();
+    let mut output = String::new();
     let mut problems = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ATTEMPTS {
         if !problems.is_empty() {
-            let mend = format!(
+            let correction = format!(
                 "That does not fit the schema:\n{}\nAnswer again.",
                 problems.join("\n")
             );
-            said.push(json!({"role": "assistant", "content": answer}));
-            said.push(json!({"role": "user", "content": mend}));
+            messages.push(json!({"role": "assistant", "content": output}));
+            messages.push(json!({"role": "user", "content": correction}));
         }
-        let Completion { choices, usage } = ask(model, tool, sentence, &schema, &said).await?;
+        let Completion { choices, usage } =
+            complete(model, tool, prompt, &schema, &messages).await?;
         tokens.prompt += usage.prompt_tokens;
         tokens.completion += usage.completion_tokens;
         let choice = choices
             .into_iter()
             .next()
             .ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
-        answer = choice.message.content.unwrap_or_default();
-        let arguments = Bytes::copy_from_slice(answer.as_bytes());
+        output = choice.message.content.unwrap_or_default();
+        let arguments = Bytes::copy_from_slice(output.as_bytes());
         problems = tool.input.problems_strictly(&arguments).await?;
         if problems.is_empty() {
             return Ok((arguments, tokens));
@@ -244,78 +247,81 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
         }
     }
     tracing::debug!(?tokens, tool = %tool.slug, "a language model found no arguments");
-    let answer = answer.chars().take(SHOWN).collect();
-    Err(Error::TextNotUnderstood {
+    let output = output.chars().take(MAX_SHOWN_OUTPUT_CHARS).collect();
+    Err(Error::PromptNotUnderstood {
         tool: tool.slug.to_string(),
-        answer,
+        output,
         problems,
     })
 }
 
-fn opening(tool: &Tool, sentence: &Sentence, schema: &RawValue) -> Vec<Value> {
-    let prompt = sentence.prompt.as_deref().unwrap_or(PROMPT);
-    let description = sentence.description.as_deref().unwrap_or(&tool.description);
+fn first_messages(tool: &Tool, prompt: &Prompt, schema: &RawValue) -> Vec<Value> {
+    let instructions = prompt
+        .system_prompt
+        .as_deref()
+        .unwrap_or(DEFAULT_INSTRUCTIONS);
+    let description = prompt.description.as_deref().unwrap_or(&tool.description);
     let system = format!(
-        "{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}",
+        "{instructions}\n\nTool: {}\n{description}\n\nSchema:\n{}",
         tool.slug, schema
     );
     vec![
         json!({"role": "system", "content": system}),
-        json!({"role": "user", "content": sentence.text}),
+        json!({"role": "user", "content": prompt.text}),
     ]
 }
 
-async fn ask(
+async fn complete(
     model: &Model,
     tool: &Tool,
-    sentence: &Sentence,
+    prompt: &Prompt,
     schema: &RawValue,
-    said: &[Value],
+    messages: &[Value],
 ) -> Result<Completion> {
     let settings = &model.settings;
-    let form = json!({"name": &*tool.slug, "schema": schema});
+    let response_schema = json!({"name": &*tool.slug, "schema": schema});
     let body = json!({
         "model": settings.model,
-        "messages": said,
-        "response_format": {"type": "json_schema", "json_schema": form},
+        "messages": messages,
+        "response_format": {"type": "json_schema", "json_schema": response_schema},
         "max_tokens": settings.max_tokens,
         "temperature": 0,
     });
     let request = net::Request {
         method: Method::POST,
         url: settings.url.clone(),
-        headers: headers(settings, sentence)?,
+        headers: headers(settings, prompt)?,
         body: Body::Bytes(body.to_string().into()),
         // The timeout of the whole conversation is shorter than these timeouts and ends first.
         limits: Limits {
             first_byte: 2 * settings.timeout,
             total: 2 * settings.timeout,
-            response_bytes: ANSWER,
+            response_bytes: MAX_RESPONSE_BYTES,
             ..Limits::default()
         },
     };
     let sent = settings.client.send(request).await;
-    let answer = sent.map_err(|cause| {
+    let response = sent.map_err(|cause| {
         // Only the operator may learn the address of the endpoint.
         tracing::warn!(cause = cause.message, "the language model does not answer");
         Error::ModelFailed("its endpoint does not answer".into())
     })?;
-    if !answer.status.is_success() {
+    if !response.status.is_success() {
         return Err(Error::ModelFailed(format!(
             "its endpoint answered {}",
-            answer.status.as_u16()
+            response.status.as_u16()
         )));
     }
-    serde_json::from_slice(&answer.body).map_err(|cause| {
+    serde_json::from_slice(&response.body).map_err(|cause| {
         Error::ModelFailed(format!(
             "its endpoint did not answer a chat completion: {cause}"
         ))
     })
 }
 
-fn headers(settings: &Settings, sentence: &Sentence) -> Result<HeaderMap> {
+fn headers(settings: &Settings, prompt: &Prompt) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &sentence.headers {
+    for (name, value) in &prompt.headers {
         let name = name.to_ascii_lowercase();
         if !settings.headers.contains(&name) {
             continue;

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// The file of schema texts.
 #[derive(Debug)]
-pub struct Texts {
+pub struct SchemaFile {
     file: Arc<File>,
     /// The number of bytes in the file.
     end: u64,
@@ -27,18 +27,18 @@ pub struct Texts {
 
 /// A text in the file. It can be read after it was written.
 #[derive(Debug, Clone)]
-pub(super) struct Text {
+pub(super) struct SchemaText {
     file: Arc<File>,
     at: u64,
     length: usize,
 }
 
-impl Texts {
+impl SchemaFile {
     /// Creates an empty file in a folder.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created.
-    pub fn within(folder: &Path) -> io::Result<Self> {
+    pub fn create_in(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             file: Arc::new(tempfile::tempfile_in(folder)?),
             end: 0,
@@ -47,11 +47,11 @@ impl Texts {
         })
     }
 
-    /// Appends a text. It can be read after [`Texts::write`].
-    pub(super) fn add(&mut self, text: &RawValue) -> Text {
+    /// Appends a text. It can be read after [`SchemaFile::write`].
+    pub(super) fn add(&mut self, text: &RawValue) -> SchemaText {
         let at = self.end + self.fresh.len() as u64;
         self.fresh.extend_from_slice(text.get().as_bytes());
-        Text {
+        SchemaText {
             file: self.file.clone(),
             at,
             length: text.get().len(),
@@ -73,7 +73,7 @@ impl Texts {
     }
 }
 
-impl Text {
+impl SchemaText {
     pub(super) fn read(&self) -> Result<Box<RawValue>> {
         let mut bytes = vec![0; self.length];
         self.file
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn added_texts_are_read_back_unchanged() {
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let mut added = Vec::new();
         for round in 0..3 {
             for text in [
@@ -105,9 +105,9 @@ mod tests {
                 json!(true),
             ] {
                 let text = to_raw_value(&text).unwrap();
-                added.push((texts.add(&text), text));
+                added.push((schema_file.add(&text), text));
             }
-            texts.write().unwrap();
+            schema_file.write().unwrap();
             for (kept, text) in &added {
                 assert_eq!(kept.read().unwrap().get(), text.get());
             }
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn what_was_not_written_is_not_read() {
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         assert!(
-            texts
+            schema_file
                 .add(&to_raw_value(&json!({})).unwrap())
                 .read()
                 .is_err()

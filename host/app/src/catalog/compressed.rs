@@ -11,24 +11,25 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::publish::COMPONENT;
+use super::publish::MAX_COMPONENT_BYTES;
 use crate::{Error, Result};
 
 /// A manifest as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Packed(Box<RawValue>);
+pub(super) struct Compressed(Box<RawValue>);
 
-impl Packed {
+impl Compressed {
     /// Compresses the JSON of a manifest.
-    pub(super) fn of(json: &str) -> Result<Self> {
-        let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
-        let packed = packed
+    pub(super) fn from_json(json: &str) -> Result<Self> {
+        let mut compressed = DeflateEncoder::new(Vec::new(), Compression::default());
+        let compressed = compressed
             .write_all(json.as_bytes())
-            .and_then(|()| packed.finish());
-        let packed = packed.map_err(|cause| failed("written", &cause))?;
+            .and_then(|()| compressed.finish());
+        let compressed = compressed.map_err(|cause| failed("written", &cause))?;
         Ok(Self(
-            to_raw_value(&STANDARD.encode(packed)).map_err(|cause| failed("written", &cause))?,
+            to_raw_value(&STANDARD.encode(compressed))
+                .map_err(|cause| failed("written", &cause))?,
         ))
     }
 
@@ -37,16 +38,16 @@ impl Packed {
     /// # Errors
     /// Returns an error if the stored data is damaged.
     pub(super) fn json(&self) -> Result<String> {
-        let Ok(packed) = serde_json::from_str::<&str>(self.0.get()) else {
+        let Ok(compressed) = serde_json::from_str::<&str>(self.0.get()) else {
             return Ok(self.0.get().to_owned());
         };
-        let packed = STANDARD
-            .decode(packed)
+        let compressed = STANDARD
+            .decode(compressed)
             .map_err(|cause| failed("read", &cause))?;
         let mut json = String::new();
         // The JSON is embedded in the component, so it is never larger than a component.
-        let read = DeflateDecoder::new(&packed[..])
-            .take(COMPONENT as u64)
+        let read = DeflateDecoder::new(&compressed[..])
+            .take(MAX_COMPONENT_BYTES as u64)
             .read_to_string(&mut json);
         read.map_err(|cause| failed("read", &cause))?;
         Ok(json)
@@ -61,7 +62,7 @@ fn failed(what: &str, cause: &dyn std::fmt::Display) -> Error {
 mod tests {
     use super::*;
 
-    fn stored(text: &str) -> Packed {
+    fn stored(text: &str) -> Compressed {
         serde_json::from_str(text).unwrap()
     }
 
@@ -72,14 +73,14 @@ mod tests {
             "{\"slug\":\"ACME_A\"},".repeat(50)
         );
         assert_eq!(stored(&plain).json().unwrap(), plain);
-        let packed = serde_json::to_string(&Packed::of(&plain).unwrap()).unwrap();
+        let compressed = serde_json::to_string(&Compressed::from_json(&plain).unwrap()).unwrap();
         assert!(
-            packed.len() < plain.len() / 4,
+            compressed.len() < plain.len() / 4,
             "{} of {} bytes",
-            packed.len(),
+            compressed.len(),
             plain.len()
         );
-        assert_eq!(stored(&packed).json().unwrap(), plain);
+        assert_eq!(stored(&compressed).json().unwrap(), plain);
     }
 
     #[test]
