@@ -201,7 +201,7 @@ pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<(
 pub(crate) async fn forget(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     loop {
-        let old = Query::everywhere()
+        let old = Query::all_projects()
             .below("created_at", before(now).0)
             .page(0, BATCH);
         let old = app.store.find::<Noted>(&old).await?.records;

@@ -291,7 +291,8 @@ impl Client {
         if header_bytes(answer.headers()) > HEADER_BYTES {
             return Err(place.too_large("header block", HEADER_BYTES as u64));
         }
-        let (status, mut headers) = (answer.status(), answer.headers().clone());
+        let status = answer.status();
+        let mut headers = answer.headers().clone();
         let left = limits.total.saturating_sub(started.elapsed());
         let body = body::read(
             answer,

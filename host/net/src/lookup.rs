@@ -115,7 +115,8 @@ impl Lookups {
     /// Looks up a name on a new thread, which then continues with the waiting names.
     fn start(self: &Arc<Self>, mut next: Option<String>) {
         while let Some(name) = next {
-            let (own, first) = (self.clone(), name.clone());
+            let own = self.clone();
+            let first = name.clone();
             let run = move || {
                 let mut next = Some(first);
                 while let Some(name) = next {
@@ -239,7 +240,8 @@ mod tests {
     async fn silent_domain_leaves_threads_to_others() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let (running, waiting) = (MAX_LOOKUPS / DOMAIN_PART, MAX_WAITING_LOOKUPS / DOMAIN_PART);
+        let running = MAX_LOOKUPS / DOMAIN_PART;
+        let waiting = MAX_WAITING_LOOKUPS / DOMAIN_PART;
         let held: Vec<_> = (0..running + waiting)
             .map(|n| lookups.ask(&format!("x{n}.silent.com")).unwrap())
             .collect();

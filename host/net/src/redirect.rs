@@ -35,13 +35,16 @@ impl Client {
     ) -> Result<Response, Error> {
         let first = Origin::of(&request.url);
         let deadline = Instant::now() + request.limits.total;
-        let (mut client, plain) = (self, self.showing(None));
+        let mut client = self;
+        let plain = self.showing(None);
         let mut left = hops;
         loop {
             request.limits.total = deadline.saturating_duration_since(Instant::now());
-            let (method, url, limits) =
-                (request.method.clone(), request.url.clone(), request.limits);
-            let (mut headers, mut again) = (request.headers.clone(), copy(&request.body));
+            let method = request.method.clone();
+            let url = request.url.clone();
+            let limits = request.limits;
+            let mut headers = request.headers.clone();
+            let mut again = copy(&request.body);
             let answer = client.send(request).await?;
             let next = if left == 0 {
                 None

@@ -34,12 +34,15 @@ impl Application {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (notes, answer) = (seen.clone(), Arc::new(answer));
+        let notes = seen.clone();
+        let answer = Arc::new(answer);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let (notes, answer) = (notes.clone(), answer.clone());
+                let notes = notes.clone();
+                let answer = answer.clone();
                 tokio::spawn(async move {
-                    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+                    let mut request = Vec::new();
+                    let mut piece = [0; 4096];
                     while let Ok(length @ 1..) = stream.read(&mut piece).await {
                         request.extend_from_slice(&piece[..length]);
                         if request.ends_with(b"\r\n\r\n") {

@@ -291,10 +291,12 @@ mod tests {
     #[tokio::test]
     async fn tenant_at_its_limit_waits_then_is_refused() {
         let admission = admission(10, 1, 10, 1, Duration::from_millis(50));
-        let (a, b) = (tenant("a"), tenant("b"));
+        let a = tenant("a");
+        let b = tenant("b");
         let held = admission.enter(&a).await.unwrap();
         let waits = tokio::spawn({
-            let (admission, a) = (admission.clone(), a.clone());
+            let admission = admission.clone();
+            let a = a.clone();
             async move { admission.enter(&a).await.map(drop) }
         });
         while admission.counts().1 == 0 {
@@ -315,7 +317,8 @@ mod tests {
         let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         for (position, name) in ["a", "a", "a", "b"].into_iter().enumerate() {
-            let (waiting, done) = (admission.clone(), done.clone());
+            let waiting = admission.clone();
+            let done = done.clone();
             tasks.push(tokio::spawn(async move {
                 let permit = waiting.enter(&tenant(name)).await.unwrap();
                 done.send(name).unwrap();

@@ -129,10 +129,8 @@ fn confine(limits: CompileLimits) -> io::Result<()> {
         let in_force = rustix::process::getrlimit(resource)
             .maximum
             .unwrap_or(u64::MAX);
-        let (current, maximum) = (
-            limit.min(in_force),
-            limit.saturating_add(grace).min(in_force),
-        );
+        let current = limit.min(in_force);
+        let maximum = limit.saturating_add(grace).min(in_force);
         setrlimit(
             resource,
             Rlimit {
@@ -214,7 +212,8 @@ async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
         .ok_or_else(missing)?
         .take(ARTEFACT_BYTES + 1);
     let mut stderr = child.stderr.take().ok_or_else(missing)?.take(MESSAGE_BYTES);
-    let (mut artefact, mut message) = (Vec::new(), Vec::new());
+    let mut artefact = Vec::new();
+    let mut message = Vec::new();
     let write = async {
         // A child that ended early reports the reason on standard error, so the broken pipe is
         // ignored.

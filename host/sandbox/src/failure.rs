@@ -188,7 +188,8 @@ mod tests {
     use super::*;
 
     fn kind_told(kind: &str) -> String {
-        let (kind, message) = (kind.to_owned(), "m".to_owned());
+        let kind = kind.to_owned();
+        let message = "m".to_owned();
         told(ToolError {
             kind,
             message,

@@ -69,7 +69,8 @@ pub(crate) async fn install(
         // Another installation may have compiled it while this one waited for its permit.
         if cache.size(&digest).is_none() {
             let artefact = compile::compile(compiler, &runtime.engine, wasm).await?;
-            let (runtime, cache) = (runtime.clone(), cache.clone());
+            let runtime = runtime.clone();
+            let cache = cache.clone();
             blocking(move || keep(&digest, &artefact, &runtime, &cache)).await??;
         }
     }

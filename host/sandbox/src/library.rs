@@ -67,7 +67,8 @@ impl Library {
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
         }
-        let (library, wanted) = (self.clone(), *digest);
+        let library = self.clone();
+        let wanted = *digest;
         let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
         loaded.unwrap_or_else(|broken| {
             Err(Refusal::Unavailable(format!(

@@ -117,14 +117,13 @@ impl Meter {
     /// the processor time that others used during it count as time held up.
     pub(crate) fn turn<T>(&self, poll: impl FnOnce() -> T) -> T {
         self.yielded.store(false, Relaxed);
-        let (begun, used) = (now(ClockId::Monotonic), self.used());
+        let begun = now(ClockId::Monotonic);
+        let used = self.used();
         self.held_up
             .fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
         let polled = poll();
-        let (took, used) = (
-            now(ClockId::Monotonic).saturating_sub(begun),
-            self.used().saturating_sub(used),
-        );
+        let took = now(ClockId::Monotonic).saturating_sub(begun);
+        let used = self.used().saturating_sub(used);
         self.held_up
             .fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
         polled

@@ -73,7 +73,8 @@ mod tests {
     #[test]
     fn third_panic_within_window_quarantines_the_component() {
         let quarantine = Quarantine::default();
-        let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
+        let bad = Digest::of(b"bad");
+        let good = Digest::of(b"good");
         let begun = Instant::now();
         for after in [0, 1, 599] {
             assert!(!quarantine.holds(&bad));

@@ -686,7 +686,8 @@ mod tests {
 
     #[tokio::test]
     async fn long_search_takes_turns_and_ends_when_dropped() {
-        let (redactor, busy) = (redactor("canary-4711"), Semaphore::new(1));
+        let redactor = redactor("canary-4711");
+        let busy = Semaphore::new(1);
         let text = format!("{}canary-4711", "x".repeat(3 * TURN as usize));
         let mut search = Box::pin(redactor.places_in_turns(text.as_bytes(), &busy));
         assert!(

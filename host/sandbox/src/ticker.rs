@@ -43,7 +43,8 @@ impl Ticker {
             asleep: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let (engine, seen) = (engine.clone(), shared.clone());
+        let engine = engine.clone();
+        let seen = shared.clone();
         let thread = thread::Builder::new()
             .name("sandbox-ticker".to_owned())
             .spawn(move || tick(&engine, &seen))?;

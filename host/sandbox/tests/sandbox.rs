@@ -911,11 +911,10 @@ async fn only_the_provider_sees_the_credential() {
         },
     ];
     for placement in placements {
-        let (seen, told) = (
-            Arc::new(std::sync::Mutex::new(String::new())),
-            Arc::new(AtomicUsize::new(0)),
-        );
-        let (keep, count) = (seen.clone(), told.clone());
+        let seen = Arc::new(std::sync::Mutex::new(String::new()));
+        let told = Arc::new(AtomicUsize::new(0));
+        let keep = seen.clone();
+        let count = told.clone();
         let port = upstream(move |request| {
             keep.lock().unwrap().push_str(request);
             count.fetch_add(1, Relaxed);

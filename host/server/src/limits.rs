@@ -130,7 +130,7 @@ fn work() -> Vec<Bound> {
         bound("Looking a name up", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
         bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &admission::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
-        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_PATIENCE_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
+        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_TIMEOUT_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
         bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; when the request has ended, a job goes on within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
         bound("Secrets of a call, in `custom_auth_params` at any depth or of an account", &sandbox::MAX_SECRETS,
             "400 `Request_Invalid`, of an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs call_secrets_are_counted_at_any_depth"),

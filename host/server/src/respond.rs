@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use app::{Error, Mark, Scalar, Time, Window};
+use app::{Cursor, Error, Scalar, Time, Window};
 use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -365,14 +365,14 @@ impl Page {
 
 /// Reads the last key of a page: the value that orders the list, if one does, the time of creation,
 /// and the id.
-fn after(parts: &str) -> Option<Mark> {
+fn after(parts: &str) -> Option<Cursor> {
     let mut parts = parts.splitn(3, '-');
     let value = match parts.next()? {
         "" => None,
         number => Some(Scalar::Int(number.parse().ok()?)),
     };
     let created_at = Time(parts.next()?.parse().ok()?);
-    Some(Mark {
+    Some(Cursor {
         value,
         created_at,
         id: parts.next()?.to_owned(),
@@ -386,11 +386,11 @@ pub(crate) fn record_list(
     items: Vec<Value>,
     page: Page,
     total: u64,
-    next: Option<Mark>,
+    next: Option<Cursor>,
 ) -> Value {
     let last = page.number + u64::from(next.is_some());
     let next = next.map(
-        |Mark {
+        |Cursor {
              value,
              created_at,
              id,
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn record_cursor_continues_after_last_key() {
         let next = |mark: Option<&str>, value: Option<i64>| {
-            let last = Mark {
+            let last = Cursor {
                 value: value.map(Scalar::Int),
                 created_at: Time(7),
                 id: "ca_x".to_owned(),

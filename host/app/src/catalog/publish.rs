@@ -67,7 +67,7 @@ pub struct Published {
 pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
     let (mut index, mut newest) = (Index::default(), 0);
     for page in 0.. {
-        let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
+        let query = Query::for_project(INSTALLATION).page(page * PAGE, PAGE);
         let found = store.find::<Stored>(&query).await?;
         let last = (found.records.len() as u64) < PAGE;
         for record in found.records {
@@ -96,9 +96,9 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {
         Change::Announced => newest.saturating_sub(SKEW),
-        Change::Perhaps => newest.saturating_add(1),
+        Change::Possible => newest.saturating_add(1),
     };
-    let query = Query::of(INSTALLATION).at_least("updated_at", since);
+    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
     if app
         .store
         .find::<Stored>(&query.clone().page(0, 0))

@@ -229,7 +229,7 @@ impl Keeper {
         project: &ProjectId,
         config: &AuthConfigId,
     ) -> Result<Vec<Record<Registered>>> {
-        let query = Query::of(project.as_str())
+        let query = Query::for_project(project.as_str())
             .is("auth_config", config.as_str())
             .page(0, MOST);
         Ok(self.store.find(&query).await?.records)

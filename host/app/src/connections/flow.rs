@@ -860,7 +860,7 @@ async fn refuse(
 /// Expires accounts whose user did not return in time, and deletes old records.
 pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
-    let waiting = Query::everywhere()
+    let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
         .page(0, AT_ONCE);
     for mut account in app.store.find::<Account>(&waiting).await?.records {
@@ -875,7 +875,7 @@ pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
         .saturating_sub(i64::try_from(REMEMBERED.as_millis()).unwrap_or(i64::MAX));
     for flow in app
         .store
-        .find::<Flow>(&Query::everywhere().below("until", gone).page(0, AT_ONCE))
+        .find::<Flow>(&Query::all_projects().below("until", gone).page(0, AT_ONCE))
         .await?
         .records
     {

@@ -183,12 +183,12 @@ fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
 
 async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
     let toolkit = &*found.release.slug;
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
         .is("status", Status::Active.as_str())
         .is_not("account_type", AccountType::Shared.as_str())
-        .newest()
+        .descending()
         .page(0, 1);
     let mut gone = HashSet::new();
     loop {

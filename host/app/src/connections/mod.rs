@@ -438,7 +438,7 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<Shown>> {
-    let mut query = Query::of(project.id.as_str()).window(window);
+    let mut query = Query::for_project(project.id.as_str()).window(window);
     for (field, wanted) in [
         ("toolkit", &filter.toolkits),
         ("status", &filter.statuses),
@@ -460,10 +460,10 @@ pub async fn list(
         query = query.below("created_at", until.0.saturating_add(1));
     }
     if filter.by_change {
-        query = query.by("changed_at");
+        query = query.order_by("changed_at");
     }
     if !filter.ascending {
-        query = query.newest();
+        query = query.descending();
     }
     let Listed {
         items: records,
@@ -716,7 +716,7 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 /// # Errors
 /// Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
-    let mut query = Query::of(project.id.as_str()).page(0, REVOKED_AT_ONCE);
+    let mut query = Query::for_project(project.id.as_str()).page(0, REVOKED_AT_ONCE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
@@ -736,7 +736,7 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
 /// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
 /// accounts stay.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("auth_config", config.as_str())
         .any_of(
             "status",

@@ -787,9 +787,9 @@ impl Whose {
 /// expire unused.
 pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
-    let query = Query::everywhere()
+    let query = Query::all_projects()
         .below("due", now.0.saturating_add(1))
-        .by("due")
+        .order_by("due")
         .page(0, IDLE_AT_ONCE);
     let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {

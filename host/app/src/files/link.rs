@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use store::{Signed, Time};
+use store::{SignedOperation, Time};
 use zeroize::Zeroizing;
 
 use super::File;
@@ -87,7 +87,13 @@ impl Links {
     }
 
     /// Returns a signed link.
-    pub(super) fn sign(&self, way: Signed, ticket: &Ticket, file: &File, size: u64) -> String {
+    pub(super) fn sign(
+        &self,
+        way: SignedOperation,
+        ticket: &Ticket,
+        file: &File,
+        size: u64,
+    ) -> String {
         let mut parameters = Parameters {
             expires: ticket.expires_at.0.to_string(),
             md5: file.md5.clone(),
@@ -119,7 +125,7 @@ impl Links {
     /// Returns an error if the link was not made by this server, was changed, or has expired.
     pub fn read(
         &self,
-        way: Signed,
+        way: SignedOperation,
         project: &str,
         id: &str,
         given: &Parameters,
@@ -148,7 +154,13 @@ impl Links {
 
     /// Computes the keyed hash. Each part is preceded by its length, so that no two links give the
     /// same input.
-    fn mac(&self, way: Signed, project: &str, id: &str, parameters: &Parameters) -> Hmac<Sha256> {
+    fn mac(
+        &self,
+        way: SignedOperation,
+        project: &str,
+        id: &str,
+        parameters: &Parameters,
+    ) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key)
             .expect("this hash takes keys of every length");
         let Parameters {
@@ -214,16 +226,16 @@ mod tests {
             expires_at: Time(1_000),
         };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
-        let good = parameters(&links().sign(Signed::Put, &ticket, &file(), 9));
+        let good = parameters(&links().sign(SignedOperation::Put, &ticket, &file(), 9));
         let read = |way, project, id, given: &Parameters, now| {
             links().read(way, project, id, given, Time(now))
         };
         assert_eq!(
-            read(Signed::Put, project, id, &good, 999).unwrap(),
+            read(SignedOperation::Put, project, id, &good, 999).unwrap(),
             (ticket.clone(), 9)
         );
         assert!(matches!(
-            read(Signed::Put, project, id, &good, 1_000),
+            read(SignedOperation::Put, project, id, &good, 1_000),
             Err(Error::LinkExpired)
         ));
         let changes: [fn(&mut Parameters); 6] = [
@@ -239,15 +251,15 @@ mod tests {
             change(&mut changed);
             assert!(
                 matches!(
-                    read(Signed::Put, project, id, &changed, 1),
+                    read(SignedOperation::Put, project, id, &changed, 1),
                     Err(Error::LinkInvalid)
                 ),
                 "{changed:?}"
             );
         }
-        assert!(read(Signed::Get, project, id, &good, 1).is_err());
+        assert!(read(SignedOperation::Get, project, id, &good, 1).is_err());
         let (other_project, other_file) = (ProjectId::random(), FileId::random());
-        assert!(read(Signed::Put, other_project.as_str(), id, &good, 1).is_err());
-        assert!(read(Signed::Put, project, other_file.as_str(), &good, 1).is_err());
+        assert!(read(SignedOperation::Put, other_project.as_str(), id, &good, 1).is_err());
+        assert!(read(SignedOperation::Put, project, other_file.as_str(), &good, 1).is_err());
     }
 }

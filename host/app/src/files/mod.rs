@@ -21,8 +21,8 @@ use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms,
-    Time, Window,
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record,
+    SignedUrlTerms, Time, Window,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -33,7 +33,7 @@ pub(crate) use answer::{linked, offloaded};
 pub use arguments::{MAX_SEARCH_STEPS, MOST};
 pub(crate) use arguments::{given, takes};
 pub use link::{Link, Links, Parameters, Ticket};
-pub use store::Signed;
+pub use store::SignedOperation;
 pub(crate) use total::TOTALS;
 
 use crate::{
@@ -364,7 +364,7 @@ fn is_media_type(text: &str) -> bool {
 }
 
 async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("content", content)
         .page(0, 1);
     Ok(app
@@ -387,9 +387,9 @@ pub async fn list(
     tool: Option<&str>,
     window: Window,
 ) -> Result<Listed<Record<File>>> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("state", "kept")
-        .newest()
+        .descending()
         .window(window);
     if let Some(toolkit) = toolkit {
         query = query.is("toolkit", toolkit.to_ascii_lowercase());
@@ -473,7 +473,7 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         .await?;
     let there = record(app, project.id.as_str(), &id).await;
     let_go_unless_kept(app, id.as_str(), there.map(drop)).await?;
-    let link = link(app, project, id.as_str(), &file, Signed::Get).await?;
+    let link = link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
     Ok(Link {
         size: Some(size),
         ..link
@@ -565,24 +565,30 @@ async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
 }
 
 async fn get_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    link(app, project, &record.id, &record.body, Signed::Get).await
+    link(app, project, &record.id, &record.body, SignedOperation::Get).await
 }
 
 async fn put_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    link(app, project, &record.id, &record.body, Signed::Put).await
+    link(app, project, &record.id, &record.body, SignedOperation::Put).await
 }
 
 /// Returns the bucket's own link if it issues any, or else one of this server.
-async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) -> Result<Link> {
+async fn link(
+    app: &App,
+    project: &Project,
+    id: &str,
+    file: &File,
+    way: SignedOperation,
+) -> Result<Link> {
     let seconds = project.stored.config.file_url_expiry;
-    let lasts = Duration::from_secs(seconds.into());
+    let ttl = Duration::from_secs(seconds.into());
     let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
     let disposition = file.disposition();
-    let terms = Terms {
+    let terms = SignedUrlTerms {
         md5: &file.md5,
         media_type: &file.media_type,
         disposition: &disposition,
-        lasts,
+        ttl,
     };
     let own = app.store.blobs().signed(&blob(id), way, terms).await?;
     let (url, headers) = match own {
@@ -677,7 +683,7 @@ async fn erase(
     loop {
         let oldest = app
             .store
-            .find::<File>(&Query::of(project).page(0, TOGETHER))
+            .find::<File>(&Query::for_project(project).page(0, TOGETHER))
             .await?
             .records;
         let old: Vec<_> = oldest

@@ -295,7 +295,7 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
 }
 
 async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
-    let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
+    let all = |ids: Vec<String>| Query::all_projects().any_of("id", ids);
     let projects = remembered
         .iter()
         .filter_map(|(_, holder)| match &holder.owner {
@@ -553,7 +553,7 @@ pub(crate) async fn note_uses(app: &App) {
 pub(super) async fn of(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
     let mut found = app
         .store
-        .find(&Query::of(owner).page(0, 1_000))
+        .find(&Query::for_project(owner).page(0, 1_000))
         .await?
         .records;
     found.sort_by_key(|record: &Record<ApiKey>| record.created_at);

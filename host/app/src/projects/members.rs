@@ -153,7 +153,9 @@ pub async fn list(
     organisation: &OrganisationId,
     window: Window,
 ) -> Result<Listed<Member>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::for_project(organisation.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
     listed.try_map(|record| Member::of(organisation.clone(), record))
 }
@@ -188,7 +190,7 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
     if let Some(id) = named.or(member.stored.project.as_ref()) {
         return super::get(app, &member.organisation, id).await;
     }
-    let oldest = Query::of(member.organisation.as_str()).page(0, 1);
+    let oldest = Query::for_project(member.organisation.as_str()).page(0, 1);
     let oldest = app
         .store
         .find::<StoredProject>(&oldest)

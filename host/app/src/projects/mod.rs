@@ -248,7 +248,7 @@ pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<S
 pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
     Ok(app
         .store
-        .find(&Query::of(INSTALLATION).page(0, 1))
+        .find(&Query::for_project(INSTALLATION).page(0, 1))
         .await?
         .records
         .into_iter()
@@ -369,7 +369,9 @@ pub async fn list(
     organisation: &OrganisationId,
     window: Window,
 ) -> Result<Listed<Project>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::for_project(organisation.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
     listed.try_map(|record| Project::of(organisation.clone(), record))
 }

@@ -147,10 +147,8 @@ impl Files {
                 ),
             ));
         }
-        let (limit, size) = (
-            inner.limits.file,
-            inner.find(id)?.bytes.len() as u64 + bytes.len() as u64,
-        );
+        let limit = inner.limits.file;
+        let size = inner.find(id)?.bytes.len() as u64 + bytes.len() as u64;
         if size > limit {
             return Err(too_large(limit));
         }
@@ -205,7 +203,8 @@ impl Inner {
 
     fn info(&self, id: &str) -> std::result::Result<Info, Error> {
         let file = self.any(id)?;
-        let (name, media_type) = (file.name.clone(), file.media_type.clone());
+        let name = file.name.clone();
+        let media_type = file.media_type.clone();
         Ok(Info {
             id: id.to_owned(),
             name,
@@ -296,7 +295,8 @@ mod tests {
         let files = files(100);
         let id = files.create("b", "text/plain").unwrap();
         files.append(&id, b"one").unwrap();
-        let (first, second) = (files.content(&id).unwrap(), files.content(&id).unwrap());
+        let first = files.content(&id).unwrap();
+        let second = files.content(&id).unwrap();
         assert_eq!(first.as_ptr(), second.as_ptr());
         let before = files.digest(&id);
         files.append(&id, b"two").unwrap();

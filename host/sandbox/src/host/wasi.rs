@@ -70,7 +70,9 @@ impl WasiView for State {
     /// limit the next tick ends the guest.
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.meter.host_call();
-        let (trace, clock, tape) = (&self.trace, &self.clock, &self.tape);
+        let trace = &self.trace;
+        let clock = &self.clock;
+        let tape = &self.tape;
         let wasi = self
             .wasi
             .get_or_insert_with(|| Box::new(Wasi(closed(trace, clock, tape))));

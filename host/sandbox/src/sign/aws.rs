@@ -31,7 +31,8 @@ pub(super) fn sign(
     request: &mut net::Request,
     at: &Moment,
 ) -> Result<Vec<Secret>, Unsigned> {
-    let (region, service) = (keys.region.expose(), keys.service.expose());
+    let region = keys.region.expose();
+    let service = keys.service.expose();
     let is_s3 = service == "s3" || service.starts_with("s3-");
     respell(request, is_s3);
     let time = at.date().format("%Y%m%dT%H%M%SZ").to_string();
@@ -62,11 +63,9 @@ pub(super) fn sign(
         .iter()
         .map(|(name, value)| format!("{name}:{value}\n"))
         .collect();
-    let (method, path, query) = (
-        &request.method,
-        request.url.path(),
-        request.url.query().unwrap_or_default(),
-    );
+    let method = &request.method;
+    let path = request.url.path();
+    let query = request.url.query().unwrap_or_default();
     // All services except S3 sign a path that is encoded once more than it is sent.
     let path = if is_s3 {
         path.to_owned()

@@ -46,7 +46,8 @@ impl Key {
         if SIZE.contains(&key.size()) {
             return Ok(key);
         }
-        let (least, most) = (SIZE.start() * 8, SIZE.end() * 8);
+        let least = SIZE.start() * 8;
+        let most = SIZE.end() * 8;
         Err(Unsigned(format!(
             "the private key has {} bits; {least} to {most} can be used",
             key.size() * 8
@@ -85,7 +86,8 @@ impl Key {
     /// Signs the SHA-1 digest of a text with PKCS#1 v1.5.
     pub(super) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, Unsigned> {
         let digest = Sha1::digest(text);
-        let (mut signature, mut written) = (vec![0; self.size()], 0);
+        let mut signature = vec![0; self.size()];
+        let mut written = 0;
         // SAFETY: the digest has the stated length and the signature buffer has the length that
         // `RSA_size` returns. The key comes from the library, is not freed yet and is used by this
         // thread only.

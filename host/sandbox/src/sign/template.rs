@@ -82,7 +82,8 @@ fn forget(signing: &Signing, request: &mut net::Request) {
 
 impl Source for Values<'_> {
     fn value(&self, name: &str) -> Option<String> {
-        let (request, at) = (self.request, self.at);
+        let request = self.request;
+        let at = self.at;
         let query = request.url.query().unwrap_or_default();
         Some(match name {
             "method" => request.method.to_string(),

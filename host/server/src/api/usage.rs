@@ -174,7 +174,7 @@ async fn of_organisation(
             count(server, project, asked, &mut counts).await?;
         }
         let Some(last) = next else { return Ok(counts) };
-        window = window.behind(last);
+        window = window.after(last);
     }
 }
 

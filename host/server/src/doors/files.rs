@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket, TransferPlace},
+    files::{self, Parameters, SignedOperation, Ticket, TransferPlace},
 };
 use axum::{
     extract::{Request, State},
@@ -41,7 +41,7 @@ pub(crate) async fn put(
     query: Query,
     request: Request,
 ) -> Reply<Response> {
-    let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
+    let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, &query)?;
     let _place = place(&server, &ticket).await?;
     let bytes = extract::read_file(
         &server,
@@ -60,7 +60,7 @@ pub(crate) async fn get(
     Path((project, id)): Path<(String, String)>,
     query: Query,
 ) -> Reply<Response> {
-    let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
+    let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, &query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
@@ -96,7 +96,7 @@ async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
 
 fn ticket(
     server: &Server,
-    way: Signed,
+    way: SignedOperation,
     project: &str,
     id: &str,
     query: &Query,

@@ -232,7 +232,8 @@ mod tests {
     }
 
     fn placed(placement: Placement, url: &str) -> (String, HeaderMap) {
-        let (mut url, mut headers) = (Url::parse(url).unwrap(), HeaderMap::new());
+        let mut url = Url::parse(url).unwrap();
+        let mut headers = HeaderMap::new();
         place(&credential(placement), &mut url, &mut headers).unwrap();
         (url.into(), headers)
     }
@@ -307,10 +308,8 @@ mod tests {
 
     #[test]
     fn error_for_unsendable_value_hides_the_value() {
-        let (mut url, mut headers) = (
-            Url::parse("https://a.example/~c~").unwrap(),
-            HeaderMap::new(),
-        );
+        let mut url = Url::parse("https://a.example/~c~").unwrap();
+        let mut headers = HeaderMap::new();
         for placement in [
             Placement::Header {
                 name: text("x"),

@@ -235,7 +235,8 @@ impl Outgoing {
         checked: &Checked,
         credential: Option<&Credential>,
     ) -> Result<Received, Error> {
-        let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
+        let mut url = checked.url.clone();
+        let mut headers = checked.headers.clone();
         let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
         if let Some(credential) = credential {
@@ -508,7 +509,9 @@ impl Outgoing {
                 .map_err(|_| WITHHELD)
                 .and_then(|places| cleaned(body, &places, room))
         } else {
-            let (redactor, room, busy) = (redactor.clone(), room.clone(), self.busy.clone());
+            let redactor = redactor.clone();
+            let room = room.clone();
+            let busy = self.busy.clone();
             let search = async move {
                 let places = redactor
                     .places_in_turns(&body, &busy)

@@ -90,11 +90,9 @@ impl State {
     /// Sends several requests, some of them concurrently, and returns the responses in order.
     async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
         let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
-        let (outgoing, files, meter) = (
-            self.outgoing.clone(),
-            self.files.clone(),
-            self.meter.clone(),
-        );
+        let outgoing = self.outgoing.clone();
+        let files = self.files.clone();
+        let meter = self.meter.clone();
         let left = self.left();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.

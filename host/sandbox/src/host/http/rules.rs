@@ -146,7 +146,8 @@ pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Er
     if next.scheme() == "https" && policy.egress.iter().any(|rule| host_matches(rule, &next)) {
         return Ok(());
     }
-    let (from, to) = (host(&answer.url), host(&next));
+    let from = host(&answer.url);
+    let to = host(&next);
     Err(error(
         "denied",
         format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`"),
