@@ -353,7 +353,7 @@ async fn proxy_and_its_targets_pass_the_guard() {
     };
     let url = |text: &str| Url::parse(text).unwrap();
     for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1"] {
-        let client = client(&[]).through(through(host, Some("Bearer canary")));
+        let client = client(&[]).with_proxy(through(host, Some("Bearer canary")));
         let refused = client
             .send(get(url("http://application.example/")))
             .await
@@ -361,7 +361,7 @@ async fn proxy_and_its_targets_pass_the_guard() {
         assert_eq!(refused.kind, ErrorKind::Denied, "{host}: {refused}");
         assert!(!refused.message.contains("canary"), "{refused}");
     }
-    let client = client(&["127.0.0.0/8"]).through(through("127.0.0.1", Some("Bearer canary")));
+    let client = client(&["127.0.0.0/8"]).with_proxy(through("127.0.0.1", Some("Bearer canary")));
     for target in [
         "http://10.0.0.1/",
         "http://user@application.example/",

@@ -101,7 +101,7 @@ impl Reservation {
     }
 }
 
-impl net::Room for Reservation {
+impl net::MemoryBudget for Reservation {
     fn grow(&self, bytes: u64) -> bool {
         let limit = self.node.limit;
         self.grow_within(bytes, limit - limit / GUESTS_PART)
@@ -249,8 +249,8 @@ mod tests {
     fn responses_leave_memory_to_guests() {
         let node = NodeMemory::new(4 * PAGE as u64);
         let body = node.reserve();
-        assert!(net::Room::grow(&body, 3 * PAGE as u64));
-        assert!(!net::Room::grow(&body, 1));
+        assert!(net::MemoryBudget::grow(&body, 3 * PAGE as u64));
+        assert!(!net::MemoryBudget::grow(&body, 1));
         let mut guest = limiter(&node, u64::MAX);
         assert!(guest.memory_growing(0, PAGE, None).unwrap());
     }

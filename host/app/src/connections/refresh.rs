@@ -605,7 +605,7 @@ impl Keeper {
     ) -> Result<Standing> {
         let now = self.clock.now();
         let credentials = auth_configs::open(&self.vault, project, config, now).await?;
-        let net = self.settings.net.through(credentials.way()?);
+        let net = self.settings.net.with_proxy(credentials.way()?);
         let own = credentials.own;
         let redirect_uri = own
             .get("oauth_redirect_uri")

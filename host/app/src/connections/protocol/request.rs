@@ -168,7 +168,14 @@ pub(super) async fn sent(
     body: Body,
 ) -> Result<Response> {
     let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
-    through(&flow.net.showing(identity), method, url, headers, body).await
+    through(
+        &flow.net.with_identity(identity),
+        method,
+        url,
+        headers,
+        body,
+    )
+    .await
 }
 
 async fn through(
@@ -203,7 +210,7 @@ async fn through(
             | ErrorKind::Connect
             | ErrorKind::Tls
             | ErrorKind::Timeout
-            | ErrorKind::NoRoom
+            | ErrorKind::NoMemory
             | ErrorKind::Protocol => Refusal::Unavailable {
                 reason: failure.message,
                 retry_after: None,

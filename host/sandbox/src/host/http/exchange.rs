@@ -116,7 +116,7 @@ impl Outgoing {
         } = node;
         let memory = memory.reserve();
         Self {
-            net: net.through(grant.as_ref().and_then(|grant| grant.proxy())),
+            net: net.with_proxy(grant.as_ref().and_then(|grant| grant.proxy())),
             policy,
             grant,
             limits,
@@ -292,7 +292,10 @@ impl Outgoing {
             signatures.extend(again.unwrap_or_default());
             follows
         };
-        let net = self.net.showing(identity).within(room.clone());
+        let net = self
+            .net
+            .with_identity(identity)
+            .with_memory_budget(room.clone());
         let sent = net.send_following(request, HOPS, &names, follow).await;
         match sent {
             Ok(answer) => {
@@ -575,7 +578,7 @@ fn kind(kind: net::ErrorKind) -> &'static str {
         net::ErrorKind::Tls => "tls",
         net::ErrorKind::Timeout => "timeout",
         net::ErrorKind::TooLarge => "too_large",
-        net::ErrorKind::NoRoom => "limit",
+        net::ErrorKind::NoMemory => "limit",
         net::ErrorKind::Protocol => "protocol",
     }
 }
