@@ -219,7 +219,8 @@ impl Client {
         }
     }
 
-    /// Returns this client with the memory budget `memory` for the response bodies that it receives.
+    /// Returns this client with the memory budget `memory` for the response bodies that it
+    /// receives.
     #[must_use]
     pub fn with_memory_budget(&self, memory: Arc<dyn MemoryBudget>) -> Self {
         Self {

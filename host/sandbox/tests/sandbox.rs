@@ -22,8 +22,8 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError,
-    InstallError, Limits, Outcome, Policy, Refusal, Sandbox, Settings, kind,
+    Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError,
+    Limits, Outcome, Output, Policy, Refusal, Sandbox, Settings, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -118,7 +118,7 @@ impl Host {
 
 fn data(outcome: &Outcome) -> &str {
     match &outcome.answer {
-        Ok(Answer::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
+        Ok(Output::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
         other => panic!("{other:?}, log {:?}", outcome.log),
     }
 }
@@ -319,7 +319,7 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
         .await
         .usage
         .cpu;
-    let digest = Digest::of(&plain("", &format!("{spin} {ECHO}")));
+    let digest = Digest::compute(&plain("", &format!("{spin} {ECHO}")));
     let calls = (0..8).map(|_| {
         let mut call = call(digest, "{}");
         // Eight guests in sequence take more than twice as long.
@@ -846,7 +846,7 @@ impl Grant for Key {
         Ok(self.credential(CANARY))
     }
 
-    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
         self.renewals.fetch_add(1, Relaxed);
         Ok(Some(self.credential("fresh-canary-4712")))
     }
@@ -1058,7 +1058,7 @@ impl Grant for Broken {
     async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
         panic!("a mistake of the platform")
     }
-    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
         Ok(None)
     }
 }

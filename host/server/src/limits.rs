@@ -142,7 +142,7 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
-        bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
+        bound("Requests of one list that are begun at once", &sandbox::Limits::default().concurrent_requests,
             "the others wait for their turn", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
         bound("Room for a record, besides arguments and result", &size(tools::log::RECORD as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Records written to the store together", &size(tools::log::GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
@@ -229,7 +229,7 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
         connect, first_byte, exchange,
         // The operator's setting limits files, and a guest of the current ABI waits for each of its
         // requests.
-        file: _, requests_at_once: _,
+        file: _, concurrent_requests: _,
     } = limits;
     let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");
     vec![
@@ -255,12 +255,12 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
 fn components(sandbox: &config::Sandbox) -> Vec<Row> {
     vec![
         row("Component", size(catalog::COMPONENT as u64), "", "413 `HTTP_PayloadTooLarge`"),
-        row("Functions", sandbox::FUNCTIONS, "", COSTLY),
-        row("Body of a function", size(sandbox::FUNCTION_BYTES as u64), "", COSTLY),
-        row("Module instances", sandbox::CORE_INSTANCES, "", COSTLY),
-        row("Memories", sandbox::MEMORIES, "", COSTLY),
-        row("Tables", sandbox::TABLES, "", COSTLY),
-        row("Elements of a table", sandbox::TABLE_ELEMENTS, "", "it does not grow"),
+        row("Functions", sandbox::MAX_FUNCTIONS, "", COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), "", COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, "", COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, "", COSTLY),
+        row("Tables", sandbox::MAX_TABLES, "", COSTLY),
+        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "", "it does not grow"),
         row("Processor time for compiling", time(Duration::from_secs(sandbox.compile_cpu_s)), "sandbox.compile_cpu_s", COSTLY),
         row("Time for compiling", time(Duration::from_secs(sandbox.compile_wall_s)), "sandbox.compile_wall_s", COSTLY),
         row("Memory for compiling", size(sandbox.compile_memory_mib << 20), "sandbox.compile_memory_mib", COSTLY),

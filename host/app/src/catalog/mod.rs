@@ -362,7 +362,7 @@ impl Release {
         published_at: Time,
         texts: &mut Texts,
     ) -> Result<Self> {
-        let limits = Limits::default().asked(manifest.limits);
+        let limits = Limits::default().with_requested(manifest.limits);
         let unneeded = manifest.no_auth();
         let shared = [true, false].map(|read_only| {
             Arc::new(Policy {

@@ -182,7 +182,7 @@ pub async fn publish(
         return Err(Error::ComponentTooLarge);
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
-    let digest = Digest::of(&component);
+    let digest = Digest::compute(&component);
     if let Some(release) = same(app, slug, version, digest)? {
         return Ok(Published {
             release,

@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
+use sandbox::{Credential, Grant, GrantError, Limits, Policy, ProxyRequest, Secret};
 use serde_json::Value;
 use store::{Query, Record};
 
@@ -554,11 +554,11 @@ impl Grant for Proxied {
         self.grant.credential().await
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
-        self.grant.renew(rejected).await
+        self.grant.refresh(rejected).await
     }
 
     fn proxy(&self) -> Option<Arc<net::Proxy>> {
@@ -575,7 +575,7 @@ impl Grant for Ready {
         Ok(self.0.clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         _rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -602,7 +602,7 @@ impl Grant for Renewing {
             .clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -662,7 +662,7 @@ pub(crate) async fn trial(
         egress: crate::tools::origins(release, base(release, mode, values).as_deref()),
         read_only: false,
     };
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant: of_values(release, mode, values)?.through(proxy).grant,
@@ -674,10 +674,10 @@ pub(crate) async fn trial(
     };
     let passed = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
         .map_err(|refusal| crate::tools::refused(refusal, release))?;
-    let answer = passed.answer.map_err(|failed| {
+    let answer = passed.response.map_err(|failed| {
         Error::Unavailable(format!(
             "the application gave no answer: {}",
             failed.message

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sandbox::{
-    Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind,
+    Action, Call, Context, Digest, Failure, Outcome, Output, Refusal, cassette::Cassette, kind,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -293,7 +293,7 @@ struct Told {
 
 /// Returns true if a tool returned a result that is too large for a response.
 fn is_large(outcome: &Outcome) -> bool {
-    matches!(&outcome.answer, Ok(Answer::Data(data)) if data.len() > INLINE)
+    matches!(&outcome.output, Ok(Output::Data(data)) if data.len() > INLINE)
 }
 
 /// Stores a result as a file. Returns the result for the caller, and the data for the log record,
@@ -329,8 +329,8 @@ async fn offloaded(
 
 async fn told(found: &Found, outcome: &Outcome) -> Told {
     let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
-    match &outcome.answer {
-        Ok(Answer::Data(data)) => match found.tool.output.problems(data).await {
+    match &outcome.output {
+        Ok(Output::Data(data)) => match found.tool.output.problems(data).await {
             Ok(problems) if problems.is_empty() => Told {
                 data: as_object(data),
                 error: None,
@@ -400,7 +400,7 @@ mod tests {
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
-        let release = Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap();
+        let release = Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut texts).unwrap();
         let error = refused(Refusal::Quarantined, &release);
         let (slug, status) = (error.row().slug, error.row().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));

@@ -313,7 +313,7 @@ pub(super) mod tests {
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
             release: Arc::new(
-                Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap(),
+                Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut texts).unwrap(),
             ),
             user: "default".into(),
             account: None,
@@ -327,7 +327,7 @@ pub(super) mod tests {
             data: Bytes::from_static(b"{\"a\":1}"),
             error: Some("broken: m".into()),
             outcome: Outcome {
-                answer: Err(failure),
+                output: Err(failure),
                 requests: Vec::new(),
                 log: vec![line; lines],
                 usage: Usage::default(),
