@@ -154,7 +154,7 @@ async fn one(
         .await
         .map_err(|refused| refused.to_string())?;
     outcome
-        .answer
+        .output
         .map(drop)
         .map_err(|failed| failed.to_string())
 }

@@ -109,7 +109,7 @@ impl Host {
     /// Runs a guest that must fail and returns the kind of its failure.
     async fn fails(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> String {
         let outcome = self.run(component, change).await;
-        let failure = outcome.answer.expect_err("the guest should have failed");
+        let failure = outcome.output.expect_err("the guest should have failed");
         // The failure must not affect the next guest.
         assert_eq!(data(&self.run(plain("", ECHO), |_| {}).await), "{}");
         failure.kind
@@ -117,7 +117,7 @@ impl Host {
 }
 
 fn data(outcome: &Outcome) -> &str {
-    match &outcome.answer {
+    match &outcome.output {
         Ok(Output::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
         other => panic!("{other:?}, log {:?}", outcome.log),
     }
@@ -248,7 +248,7 @@ async fn spinning_guest_leaves_the_callers_thread() {
             () = tokio::task::yield_now() => turns += 1,
         }
     };
-    assert_eq!(outcome.answer.unwrap_err().kind, kind::CPU);
+    assert_eq!(outcome.output.unwrap_err().kind, kind::CPU);
     assert!(turns > 1_000, "the thread was free only {turns} times");
 }
 
@@ -469,7 +469,7 @@ async fn guest_error_is_returned_within_limits() {
     let failure = host
         .run(plain(items, told), |_| {})
         .await
-        .answer
+        .output
         .unwrap_err();
     assert_eq!(
         (failure.cause, &*failure.kind, &*failure.message),
@@ -479,7 +479,7 @@ async fn guest_error_is_returned_within_limits() {
     let failure = host
         .run(plain(items, odd), |_| {})
         .await
-        .answer
+        .output
         .unwrap_err();
     assert_eq!(
         (&*failure.kind, failure.message.len() <= 4096),
@@ -979,7 +979,7 @@ async fn other_hosts_and_redirects_are_refused() {
     ] {
         let (outcome, _) = fetch(port, url, bearer).await;
         assert_eq!(
-            outcome.answer.as_ref().unwrap_err().kind,
+            outcome.output.as_ref().unwrap_err().kind,
             kind,
             "{url}: {outcome:?}"
         );
@@ -997,7 +997,7 @@ async fn other_hosts_and_redirects_are_refused() {
     ] {
         let (outcome, _) = fetch(port, url, bearer).await;
         assert_eq!(
-            outcome.answer.as_ref().unwrap_err().kind,
+            outcome.output.as_ref().unwrap_err().kind,
             "denied",
             "{url}: {outcome:?}"
         );
@@ -1012,7 +1012,7 @@ async fn other_hosts_and_redirects_are_refused() {
 #[tokio::test]
 async fn allowed_name_with_private_address_is_refused() {
     let (outcome, _) = fetch(0, "https://localhost/", bearer).await;
-    let failure = outcome.answer.unwrap_err();
+    let failure = outcome.output.unwrap_err();
     assert!(
         failure.kind == "denied" && failure.message.contains("not a public one"),
         "{failure:?}"
@@ -1047,7 +1047,7 @@ async fn rejected_credential_is_renewed_and_retried_once() {
 async fn oversized_response_is_an_error() {
     let port = upstream(|_| answer("200 OK", "", &"x".repeat(11 << 20))).await;
     let (outcome, _) = fetch(port, "https://api.example.com/", bearer).await;
-    assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
+    assert_eq!(outcome.output.unwrap_err().kind, "too_large");
 }
 
 /// Grant whose host code panics.
@@ -1107,7 +1107,7 @@ async fn three_panics_quarantine_only_one_component() {
     };
     for _ in 0..3 {
         let ended = host.sandbox.call(call()).await.unwrap();
-        assert!(matches!(ended.answer, Err(failure) if failure.cause == Cause::Host));
+        assert!(matches!(ended.output, Err(failure) if failure.cause == Cause::Host));
     }
     assert_eq!(
         host.sandbox.call(call()).await.unwrap_err(),

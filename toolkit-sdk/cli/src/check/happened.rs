@@ -168,7 +168,7 @@ mod tests {
         };
         let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
         let outcome = Outcome {
-            answer,
+            output: answer,
             requests,
             log,
             usage: Usage::default(),
