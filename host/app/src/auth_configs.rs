@@ -481,7 +481,9 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<Record<AuthConfig>>> {
-    let mut query = Query::of(project.id.as_str()).newest().window(window);
+    let mut query = Query::for_project(project.id.as_str())
+        .descending()
+        .window(window);
     if !filter.toolkits.is_empty() {
         query = query.any_of(
             "toolkit",
@@ -617,7 +619,7 @@ impl Credentials {
 /// # Errors
 /// Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("auth_config", id)
         .is("status", "ACTIVE")
         .page(0, 0);

@@ -204,7 +204,7 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
 pub(crate) async fn delete_expired(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     loop {
-        let expired = Query::everywhere()
+        let expired = Query::all_projects()
             .below("created_at", expiry_cutoff(now).0)
             .page(0, ERASE_BATCH);
         let expired = app.store.find::<IdempotencyRecord>(&expired).await?.records;

@@ -145,7 +145,7 @@ async fn find_object<T: Document>(
     field: &str,
     value: &str,
 ) -> Result<Option<(String, bool)>> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is(field, value)
         .with_deleted()
         .page(0, 1);

@@ -29,7 +29,7 @@ use store::{Collection, Store};
 
 pub use clock::Clock;
 pub use error::{Error, ErrorInfo, Result};
-pub use store::{Listed, Mark, Record, Scalar, Time, Window};
+pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
 
 /// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";
@@ -210,7 +210,7 @@ impl App {
         match self.store.health() {
             store::Health::Ready => None,
             store::Health::Full => Some("the disk is full".into()),
-            store::Health::Away(why) => Some(format!("the database does not answer: {why}")),
+            store::Health::Unreachable(why) => Some(format!("the database does not answer: {why}")),
             store::Health::Failed(why) => Some(format!("the store has failed: {why}")),
             store::Health::Closed => Some("the store is closed".into()),
         }

@@ -129,12 +129,12 @@ fn work() -> Vec<Bound> {
         bound("Memory of all validators, estimated", &size(catalog::MAX_VALIDATOR_BYTES as u64), "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         bound("Validators", &catalog::MAX_VALIDATORS, "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments.rs alternatives_that_meet_are_visited_once"),
-        bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_PART), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
-        bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_PART), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
         bound("Looking a name up", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
         bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
-        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_PATIENCE_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
+        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_TIMEOUT_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
         bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; when the request has ended, a job goes on within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
         bound("Secrets of a call, in `custom_auth_params` at any depth or of an account", &sandbox::MAX_SECRETS,
             "400 `Request_Invalid`, of an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs call_secrets_are_counted_at_any_depth"),
@@ -146,7 +146,7 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
-        bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
+        bound("Requests of one list that are begun at once", &sandbox::Limits::default().concurrent_requests,
             "the others wait for their turn", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
         bound("Room for a record, besides arguments and result", &size(tools::log::RECORD_OVERHEAD_BYTES as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Records written to the store together", &size(tools::log::MAX_GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
@@ -233,7 +233,7 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
         connect, first_byte, exchange,
         // The operator's setting limits files, and a guest of the current ABI waits for each of its
         // requests.
-        file: _, requests_at_once: _,
+        file: _, concurrent_requests: _,
     } = limits;
     let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");
     vec![
@@ -259,12 +259,12 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
 fn components(sandbox: &config::Sandbox) -> Vec<Row> {
     vec![
         row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "", "413 `HTTP_PayloadTooLarge`"),
-        row("Functions", sandbox::FUNCTIONS, "", COSTLY),
-        row("Body of a function", size(sandbox::FUNCTION_BYTES as u64), "", COSTLY),
-        row("Module instances", sandbox::CORE_INSTANCES, "", COSTLY),
-        row("Memories", sandbox::MEMORIES, "", COSTLY),
-        row("Tables", sandbox::TABLES, "", COSTLY),
-        row("Elements of a table", sandbox::TABLE_ELEMENTS, "", "it does not grow"),
+        row("Functions", sandbox::MAX_FUNCTIONS, "", COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), "", COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, "", COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, "", COSTLY),
+        row("Tables", sandbox::MAX_TABLES, "", COSTLY),
+        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "", "it does not grow"),
         row("Processor time for compiling", time(Duration::from_secs(sandbox.compile_cpu_s)), "sandbox.compile_cpu_s", COSTLY),
         row("Time for compiling", time(Duration::from_secs(sandbox.compile_wall_s)), "sandbox.compile_wall_s", COSTLY),
         row("Memory for compiling", size(sandbox.compile_memory_mib << 20), "sandbox.compile_memory_mib", COSTLY),

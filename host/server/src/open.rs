@@ -171,7 +171,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
             match bucket.probe().await {
                 Ok(()) => {}
                 // Components that are compiled on this machine already run without the bucket.
-                Err(cause @ BucketError::Away { .. }) => {
+                Err(cause @ BucketError::Unreachable { .. }) => {
                     tracing::warn!(%cause, "started without the bucket of blobs")
                 }
                 Err(cause) => return Err(anyhow::anyhow!(cause).into()),

@@ -364,7 +364,7 @@ impl Release {
         published_at: Time,
         schema_file: &mut SchemaFile,
     ) -> Result<Self> {
-        let limits = Limits::default().asked(manifest.limits);
+        let limits = Limits::default().with_requested(manifest.limits);
         let no_auth = manifest.no_auth();
         let shared = [true, false].map(|read_only| {
             Arc::new(Policy {

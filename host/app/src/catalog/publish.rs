@@ -67,7 +67,8 @@ pub struct Published {
 pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog> {
     let (mut snapshot, mut newest) = (Snapshot::default(), 0);
     for page in 0.. {
-        let query = Query::of(INSTALLATION).page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
+        let query =
+            Query::for_project(INSTALLATION).page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
         let found = store.find::<Stored>(&query).await?;
         let last = (found.records.len() as u64) < VERSIONS_PER_QUERY;
         for record in found.records {
@@ -96,9 +97,9 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {
         Change::Announced => newest.saturating_sub(MAX_CLOCK_SKEW_MS),
-        Change::Perhaps => newest.saturating_add(1),
+        Change::Possible => newest.saturating_add(1),
     };
-    let query = Query::of(INSTALLATION).at_least("updated_at", since);
+    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
     if app
         .store
         .find::<Stored>(&query.clone().page(0, 0))
@@ -186,7 +187,7 @@ pub async fn publish(
         return Err(Error::ComponentTooLarge);
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
-    let digest = Digest::of(&component);
+    let digest = Digest::compute(&component);
     if let Some(release) = already_published(app, slug, version, digest)? {
         return Ok(Published {
             release,

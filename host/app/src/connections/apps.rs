@@ -131,7 +131,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     let mut all = app
         .store
-        .find::<OauthApp>(&Query::of(INSTALLATION))
+        .find::<OauthApp>(&Query::for_project(INSTALLATION))
         .await?
         .records;
     all.sort_by(|one, other| one.id.cmp(&other.id));

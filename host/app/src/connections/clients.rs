@@ -241,7 +241,7 @@ impl TokenManager {
         project: &ProjectId,
         config: &AuthConfigId,
     ) -> Result<Vec<Record<ClientRegistration>>> {
-        let query = Query::of(project.as_str())
+        let query = Query::for_project(project.as_str())
             .is("auth_config", config.as_str())
             .page(0, PURGE_BATCH_SIZE);
         Ok(self.store.find(&query).await?.records)

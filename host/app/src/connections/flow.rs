@@ -931,7 +931,7 @@ async fn fail_attempt(
 /// Expires accounts whose user did not return in time, and deletes old records.
 pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
-    let waiting = Query::everywhere()
+    let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
         .page(0, BATCH_SIZE);
     for mut account in app.store.find::<Account>(&waiting).await?.records {
@@ -947,7 +947,7 @@ pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     for attempt in app
         .store
         .find::<ConnectionAttempt>(
-            &Query::everywhere()
+            &Query::all_projects()
                 .below("until", delete_before)
                 .page(0, BATCH_SIZE),
         )

@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
+use sandbox::{Credential, Grant, GrantError, Limits, Policy, ProxyRequest, Secret};
 use serde_json::Value;
 use store::{Query, Record};
 
@@ -189,12 +189,12 @@ async fn grant_newest(
     user: &str,
 ) -> Result<Granted> {
     let toolkit = &*found.release.slug;
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
         .is("status", Status::Active.as_str())
         .is_not("account_type", AccountType::Shared.as_str())
-        .newest()
+        .descending()
         .page(0, 1);
     let mut gone = HashSet::new();
     loop {
@@ -566,11 +566,11 @@ impl Grant for ProxiedGrant {
         self.grant.credential().await
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
-        self.grant.renew(rejected).await
+        self.grant.refresh(rejected).await
     }
 
     fn proxy(&self) -> Option<Arc<net::Proxy>> {
@@ -587,7 +587,7 @@ impl Grant for StaticGrant {
         Ok(self.0.clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         _rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -614,7 +614,7 @@ impl Grant for RefreshingGrant {
             .clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -678,7 +678,7 @@ pub(crate) async fn verify_values(
         egress: crate::tools::allowed_origins(release, base_url(release, mode, values).as_deref()),
         read_only: false,
     };
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant: static_grant(release, mode, values)?.via_proxy(proxy).grant,
@@ -690,10 +690,10 @@ pub(crate) async fn verify_values(
     };
     let passed = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
         .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
-    let answer = passed.answer.map_err(|failed| {
+    let answer = passed.response.map_err(|failed| {
         Error::Unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
     match answer.status {

@@ -458,7 +458,7 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<AccountView>> {
-    let mut query = Query::of(project.id.as_str()).window(window);
+    let mut query = Query::for_project(project.id.as_str()).window(window);
     for (field, accepted) in [
         ("toolkit", &filter.toolkits),
         ("status", &filter.statuses),
@@ -480,10 +480,10 @@ pub async fn list(
         query = query.below("created_at", until.0.saturating_add(1));
     }
     if filter.by_change {
-        query = query.by("changed_at");
+        query = query.order_by("changed_at");
     }
     if !filter.ascending {
-        query = query.newest();
+        query = query.descending();
     }
     let Listed {
         items: records,
@@ -745,7 +745,7 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 /// # Errors
 /// Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
-    let mut query = Query::of(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
+    let mut query = Query::for_project(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
@@ -765,7 +765,7 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
 /// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
 /// accounts stay.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("auth_config", config.as_str())
         .any_of(
             "status",

@@ -634,7 +634,7 @@ impl TokenManager {
     ) -> Result<ClientContext> {
         let now = self.clock.now();
         let credentials = auth_configs::open_credentials(&self.vault, project, config, now).await?;
-        let net = self.settings.net.through(credentials.net_proxy()?);
+        let net = self.settings.net.with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
         let redirect_uri = own
             .get("oauth_redirect_uri")
@@ -832,9 +832,9 @@ impl TokenOwner {
 /// expire unused.
 pub(crate) async fn refresh_idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
-    let query = Query::everywhere()
+    let query = Query::all_projects()
         .below("due", now.0.saturating_add(1))
-        .by("due")
+        .order_by("due")
         .page(0, IDLE_REFRESH_BATCH_SIZE);
     let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use store::{Signed, Time};
+use store::{SignedOperation, Time};
 use zeroize::Zeroizing;
 
 use super::File;
@@ -87,7 +87,13 @@ impl Links {
     }
 
     /// Returns a signed link.
-    pub(super) fn sign(&self, method: Signed, ticket: &Ticket, file: &File, size: u64) -> String {
+    pub(super) fn sign(
+        &self,
+        method: SignedOperation,
+        ticket: &Ticket,
+        file: &File,
+        size: u64,
+    ) -> String {
         let mut parameters = Parameters {
             expires: ticket.expires_at.0.to_string(),
             md5: file.md5.clone(),
@@ -119,7 +125,7 @@ impl Links {
     /// Returns an error if the link was not made by this server, was changed, or has expired.
     pub fn verify(
         &self,
-        method: Signed,
+        method: SignedOperation,
         project: &str,
         id: &str,
         given: &Parameters,
@@ -150,7 +156,7 @@ impl Links {
     /// same input.
     fn mac(
         &self,
-        method: Signed,
+        method: SignedOperation,
         project: &str,
         id: &str,
         parameters: &Parameters,
@@ -220,16 +226,16 @@ mod tests {
             expires_at: Time(1_000),
         };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
-        let good = parameters(&links().sign(Signed::Put, &ticket, &file(), 9));
+        let good = parameters(&links().sign(SignedOperation::Put, &ticket, &file(), 9));
         let verify = |method, project, id, given: &Parameters, now| {
             links().verify(method, project, id, given, Time(now))
         };
         assert_eq!(
-            verify(Signed::Put, project, id, &good, 999).unwrap(),
+            verify(SignedOperation::Put, project, id, &good, 999).unwrap(),
             (ticket.clone(), 9)
         );
         assert!(matches!(
-            verify(Signed::Put, project, id, &good, 1_000),
+            verify(SignedOperation::Put, project, id, &good, 1_000),
             Err(Error::LinkExpired)
         ));
         let changes: [fn(&mut Parameters); 6] = [
@@ -245,15 +251,15 @@ mod tests {
             change(&mut changed);
             assert!(
                 matches!(
-                    verify(Signed::Put, project, id, &changed, 1),
+                    verify(SignedOperation::Put, project, id, &changed, 1),
                     Err(Error::LinkInvalid)
                 ),
                 "{changed:?}"
             );
         }
-        assert!(verify(Signed::Get, project, id, &good, 1).is_err());
+        assert!(verify(SignedOperation::Get, project, id, &good, 1).is_err());
         let (other_project, other_file) = (ProjectId::random(), FileId::random());
-        assert!(verify(Signed::Put, other_project.as_str(), id, &good, 1).is_err());
-        assert!(verify(Signed::Put, project, other_file.as_str(), &good, 1).is_err());
+        assert!(verify(SignedOperation::Put, other_project.as_str(), id, &good, 1).is_err());
+        assert!(verify(SignedOperation::Put, project, other_file.as_str(), &good, 1).is_err());
     }
 }

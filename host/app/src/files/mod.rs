@@ -21,8 +21,8 @@ use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms,
-    Time, Window,
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record,
+    SignedUrlTerms, Time, Window,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -33,7 +33,7 @@ pub(crate) use answer::{link_files, result_as_file};
 pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
 pub(crate) use arguments::{resolve_files, takes_files};
 pub use link::{Link, Links, Parameters, Ticket};
-pub use store::Signed;
+pub use store::SignedOperation;
 pub(crate) use total::TOTALS;
 
 use crate::{
@@ -364,7 +364,7 @@ fn is_media_type(text: &str) -> bool {
 }
 
 async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("content", content)
         .page(0, 1);
     Ok(app
@@ -387,9 +387,9 @@ pub async fn list(
     tool: Option<&str>,
     window: Window,
 ) -> Result<Listed<Record<File>>> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("state", "kept")
-        .newest()
+        .descending()
         .window(window);
     if let Some(toolkit) = toolkit {
         query = query.is("toolkit", toolkit.to_ascii_lowercase());
@@ -473,7 +473,7 @@ pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -
         .await?;
     let current = record(app, project.id.as_str(), &id).await;
     erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
-    let link = make_link(app, project, id.as_str(), &file, Signed::Get).await?;
+    let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
     Ok(Link {
         size: Some(size),
         ..link
@@ -565,11 +565,11 @@ async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
 }
 
 async fn download_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    make_link(app, project, &record.id, &record.body, Signed::Get).await
+    make_link(app, project, &record.id, &record.body, SignedOperation::Get).await
 }
 
 async fn upload_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    make_link(app, project, &record.id, &record.body, Signed::Put).await
+    make_link(app, project, &record.id, &record.body, SignedOperation::Put).await
 }
 
 /// Returns the bucket's own link if it issues any, or else one of this server.
@@ -578,17 +578,17 @@ async fn make_link(
     project: &Project,
     id: &str,
     file: &File,
-    method: Signed,
+    method: SignedOperation,
 ) -> Result<Link> {
     let seconds = project.stored.config.file_url_expiry;
-    let lasts = Duration::from_secs(seconds.into());
+    let ttl = Duration::from_secs(seconds.into());
     let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
     let disposition = file.disposition();
-    let terms = Terms {
+    let terms = SignedUrlTerms {
         md5: &file.md5,
         media_type: &file.media_type,
         disposition: &disposition,
-        lasts,
+        ttl,
     };
     let own = app.store.blobs().signed(&blob(id), method, terms).await?;
     let (url, headers) = match own {
@@ -681,7 +681,7 @@ async fn erase(
     loop {
         let oldest = app
             .store
-            .find::<File>(&Query::of(project).page(0, READ_BATCH))
+            .find::<File>(&Query::for_project(project).page(0, READ_BATCH))
             .await?
             .records;
         let old: Vec<_> = oldest

@@ -297,7 +297,7 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
 }
 
 async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
-    let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
+    let all = |ids: Vec<String>| Query::all_projects().any_of("id", ids);
     let projects = cached.iter().filter_map(|(_, holder)| match &holder.owner {
         Owner::Project(project) => Some(project.id.to_string()),
         Owner::Organization(_) | Owner::Member(_) => None,
@@ -558,7 +558,7 @@ pub(crate) async fn write_key_uses(app: &App) {
 pub(super) async fn list(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
     let mut found = app
         .store
-        .find(&Query::of(owner).page(0, 1_000))
+        .find(&Query::for_project(owner).page(0, 1_000))
         .await?
         .records;
     found.sort_by_key(|record: &Record<ApiKey>| record.created_at);

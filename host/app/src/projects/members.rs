@@ -155,7 +155,9 @@ pub async fn list(
     organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Member>> {
-    let query = Query::of(organization.as_str()).newest().window(window);
+    let query = Query::for_project(organization.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
     listed.try_map(|record| Member::from_record(organization.clone(), record))
 }
@@ -190,7 +192,7 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
     if let Some(id) = named.or(member.stored.project.as_ref()) {
         return super::get(app, &member.organization, id).await;
     }
-    let oldest = Query::of(member.organization.as_str()).page(0, 1);
+    let oldest = Query::for_project(member.organization.as_str()).page(0, 1);
     let oldest = app
         .store
         .find::<StoredProject>(&oldest)

@@ -258,7 +258,7 @@ pub async fn create_organization(
 pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
     Ok(app
         .store
-        .find(&Query::of(INSTALLATION).page(0, 1))
+        .find(&Query::for_project(INSTALLATION).page(0, 1))
         .await?
         .records
         .into_iter()
@@ -379,7 +379,9 @@ pub async fn list(
     organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Project>> {
-    let query = Query::of(organization.as_str()).newest().window(window);
+    let query = Query::for_project(organization.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
     listed.try_map(|record| Project::from_record(organization.clone(), record))
 }

@@ -93,7 +93,7 @@ pub async fn remove(
 pub(crate) async fn finish_removals(app: &App, lease: &Lease) -> Result<()> {
     let left = app
         .store
-        .find::<Removal>(&Query::of(INSTALLATION))
+        .find::<Removal>(&Query::for_project(INSTALLATION))
         .await?
         .records;
     for removal in left {
@@ -114,7 +114,7 @@ pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> R
     for collection in ERASED_COLLECTIONS {
         if app
             .store
-            .rows(collection, &Query::of(id.as_str()).page(0, 0))
+            .rows(collection, &Query::for_project(id.as_str()).page(0, 0))
             .await?
             .total
             > 0
@@ -155,8 +155,8 @@ async fn erase_all(
 ) -> Result<()> {
     // Deleted records are hidden and hold as much data as the others.
     for query in [
-        Query::of(id.as_str()),
-        Query::of(id.as_str()).with_deleted(),
+        Query::for_project(id.as_str()),
+        Query::for_project(id.as_str()).with_deleted(),
     ] {
         let query = query.page(0, RECORDS_PER_BATCH);
         loop {

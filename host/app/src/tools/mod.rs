@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sandbox::{
-    Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind,
+    Action, Call, Context, Digest, Failure, Outcome, Output, Refusal, cassette::Cassette, kind,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -300,7 +300,7 @@ struct ToolResult {
 
 /// Returns true if a tool returned a result that is too large for a response.
 fn is_large(outcome: &Outcome) -> bool {
-    matches!(&outcome.answer, Ok(Answer::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES)
+    matches!(&outcome.output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES)
 }
 
 /// Stores a result as a file. Returns the result for the caller, and the data for the log record,
@@ -336,8 +336,8 @@ async fn result_as_file(
 
 async fn to_result(resolved: &ResolvedTool, outcome: &Outcome) -> ToolResult {
     let invalid = |message: String| failure_result(kind::OUTPUT_INVALID, &message, None);
-    match &outcome.answer {
-        Ok(Answer::Data(data)) => match resolved.tool.output.problems(data).await {
+    match &outcome.output {
+        Ok(Output::Data(data)) => match resolved.tool.output.problems(data).await {
             Ok(problems) if problems.is_empty() => ToolResult {
                 data: as_object(data),
                 error: None,
@@ -408,7 +408,7 @@ mod tests {
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
         let release =
-            Release::new(manifest, Digest::of(b""), 0, Time(0), &mut schema_file).unwrap();
+            Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap();
         let error = refusal_error(Refusal::Quarantined, &release);
         let (slug, status) = (error.info().slug, error.info().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));

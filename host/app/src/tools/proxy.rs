@@ -10,7 +10,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use manifest::EgressRule;
 use sandbox::{
-    Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage,
+    Cause, Failure, Limits, Outcome, Policy, ProxyFailure, ProxyOutcome, ProxyRequest,
+    ProxyResponse as ReceivedResponse, Usage,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -138,7 +139,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         source,
         ..
     } = granted;
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant,
@@ -150,11 +151,11 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     };
     let sent = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
         .map_err(|refusal| super::refusal_error(refusal, &release))?;
-    let Passed {
-        answer,
+    let ProxyOutcome {
+        response: answer,
         requests,
         log,
         wall,
@@ -170,7 +171,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         ),
     };
     let outcome = Outcome {
-        answer: Err(unused_result()),
+        output: Err(unused_result()),
         requests,
         log,
         usage: Usage {
@@ -207,7 +208,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         ));
     }
     // The memory permit is held until the body has become a file or a part of the response.
-    let PassedAnswer {
+    let ReceivedResponse {
         status,
         headers,
         body,
@@ -345,7 +346,7 @@ async fn download(
         methods: Vec::new(),
         path_prefix: None,
     };
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(Policy {
             egress: vec![rule],
@@ -363,13 +364,13 @@ async fn download(
     };
     let sent = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
         .map_err(|refusal| match refusal {
             sandbox::Refusal::TenantBusy => Error::ProjectBusy,
             _ => Error::NodeBusy,
         })?;
-    let answer = sent.answer.map_err(|failed| invalid(&failed.message))?;
+    let answer = sent.response.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
         return Err(invalid(&format!("answers {}", answer.status)));
     }
@@ -441,8 +442,8 @@ fn parse_text(body: Bytes) -> std::result::Result<ResponseBody, Bytes> {
     }
 }
 
-fn proxy_error(failed: PassedFailure) -> Error {
-    let PassedFailure { kind, message } = failed;
+fn proxy_error(failed: ProxyFailure) -> Error {
+    let ProxyFailure { kind, message } = failed;
     match kind.as_str() {
         "denied" => Error::ProxyDenied(message),
         "invalid_request" => Error::invalid(message),
@@ -481,7 +482,7 @@ mod tests {
         let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
-        Release::new(manifest, Digest::of(b""), 0, Time(0), &mut schema_file).unwrap()
+        Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap()
     }
 
     #[test]

@@ -180,7 +180,7 @@ async fn of_organization(
             count(server, project, asked, &mut counts).await?;
         }
         let Some(last) = next else { return Ok(counts) };
-        window = window.behind(last);
+        window = window.after(last);
     }
 }
 

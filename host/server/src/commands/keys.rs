@@ -256,7 +256,7 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
                 show(&app, &project.stored.name, project.id.as_str(), terminal).await?;
             }
             let Some(last) = found.next else { break };
-            window = window.behind(last);
+            window = window.after(last);
         }
     }
     drop(app);

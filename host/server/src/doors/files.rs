@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket, TransferPermit},
+    files::{self, Parameters, SignedOperation, Ticket, TransferPermit},
 };
 use axum::{
     extract::{Request, State},
@@ -45,7 +45,7 @@ pub(crate) async fn put(
     query: RawQuery,
     request: Request,
 ) -> ApiResult<Response> {
-    let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
+    let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, &query)?;
     let _permit = place(&server, &ticket).await?;
     let bytes = body::read_file(
         &server,
@@ -64,7 +64,7 @@ pub(crate) async fn get(
     Path((project, id)): Path<(String, String)>,
     query: RawQuery,
 ) -> ApiResult<Response> {
-    let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
+    let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, &query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
@@ -100,7 +100,7 @@ async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPermit> {
 
 fn ticket(
     server: &Server,
-    way: Signed,
+    way: SignedOperation,
     project: &str,
     id: &str,
     query: &RawQuery,

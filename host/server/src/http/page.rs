@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use app::{Error, Mark, Scalar, Time, Window};
+use app::{Cursor, Error, Scalar, Time, Window};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
@@ -136,8 +136,8 @@ impl Page {
     }
 
     /// Returns the cursor of the page after the given last record.
-    fn next_after(&self, last: Mark) -> String {
-        let Mark {
+    fn next_after(&self, last: Cursor) -> String {
+        let Cursor {
             value,
             created_at,
             id,
@@ -170,14 +170,14 @@ impl Page {
 
 /// Reads the last key of a page: the value that orders the list, if one does, the time of creation,
 /// and the id.
-fn after(parts: &str) -> Option<Mark> {
+fn after(parts: &str) -> Option<Cursor> {
     let mut parts = parts.splitn(3, '-');
     let value = match parts.next()? {
         "" => None,
         number => Some(Scalar::Int(number.parse().ok()?)),
     };
     let created_at = Time(parts.next()?.parse().ok()?);
-    Some(Mark {
+    Some(Cursor {
         value,
         created_at,
         id: parts.next()?.to_owned(),
@@ -233,7 +233,7 @@ impl Position {
     }
 
     /// Returns the position of a page of records. Its cursor continues after the last record.
-    pub(crate) fn after(page: &Page, total: u64, next: Option<Mark>) -> Self {
+    pub(crate) fn after(page: &Page, total: u64, next: Option<Cursor>) -> Self {
         let last = page.number + u64::from(next.is_some());
         Self {
             next_cursor: next.map(|next| page.next_after(next)),
@@ -284,7 +284,7 @@ impl<T> Listed<T> {
     }
 
     /// Returns a page of records. Its cursor continues after the last record.
-    pub(crate) fn after(items: Vec<T>, page: &Page, total: u64, next: Option<Mark>) -> Self {
+    pub(crate) fn after(items: Vec<T>, page: &Page, total: u64, next: Option<Cursor>) -> Self {
         let position = Position::after(page, total, next);
         Self { items, position }
     }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn record_cursor_continues_after_last_key() {
         let next = |state: Option<&str>, value: Option<i64>| {
-            let last = Mark {
+            let last = Cursor {
                 value: value.map(Scalar::Int),
                 created_at: Time(7),
                 id: "ca_x".to_owned(),

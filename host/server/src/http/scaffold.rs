@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{Error, Mark};
+use app::{Cursor, Error};
 use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
@@ -188,7 +188,7 @@ pub(crate) fn record_list(
     items: Vec<Value>,
     page: Page,
     total: u64,
-    next: Option<Mark>,
+    next: Option<Cursor>,
 ) -> Value {
     let mut list = json!(Position::after(&page, total, next));
     list[name] = items.into();

@@ -8,7 +8,7 @@ use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{CONTENT_TYPE, HeaderValue},
 };
-use sandbox::Moment;
+use sandbox::SignatureStamp;
 use serde_json::Value;
 
 use super::{
@@ -147,12 +147,12 @@ async fn send_signed(
         body,
         limits: Limits::default(),
     };
-    let moment = Moment {
+    let stamp = SignatureStamp {
         ms: flow.now.0,
         nonce: ids::random_text(32),
     };
     let signatures = sign
-        .sign(&mut request, protocol, &moment)
+        .sign(&mut request, protocol, &stamp)
         .map_err(|cause| Refusal::unsent(cause.to_string()))?;
     let net::Request {
         method,

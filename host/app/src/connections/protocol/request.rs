@@ -169,7 +169,14 @@ pub(super) async fn send_request(
     body: Body,
 ) -> Result<Response> {
     let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
-    send_with(&flow.net.showing(identity), method, url, headers, body).await
+    send_with(
+        &flow.net.with_identity(identity),
+        method,
+        url,
+        headers,
+        body,
+    )
+    .await
 }
 
 async fn send_with(
@@ -204,7 +211,7 @@ async fn send_with(
             | ErrorKind::Connect
             | ErrorKind::Tls
             | ErrorKind::Timeout
-            | ErrorKind::NoRoom
+            | ErrorKind::NoMemory
             | ErrorKind::Protocol => Refusal::Unavailable {
                 reason: failure.message,
                 retry_after: None,

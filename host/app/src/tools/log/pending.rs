@@ -314,7 +314,7 @@ pub(super) mod tests {
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
             release: Arc::new(
-                Release::new(manifest, Digest::of(b""), 0, Time(0), &mut schema_file).unwrap(),
+                Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap(),
             ),
             user: "default".into(),
             account: None,
@@ -328,7 +328,7 @@ pub(super) mod tests {
             data: Bytes::from_static(b"{\"a\":1}"),
             error: Some("broken: m".into()),
             outcome: Outcome {
-                answer: Err(failure),
+                output: Err(failure),
                 requests: Vec::new(),
                 log: vec![line; lines],
                 usage: Usage::default(),

@@ -150,7 +150,7 @@ impl Filter {
 
     /// Returns a query for all pages that may have matching executions.
     pub(super) fn query(&self, project: &Project) -> Query {
-        let mut query = Query::of(project.id.as_str()).newest();
+        let mut query = Query::for_project(project.id.as_str()).descending();
         for Condition {
             field,
             operator,
@@ -335,7 +335,7 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
     let Some(started_at) = id.time() else {
         return Ok(None);
     };
-    let of = || Query::of(project.id.as_str());
+    let of = || Query::for_project(project.id.as_str());
     let near = of().at_least("created_at", started_at.0).below(
         "created_at",
         started_at.0 + SLOW_RUN_MS + 2 * MAX_PAGE_SPAN_MS,

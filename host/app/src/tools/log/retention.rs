@@ -94,7 +94,7 @@ async fn cutoff(store: &Store, project: &str, retention: Retention, now: Time) -
 /// Returns the creation time of the page with the last of the `runs` newest executions, or `None`
 /// if the project has no more than these.
 async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<Time>> {
-    let query = Query::of(project).newest();
+    let query = Query::for_project(project).descending();
     let pages = store.find::<Page>(&query.clone().page(0, 1)).await?.total;
     if pages.saturating_mul(MAX_PAGE_RUNS as u64) <= runs {
         return Ok(None);
@@ -129,7 +129,7 @@ async fn erase<T: Document>(
 ) -> Result<()> {
     loop {
         let oldest = store
-            .find::<T>(&Query::of(project).page(0, ERASE_BATCH))
+            .find::<T>(&Query::for_project(project).page(0, ERASE_BATCH))
             .await?
             .records;
         let old: Vec<Record<T>> = oldest
@@ -192,7 +192,7 @@ mod tests {
     /// Returns the days whose pages are left, and the days whose details are left.
     async fn left(store: &Store) -> (Vec<i64>, Vec<i64>) {
         let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY).collect();
-        let all = Query::of("p");
+        let all = Query::for_project("p");
         let pages = store.find::<Page>(&all).await.unwrap().records;
         let details = store.find::<Details>(&all).await.unwrap().records;
         (

@@ -8,7 +8,7 @@
 
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
-use super::records::{self, Shelf};
+use super::records::{self, CollectionRef};
 use crate::{Collection, Error};
 use ::sled::Db;
 use serde::{Deserialize, Serialize};
@@ -16,19 +16,19 @@ use std::collections::{HashMap, HashSet};
 
 /// The collections of a running store.
 #[derive(Debug)]
-pub(super) struct Catalogue(HashMap<&'static str, Shelf>);
+pub(super) struct Catalog(HashMap<&'static str, CollectionRef>);
 
-impl Catalogue {
-    pub(super) fn shelf(&self, at: &'static Collection) -> Option<Shelf> {
-        self.0.get(at.name).copied()
+impl Catalog {
+    pub(super) fn collection(&self, declaration: &'static Collection) -> Option<CollectionRef> {
+        self.0.get(declaration.name).copied()
     }
 
     /// Returns the declared collection with the given number, if one has it.
-    pub(super) fn numbered(&self, number: u16) -> Option<Shelf> {
+    pub(super) fn numbered(&self, number: u16) -> Option<CollectionRef> {
         self.0
             .values()
             .copied()
-            .find(|shelf| shelf.number == number)
+            .find(|collection| collection.number == number)
     }
 }
 
@@ -41,31 +41,38 @@ struct Entry {
 }
 
 /// Number of keys that one step of a rebuild writes.
-const STEP: usize = 4096;
+const REBUILD_BATCH_KEYS: usize = 4096;
 
 /// Gives every declared collection its number and brings its indexes up to date.
 ///
 /// The outer error concerns the tree. The inner one concerns a declaration that the stored records
 /// do not allow.
-pub(super) fn settle(
+pub(super) fn bring_up_to_date(
     db: &Db,
     position: &mut Position,
     collections: &[&'static Collection],
-) -> Result<Result<Catalogue, String>, Error> {
+) -> Result<Result<Catalog, String>, Error> {
     let mut known = read(db)?;
     let mut next = known
         .values()
         .map(|entry| entry.number + 1)
         .max()
         .unwrap_or(0);
-    let mut shelves = HashMap::new();
-    for at in collections {
-        let fields: Vec<_> = at.fields.iter().map(|field| format!("{field:?}")).collect();
-        let old = known.remove(at.name);
+    let mut collections_by_name = HashMap::new();
+    for declaration in collections {
+        let fields: Vec<_> = declaration
+            .fields
+            .iter()
+            .map(|field| format!("{field:?}"))
+            .collect();
+        let old = known.remove(declaration.name);
         let number = old.as_ref().map_or(next, |entry| entry.number);
         next = next.max(number + 1);
-        let shelf = Shelf { number, at };
-        shelves.insert(at.name, shelf);
+        let collection = CollectionRef {
+            number,
+            declaration,
+        };
+        collections_by_name.insert(declaration.name, collection);
         if old
             .as_ref()
             .is_some_and(|old| old.fields.as_ref() == Some(&fields))
@@ -73,17 +80,17 @@ pub(super) fn settle(
             continue;
         }
         if let Some(old) = &old {
-            note(
+            write_entry(
                 db,
                 position,
-                at.name,
+                declaration.name,
                 Some(old),
                 &Entry {
                     number,
                     fields: None,
                 },
             )?;
-            if let Err(reason) = rebuild(db, position, shelf)? {
+            if let Err(reason) = rebuild(db, position, collection)? {
                 return Ok(Err(reason));
             }
         }
@@ -91,10 +98,10 @@ pub(super) fn settle(
             fields: None,
             ..old
         });
-        note(
+        write_entry(
             db,
             position,
-            at.name,
+            declaration.name,
             old.as_ref(),
             &Entry {
                 number,
@@ -102,17 +109,17 @@ pub(super) fn settle(
             },
         )?;
     }
-    Ok(Ok(Catalogue(shelves)))
+    Ok(Ok(Catalog(collections_by_name)))
 }
 
 fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
-    let entries = db.scan_prefix(Key::all(Prefix::Catalogue).bytes());
+    let entries = db.scan_prefix(Key::from_prefix(Prefix::Catalog).bytes());
     entries
         .map(|entry| {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
             let name = String::from_utf8_lossy(&key[1..]).into_owned();
             let broken = |error: serde_json::Error| Error::Damaged {
-                what: "the catalogue".into(),
+                what: "the catalog".into(),
                 reason: error.to_string(),
             };
             Ok((name, serde_json::from_slice(&value).map_err(broken)?))
@@ -120,7 +127,7 @@ fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
         .collect()
 }
 
-fn note(
+fn write_entry(
     db: &Db,
     position: &mut Position,
     name: &str,
@@ -129,13 +136,13 @@ fn note(
 ) -> Result<(), Error> {
     let encode = |entry: &Entry| {
         let failed = |error: serde_json::Error| {
-            Error::Unavailable(format!("cannot write the catalogue: {error}"))
+            Error::Unavailable(format!("cannot write the catalog: {error}"))
         };
         serde_json::to_vec(entry).map_err(failed)
     };
-    let mut changes = Changes::after(position);
+    let mut changes = Changes::new(position);
     let old = old.map(encode).transpose()?;
-    changes.put(Key::catalogue(name), encode(new)?, old.as_deref());
+    changes.put(Key::catalog(name), encode(new)?, old.as_deref());
     apply(db, position, changes)
 }
 
@@ -146,37 +153,48 @@ fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error
     Ok(())
 }
 
-fn rebuild(db: &Db, position: &mut Position, shelf: Shelf) -> Result<Result<(), String>, Error> {
+fn rebuild(
+    db: &Db,
+    position: &mut Position,
+    collection: CollectionRef,
+) -> Result<Result<(), String>, Error> {
     for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique] {
-        clear(db, position, Key::collection(prefix, shelf.number))?;
+        clear(db, position, Key::collection(prefix, collection.number))?;
     }
-    let mut changes = Changes::after(position);
+    let mut changes = Changes::new(position);
     let mut claimed = HashSet::new();
     let mut pending = 0;
-    let start = Key::collection(Prefix::Document, shelf.number);
+    let start = Key::collection(Prefix::Document, collection.number);
     for entry in db.scan_prefix(start.bytes()) {
         let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
         let id = String::from_utf8_lossy(&key[start.len()..]).into_owned();
-        let row = records::assemble(db, shelf, &Key::document(shelf.number, &id), &id, value)?.row;
-        let values = records::values(shelf, &row)?;
-        for (place, key) in records::claims(shelf, &row, &values) {
+        let row = records::assemble(
+            db,
+            collection,
+            &Key::document(collection.number, &id),
+            &id,
+            value,
+        )?
+        .row;
+        let values = records::values(collection, &row)?;
+        for (place, key) in records::claims(collection, &row, &values) {
             if !claimed.insert(key.bytes().to_vec()) {
-                let field = shelf.at.fields[place].name;
+                let field = collection.declaration.fields[place].name;
                 return Ok(Err(format!(
                     "{} of {} is declared unique, but records share a value",
-                    field, shelf.at.name
+                    field, collection.declaration.name
                 )));
             }
             changes.put(key, id.as_bytes(), None);
             pending += 1;
         }
-        for key in records::entries(shelf, &row, &values) {
+        for key in records::entries(collection, &row, &values) {
             changes.put(key, [].as_slice(), None);
             pending += 1;
         }
-        if pending >= STEP {
+        if pending >= REBUILD_BATCH_KEYS {
             apply(db, position, changes)?;
-            changes = Changes::after(position);
+            changes = Changes::new(position);
             pending = 0;
         }
     }
@@ -185,11 +203,11 @@ fn rebuild(db: &Db, position: &mut Position, shelf: Shelf) -> Result<Result<(), 
 
 fn clear(db: &Db, position: &mut Position, start: Key) -> Result<(), Error> {
     loop {
-        let mut changes = Changes::after(position);
+        let mut changes = Changes::new(position);
         let mut found = 0;
-        for entry in db.scan_prefix(start.bytes()).take(STEP) {
+        for entry in db.scan_prefix(start.bytes()).take(REBUILD_BATCH_KEYS) {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
-            changes.remove(Key::whole(&key), &value);
+            changes.remove(Key::from_bytes(&key), &value);
             found += 1;
         }
         if found == 0 {

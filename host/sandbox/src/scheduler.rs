@@ -12,8 +12,8 @@
 //! guests of one tenant compete for a thread at any time.
 //!
 //! A guest that is ready and waits for its turn or for the machine is held up by others. That time
-//! does not count as its own, up to a limit; otherwise a few busy neighbors would make each other
-//! fail.
+//! does not count as its own, up to a limit; otherwise a few busy neighbors would make each
+//! other fail.
 
 use std::{
     any::Any,
@@ -33,12 +33,12 @@ use tokio::{
 };
 
 use crate::{
-    meter::{HELD_UP, Meter},
+    meter::{MAX_HELD_UP, Meter},
     ticker::TICK,
 };
 
 /// Niceness of the guest threads, which lowers their priority when processors are scarce.
-const NICE: i32 = 10;
+const GUEST_NICENESS: i32 = 10;
 
 /// Future of a guest and everything it owns.
 pub(crate) type Guest<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -70,7 +70,7 @@ impl GuestThreads {
             // On Linux this is the priority of the calling thread. If the process may not change
             // it, guests keep the normal priority.
             .on_thread_start(|| {
-                let _ = rustix::process::setpriority_process(None, NICE);
+                let _ = rustix::process::setpriority_process(None, GUEST_NICENESS);
             })
             .enable_all()
             .build()?;
@@ -97,7 +97,7 @@ pub(crate) async fn run<T: Send + 'static>(
     guest: Guest<T>,
     meter: Arc<Meter>,
     threads: &Handle,
-    busy: Arc<Semaphore>,
+    cpu_permits: Arc<Semaphore>,
     deadline: Instant,
 ) -> Result<T, Stopped> {
     let mut guest = Metered {
@@ -109,34 +109,34 @@ pub(crate) async fn run<T: Send + 'static>(
         Poll::Pending if meter.is_long() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
-    match until(deadline, short).await {
+    match run_until(deadline, short).await {
         Some(Some(ended)) => return ended,
         None => return Err(Stopped::Timeout),
         Some(None) => {}
     }
-    meter.ready();
-    let mut task = Owned(threads.spawn(take_turns(guest, meter.clone(), busy)));
+    meter.set_ready();
+    let mut task = AbortOnDrop(threads.spawn(run_in_turns(guest, meter.clone(), cpu_permits)));
     let joined = loop {
-        let look = meter.end_of(deadline).max(Instant::now() + TICK);
-        if let Ok(joined) = timeout_at(look.into(), &mut task.0).await {
+        let wake_at = meter.extended_deadline(deadline).max(Instant::now() + TICK);
+        if let Ok(joined) = timeout_at(wake_at.into(), &mut task.0).await {
             break joined;
         }
-        if meter.end_of(deadline) <= Instant::now() {
-            break end(&mut task.0, &meter).await;
+        if meter.extended_deadline(deadline) <= Instant::now() {
+            break abort_guest(&mut task.0, &meter).await;
         }
     };
     joined.unwrap_or_else(|failed| Err(Stopped::Panicked(failed.to_string())))
 }
 
 /// Ends a guest whose time is over, unless it has finished meanwhile.
-async fn end<T>(
+async fn abort_guest<T>(
     task: &mut JoinHandle<Result<T, Stopped>>,
     meter: &Meter,
 ) -> Result<Result<T, Stopped>, tokio::task::JoinError> {
     task.abort();
     // The abort takes at most one turn; until then the guest holds its memory.
     match task.await {
-        Err(cancelled) if cancelled.is_cancelled() => Ok(Err(if meter.held_up() < HELD_UP {
+        Err(cancelled) if cancelled.is_cancelled() => Ok(Err(if meter.held_up() < MAX_HELD_UP {
             Stopped::Timeout
         } else {
             Stopped::HeldUp
@@ -147,7 +147,7 @@ async fn end<T>(
 
 /// Returns the output of `future`, or `None` at `deadline`. It sets no timer for a future that is
 /// ready at once.
-async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
+async fn run_until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     let mut timer = None;
     poll_fn(|cx| {
@@ -163,22 +163,23 @@ async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
 
 /// Polls a long-running guest, each time with one of its tenant's permits, which are issued in the
 /// order of the requests.
-async fn take_turns<T>(
+async fn run_in_turns<T>(
     mut guest: Metered<T>,
     meter: Arc<Meter>,
-    busy: Arc<Semaphore>,
+    cpu_permits: Arc<Semaphore>,
 ) -> Result<T, Stopped> {
     loop {
-        meter.ready();
-        let permit = busy.clone().acquire_owned().await;
+        meter.set_ready();
+        let permit = cpu_permits.clone().acquire_owned().await;
         // One poll runs until the guest ends, waits for something, or its turn is over.
-        let ended = poll_fn(|cx| Poll::Ready(meter.turn(|| Pin::new(&mut guest).poll(cx)))).await;
+        let ended =
+            poll_fn(|cx| Poll::Ready(meter.measure_turn(|| Pin::new(&mut guest).poll(cx)))).await;
         drop(permit);
         if let Poll::Ready(ended) = ended {
             return ended;
         }
         if meter.has_yielded() {
-            meter.ready();
+            meter.set_ready();
         }
         // The guest's own waker, registered in the poll above, wakes this task.
         let mut woken = false;
@@ -218,22 +219,22 @@ impl<T> Future for Metered<T> {
             }
             Err(panic) => {
                 *slot = None;
-                Poll::Ready(Err(Stopped::Panicked(text(panic.as_ref()))))
+                Poll::Ready(Err(Stopped::Panicked(panic_message(panic.as_ref()))))
             }
         }
     }
 }
 
-fn text(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Task that is aborted when its owner is dropped.
-pub(crate) struct Owned<T>(pub(crate) JoinHandle<T>);
+pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
 
-impl<T> Drop for Owned<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }

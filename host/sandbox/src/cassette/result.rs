@@ -3,27 +3,27 @@
 use serde::{Deserialize, Serialize};
 
 use super::Content;
-use crate::{Answer, Digest, Failure, Outcome, redact::Redactor};
+use crate::{Digest, Failure, Outcome, Output, redact::Redactor};
 
 /// Result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ended {
+pub struct RecordedResult {
     /// Output of the toolkit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Said>,
+    pub answer: Option<RecordedOutput>,
     /// Error, if there is no output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failed>,
+    pub error: Option<RecordedError>,
     /// Files that the call created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<Made>,
+    pub files: Vec<CreatedFile>,
 }
 
 /// Output of a toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Said {
+pub enum RecordedOutput {
     /// Result of a tool.
     Data(Content),
     /// Result of a poll.
@@ -61,7 +61,7 @@ pub struct Event {
 /// Error of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failed {
+pub struct RecordedError {
     /// Machine-readable kind.
     pub kind: String,
     /// Human-readable message.
@@ -80,7 +80,7 @@ pub struct Failed {
 /// File that a call created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Made {
+pub struct CreatedFile {
     /// Human-readable file name.
     pub name: String,
     /// Media type, for example `text/csv`.
@@ -91,19 +91,19 @@ pub struct Made {
     pub sha256: Digest,
 }
 
-impl Ended {
+impl RecordedResult {
     /// Creates the record of this outcome.
     #[must_use]
-    pub fn of(outcome: &Outcome) -> Self {
-        let made = outcome.files.iter().map(|file| Made {
+    pub fn new(outcome: &Outcome) -> Self {
+        let made = outcome.files.iter().map(|file| CreatedFile {
             name: file.name.clone(),
             media_type: file.media_type.clone(),
             size: file.bytes.len(),
-            sha256: Digest::of(&file.bytes),
+            sha256: Digest::compute(&file.bytes),
         });
-        let (answer, error) = match &outcome.answer {
-            Ok(answer) => (Some(Said::of(answer)), None),
-            Err(failure) => (None, Some(Failed::of(failure))),
+        let (answer, error) = match &outcome.output {
+            Ok(answer) => (Some(RecordedOutput::new(answer)), None),
+            Err(failure) => (None, Some(RecordedError::new(failure))),
         };
         Self {
             answer,
@@ -113,7 +113,7 @@ impl Ended {
     }
 
     /// Returns the size of the content, in bytes.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let events = |events: &[Event]| {
             events
                 .iter()
@@ -122,13 +122,13 @@ impl Ended {
         };
         match &self.answer {
             None => 0,
-            Some(Said::Data(data)) => data.len(),
-            Some(Said::Polled {
+            Some(RecordedOutput::Data(data)) => data.len(),
+            Some(RecordedOutput::Polled {
                 events: found,
                 cursor,
                 ..
             }) => events(found) + cursor.len(),
-            Some(Said::Received {
+            Some(RecordedOutput::Received {
                 events: found,
                 body,
                 ..
@@ -136,44 +136,44 @@ impl Ended {
         }
     }
 
-    pub(super) fn clean(&mut self, redactor: &Redactor) {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
         let events = |events: &mut [Event]| {
             events
                 .iter_mut()
-                .for_each(|event| event.payload.clean(redactor))
+                .for_each(|event| event.payload.redact(redactor))
         };
         match &mut self.answer {
             None => {}
-            Some(Said::Data(data)) => data.clean(redactor),
-            Some(Said::Polled {
+            Some(RecordedOutput::Data(data)) => data.redact(redactor),
+            Some(RecordedOutput::Polled {
                 events: found,
                 cursor,
                 ..
             }) => {
                 events(found);
-                cursor.clean(redactor);
+                cursor.redact(redactor);
             }
-            Some(Said::Received {
+            Some(RecordedOutput::Received {
                 events: found,
                 body,
                 ..
             }) => {
                 events(found);
-                body.clean(redactor);
+                body.redact(redactor);
             }
         }
         if let Some(failed) = &mut self.error {
-            failed.message = redactor.text(&failed.message);
+            failed.message = redactor.redact_text(&failed.message);
             failed
                 .details
                 .iter_mut()
-                .for_each(|details| details.clean(redactor));
+                .for_each(|details| details.redact(redactor));
         }
     }
 }
 
-impl Said {
-    fn of(answer: &Answer) -> Self {
+impl RecordedOutput {
+    fn new(answer: &Output) -> Self {
         let events = |events: &[crate::Event]| {
             let event = |event: &crate::Event| Event {
                 id: event.id.clone(),
@@ -182,8 +182,8 @@ impl Said {
             events.iter().map(event).collect()
         };
         match answer {
-            Answer::Data(data) => Self::Data(data.clone().into()),
-            Answer::Polled {
+            Output::Data(data) => Self::Data(data.clone().into()),
+            Output::Polled {
                 events: found,
                 cursor,
                 more,
@@ -192,7 +192,7 @@ impl Said {
                 cursor: cursor.clone().into(),
                 more: *more,
             },
-            Answer::Received {
+            Output::Received {
                 events: found,
                 status,
                 media_type,
@@ -207,8 +207,8 @@ impl Said {
     }
 }
 
-impl Failed {
-    fn of(failure: &Failure) -> Self {
+impl RecordedError {
+    fn new(failure: &Failure) -> Self {
         Self {
             kind: failure.kind.clone(),
             message: failure.message.clone(),

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Exchange};
+use super::{Content, Interaction};
 use crate::{Action, File, Inbound, redact::Redactor};
 
 /// Action that a toolkit was asked to perform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Asked {
+pub enum RecordedAction {
     /// Run of a tool.
     Execute {
         /// Slug of the tool.
@@ -54,7 +54,7 @@ pub struct Webhook {
 /// File given to the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Given {
+pub struct InputFile {
     /// Id that the guest uses.
     pub id: String,
     /// Human-readable file name.
@@ -76,11 +76,11 @@ pub enum Import {
     /// Random bytes.
     Random(Content),
     /// Request and its result.
-    Http(Box<Exchange>),
+    Http(Box<Interaction>),
 }
 
-impl Asked {
-    pub(super) fn of(action: &Action) -> Self {
+impl RecordedAction {
+    pub(super) fn new(action: &Action) -> Self {
         let held = |bytes: &Bytes| Content::from(bytes.clone());
         match action {
             Action::Execute { tool, arguments } => Self::Execute {
@@ -166,7 +166,7 @@ impl Asked {
     }
 
     /// Returns the size of the content, in bytes.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         match self {
             Self::Execute { arguments, .. } => arguments.len(),
             Self::Poll { config, cursor, .. } => config.len() + cursor.len(),
@@ -176,29 +176,29 @@ impl Asked {
         }
     }
 
-    pub(super) fn clean(&mut self, redactor: &Redactor) {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
         match self {
-            Self::Execute { arguments, .. } => arguments.clean(redactor),
+            Self::Execute { arguments, .. } => arguments.redact(redactor),
             Self::Poll { config, cursor, .. } => [config, cursor]
                 .into_iter()
-                .for_each(|held| held.clean(redactor)),
+                .for_each(|held| held.redact(redactor)),
             Self::Receive {
                 config, request, ..
             } => {
                 [config, &mut request.body]
                     .into_iter()
-                    .for_each(|held| held.clean(redactor));
+                    .for_each(|held| held.redact(redactor));
                 request
                     .headers
                     .iter_mut()
-                    .for_each(|(_, value)| *value = redactor.text(value));
+                    .for_each(|(_, value)| *value = redactor.redact_text(value));
             }
         }
     }
 }
 
-impl Given {
-    pub(super) fn of(file: &File) -> Self {
+impl InputFile {
+    pub(super) fn new(file: &File) -> Self {
         let File {
             id,
             name,
@@ -232,9 +232,9 @@ impl Given {
 }
 
 impl Import {
-    pub(super) fn clean(&mut self, redactor: &Redactor) {
-        if let Self::Http(exchange) = self {
-            exchange.clean(redactor);
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        if let Self::Http(interaction) = self {
+            interaction.redact(redactor);
         }
     }
 }

@@ -15,85 +15,85 @@ use tokio::time::timeout;
 
 use super::{Node, Outgoing, credential, error, rules};
 use crate::{
-    File, Level, LogLine, Pass, Passed, PassedAnswer, PassedFailure,
+    File, Level, LogLine, ProxyFailure, ProxyOutcome, ProxyRequest, ProxyResponse,
     abi::v1::http::{Body, Content, Request},
     host::blob::Files,
     trace::Trace,
 };
 
 /// Id of the body among the files of the request.
-const BODY: &str = "body";
+const BODY_FILE_ID: &str = "body";
 
 /// Time beyond the exchange for refreshing a credential and redacting it from the response.
-const SEARCH: Duration = Duration::from_secs(15);
+const OVERHEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends the request and reads the whole response.
-pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
-    let limits = pass.limits.clamped();
+pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) -> ProxyOutcome {
+    let limits = request.limits.clamped();
     let started = Instant::now();
     let trace = Arc::new(Trace::new(started, limits));
-    let given = pass.body.map(|bytes| File {
-        id: BODY.into(),
-        name: BODY.into(),
+    let given = request.body.map(|bytes| File {
+        id: BODY_FILE_ID.into(),
+        name: BODY_FILE_ID.into(),
         media_type: String::new(),
         bytes,
     });
     let body = if given.is_some() {
-        Body::Content(Content::Blob(BODY.into()))
+        Body::Content(Content::Blob(BODY_FILE_ID.into()))
     } else {
         Body::Empty
     };
     let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
-    let outgoing = Outgoing::new(node, pass.policy, pass.grant, limits, trace.clone());
-    let mut request = Request {
-        method: pass.method,
-        url: pass.url,
-        headers: pass.headers,
+    let outgoing = Outgoing::new(node, request.policy, request.grant, limits, trace.clone());
+    let mut guest_request = Request {
+        method: request.method,
+        url: request.url,
+        headers: request.headers,
         body,
         credential: String::new(),
         timeout_ms: 0,
         into_blob: true,
     };
-    let left_out = outgoing.leave_out(&mut request).await;
-    let sent = Arc::new(outgoing).send(request, files.clone(), limits.wall);
-    let all = limits.wall + SEARCH;
-    let answer = timeout(all, sent).await;
+    let removed = outgoing.remove_platform_parts(&mut guest_request).await;
+    let sent = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
+    let all = limits.wall + OVERHEAD_TIMEOUT;
+    let response = timeout(all, sent).await;
     let late = |_| {
         Err(error(
             "timeout",
             format!("the limit for the whole request, {all:?}, is over; try again later"),
         ))
     };
-    let answer = match answer.unwrap_or_else(late) {
-        Ok(answer) => {
+    let response = match response.unwrap_or_else(late) {
+        Ok(response) => {
             // The one created file is the response body, even if the request was retried.
             let body = files
-                .take_made()
+                .take_created()
                 .pop()
                 .map(|file| file.bytes)
                 .unwrap_or_default();
-            Ok(PassedAnswer {
-                status: answer.status,
-                headers: answer.headers,
+            Ok(ProxyResponse {
+                status: response.status,
+                headers: response.headers,
                 body,
-                memory: files.take_room(),
+                memory: files.take_memory(),
             })
         }
-        Err(failed) => Err(PassedFailure {
+        Err(failed) => Err(ProxyFailure {
             kind: failed.kind,
             message: failed.message,
         }),
     };
     let (mut log, requests) = trace.take();
-    log.extend(left_out.into_iter().map(|name| LogLine {
+    log.extend(removed.into_iter().map(|name| LogLine {
         level: Level::Warn,
         at: Duration::ZERO,
         message: crate::trace::one_line(&format!(
             "`{name}` is the platform's to write and was left out"
         )),
     }));
-    Passed {
-        answer,
+    ProxyOutcome {
+        response,
         requests,
         log,
         wall: started.elapsed(),
@@ -102,24 +102,24 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
 
 impl Outgoing {
     /// Removes the parts of a request that only the platform writes and returns their names.
-    async fn leave_out(&self, request: &mut Request) -> Vec<String> {
+    async fn remove_platform_parts(&self, request: &mut Request) -> Vec<String> {
         // A request without a credential is refused when it is sent.
         let credential = match &self.grant {
             Some(grant) => grant.credential().await.ok(),
             None => None,
         };
-        let filled = credential
+        let filled_names = credential
             .as_deref()
             .map(credential::header_names)
             .unwrap_or_default();
         let is_ours = |name: &str| {
-            manifest::is_platforms(name) || filled.contains(&name.to_ascii_lowercase())
+            manifest::is_platforms(name) || filled_names.contains(&name.to_ascii_lowercase())
         };
-        let mut left_out: Vec<String> = Vec::new();
+        let mut removed: Vec<String> = Vec::new();
         request.headers.retain(|(name, _)| {
             let ours = is_ours(name);
             if ours {
-                left_out.push(crate::trace::cut(name, 100).to_owned());
+                removed.push(crate::trace::cut(name, 100).to_owned());
             }
             !ours
         });
@@ -136,10 +136,10 @@ impl Outgoing {
                     .collect();
                 url.query_pairs_mut().clear().extend_pairs(kept);
                 request.url = url.into();
-                left_out.extend(names.into_iter().map(str::to_owned));
+                removed.extend(names.into_iter().map(str::to_owned));
             }
         }
-        left_out
+        removed
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{Digest, abi::v1::http, host::blob::Files, redact::Redactor};
 /// Request and its result: a response or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exchange {
+pub struct Interaction {
     /// Request as the guest wrote it, before the host added a credential.
     pub request: Request,
     /// Response as the guest saw it, after the host removed the credential.
@@ -17,7 +17,7 @@ pub struct Exchange {
     pub response: Option<Response>,
     /// Error, if there is no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Refused>,
+    pub error: Option<RequestError>,
 }
 
 /// Request of a guest.
@@ -35,7 +35,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
     /// Credential that the host adds.
-    pub credential: Slot,
+    pub credential: CredentialSlot,
     /// Timeout in milliseconds; 0 for the timeout of the host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timeout_ms: u32,
@@ -47,7 +47,7 @@ pub struct Request {
 /// Name of the credential that the host adds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Slot {
+pub enum CredentialSlot {
     /// Credential of the connected account.
     Account,
     /// No credential: the request is anonymous.
@@ -108,7 +108,7 @@ pub struct Response {
 /// Error of a request that has no response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refused {
+pub struct RequestError {
     /// Kind as the contract defines it, for example `denied` or `timeout`.
     pub kind: String,
     /// Human-readable message.
@@ -121,12 +121,12 @@ fn is_zero(number: &u32) -> bool {
 
 impl Request {
     /// Converts a request of a guest that has these files.
-    pub(crate) fn of(request: &http::Request, files: &Files) -> Self {
+    pub(crate) fn new(request: &http::Request, files: &Files) -> Self {
         let body = match &request.body {
             http::Body::Empty => None,
-            http::Body::Content(content) => Some(Body::of(content, files)),
+            http::Body::Content(content) => Some(Body::new(content, files)),
             http::Body::Multipart(parts) => Some(Body::Multipart(
-                parts.iter().map(|part| Part::of(part, files)).collect(),
+                parts.iter().map(|part| Part::new(part, files)).collect(),
             )),
         };
         Self {
@@ -135,9 +135,9 @@ impl Request {
             headers: request.headers.clone(),
             body,
             credential: match request.credential.as_str() {
-                "" => Slot::Account,
-                "none" => Slot::None,
-                other => Slot::Other(other.to_owned()),
+                "" => CredentialSlot::Account,
+                "none" => CredentialSlot::None,
+                other => CredentialSlot::Other(other.to_owned()),
             },
             timeout_ms: request.timeout_ms,
             into_file: request.into_blob,
@@ -145,9 +145,9 @@ impl Request {
     }
 
     /// Returns the size of the content, in bytes.
-    pub(super) fn weight(&self) -> usize {
-        let body = self.body.as_ref().map_or(0, Body::weight);
-        self.url.len() + weight(&self.headers) + body
+    pub(super) fn size(&self) -> usize {
+        let body = self.body.as_ref().map_or(0, Body::size);
+        self.url.len() + header_bytes(&self.headers) + body
     }
 
     /// Returns the request as human-readable lines.
@@ -160,9 +160,9 @@ impl Request {
                 .map(|(name, value)| format!("{name}: {value}")),
         );
         lines.extend(match &self.credential {
-            Slot::Account => None,
-            Slot::None => Some("(without a credential)".to_owned()),
-            Slot::Other(name) => Some(format!("(with the credential `{name}`)")),
+            CredentialSlot::Account => None,
+            CredentialSlot::None => Some("(without a credential)".to_owned()),
+            CredentialSlot::Other(name) => Some(format!("(with the credential `{name}`)")),
         });
         lines.extend((self.timeout_ms > 0).then(|| format!("(at most {} ms)", self.timeout_ms)));
         lines.extend(self.into_file.then(|| "(answer into a file)".to_owned()));
@@ -172,9 +172,9 @@ impl Request {
 }
 
 impl Body {
-    fn of(content: &http::Content, files: &Files) -> Self {
+    fn new(content: &http::Content, files: &Files) -> Self {
         match content {
-            http::Content::Bytes(bytes) => Self::Content(Content::of(bytes)),
+            http::Content::Bytes(bytes) => Self::Content(Content::from_bytes(bytes)),
             http::Content::Blob(id) => Self::File {
                 id: id.clone(),
                 sha256: files.digest(id),
@@ -182,13 +182,13 @@ impl Body {
         }
     }
 
-    fn weight(&self) -> usize {
+    fn size(&self) -> usize {
         match self {
             Self::Content(content) => content.len(),
             Self::File { id, .. } => id.len(),
             Self::Multipart(parts) => parts
                 .iter()
-                .map(|part| part.name.len() + part.body.weight())
+                .map(|part| part.name.len() + part.body.size())
                 .sum(),
         }
     }
@@ -212,17 +212,17 @@ impl Body {
         }
     }
 
-    fn clean(&mut self, redactor: &Redactor) {
+    fn redact(&mut self, redactor: &Redactor) {
         match self {
-            Self::Content(content) => content.clean(redactor),
+            Self::Content(content) => content.redact(redactor),
             Self::File { .. } => {}
-            Self::Multipart(parts) => parts.iter_mut().for_each(|part| part.body.clean(redactor)),
+            Self::Multipart(parts) => parts.iter_mut().for_each(|part| part.body.redact(redactor)),
         }
     }
 }
 
 impl Part {
-    fn of(part: &http::Part, files: &Files) -> Self {
+    fn new(part: &http::Part, files: &Files) -> Self {
         let http::Part {
             name,
             filename,
@@ -233,7 +233,7 @@ impl Part {
             name,
             filename,
             media_type,
-            body: Body::of(&content, files),
+            body: Body::new(&content, files),
         }
     }
 
@@ -254,9 +254,9 @@ impl Part {
     }
 }
 
-impl Exchange {
+impl Interaction {
     /// Creates a record of a request and the host's response. `files` are those of the call.
-    pub(super) fn of(
+    pub(super) fn new(
         request: Request,
         answer: &Result<http::Response, http::Error>,
         files: &Files,
@@ -264,11 +264,11 @@ impl Exchange {
         match answer {
             Ok(response) => Self {
                 request,
-                response: Some(Response::of(response, files)),
+                response: Some(Response::new(response, files)),
                 error: None,
             },
             Err(http::Error { kind, message }) => {
-                let error = Refused {
+                let error = RequestError {
                     kind: kind.clone(),
                     message: message.clone(),
                 };
@@ -282,11 +282,11 @@ impl Exchange {
     }
 
     /// Returns the recorded result for the guest.
-    pub(super) fn answer(self, files: &Files) -> Result<http::Response, http::Error> {
+    pub(super) fn into_response(self, files: &Files) -> Result<http::Response, http::Error> {
         let error = |kind: String, message: String| http::Error { kind, message };
         match (self.response, self.error) {
-            (Some(response), _) => response.again(files),
-            (None, Some(Refused { kind, message })) => Err(error(kind, message)),
+            (Some(response), _) => response.into_response(files),
+            (None, Some(RequestError { kind, message })) => Err(error(kind, message)),
             (None, None) => Err(error(
                 "protocol".to_owned(),
                 "the cassette has no answer to this request".to_owned(),
@@ -295,41 +295,41 @@ impl Exchange {
     }
 
     /// Returns the size of the content, in bytes.
-    pub(super) fn weight(&self) -> usize {
-        let response = |response: &Response| weight(&response.headers) + response.body.len();
-        self.request.weight() + self.response.as_ref().map_or(0, response)
+    pub(super) fn size(&self) -> usize {
+        let response = |response: &Response| header_bytes(&response.headers) + response.body.len();
+        self.request.size() + self.response.as_ref().map_or(0, response)
     }
 
-    pub(super) fn clean(&mut self, redactor: &Redactor) {
-        let clean = |headers: &mut [(String, String)]| {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        let redact_headers = |headers: &mut [(String, String)]| {
             headers
                 .iter_mut()
-                .for_each(|(_, value)| *value = redactor.text(value));
+                .for_each(|(_, value)| *value = redactor.redact_text(value));
         };
-        self.request.url = redactor.text(&self.request.url);
-        clean(&mut self.request.headers);
+        self.request.url = redactor.redact_text(&self.request.url);
+        redact_headers(&mut self.request.headers);
         self.request
             .body
             .iter_mut()
-            .for_each(|body| body.clean(redactor));
+            .for_each(|body| body.redact(redactor));
         if let Some(response) = &mut self.response {
-            clean(&mut response.headers);
-            response.body.clean(redactor);
+            redact_headers(&mut response.headers);
+            response.body.redact(redactor);
         }
     }
 }
 
 impl Response {
-    fn of(response: &http::Response, files: &Files) -> Self {
+    fn new(response: &http::Response, files: &Files) -> Self {
         let http::Response {
             status,
             headers,
             body,
             blob,
         } = response;
-        let (body, file) = match blob.as_deref().and_then(|id| files.whole(id)) {
+        let (body, file) = match blob.as_deref().and_then(|id| files.created_file(id)) {
             Some(file) => (file.bytes.into(), Some((file.name, file.media_type))),
-            None => (Content::of(body), None),
+            None => (Content::from_bytes(body), None),
         };
         Self {
             status: *status,
@@ -339,7 +339,7 @@ impl Response {
         }
     }
 
-    fn again(self, files: &Files) -> Result<http::Response, http::Error> {
+    fn into_response(self, files: &Files) -> Result<http::Response, http::Error> {
         let Self {
             status,
             headers,
@@ -370,7 +370,7 @@ impl Response {
     }
 }
 
-fn weight(headers: &[(String, String)]) -> usize {
+fn header_bytes(headers: &[(String, String)]) -> usize {
     headers
         .iter()
         .map(|(name, value)| name.len() + value.len())
