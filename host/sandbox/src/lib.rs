@@ -68,13 +68,13 @@ pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES};
 pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
-pub use input::{Action, Call, Context, File, Inbound, Pass, Policy};
+pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest};
 pub use install::{InstallError, Installed};
 pub use limiter::Reservation;
 pub use limits::Limits;
 pub use outcome::{
-    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer,
-    PassedFailure, Refusal, RequestRecord, Usage, kind,
+    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, ProviderResponse, ProxyFailure,
+    ProxyResponse, Refusal, RequestRecord, Usage, kind,
 };
 pub use redact::STEPS_PER_BYTE;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
@@ -254,9 +254,9 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns a [`Refusal`] if no capacity is free; nothing was sent in that case.
-    pub async fn pass(&self, pass: Pass) -> Result<Passed, Refusal> {
+    pub async fn proxy(&self, request: ProxyRequest) -> Result<ProxyResponse, Refusal> {
         let inner = &*self.inner;
-        let place = inner.admission.enter(&pass.tenant).await?;
+        let place = inner.admission.enter(&request.tenant).await?;
         if inner.memory.full() {
             return Err(Refusal::NodeBusy);
         }
@@ -266,7 +266,7 @@ impl Sandbox {
             threads: inner.guest_threads()?,
             busy: &place.busy,
         };
-        Ok(host::http::pass(node, pass).await)
+        Ok(host::http::pass(node, request).await)
     }
 
     async fn run(

@@ -4,7 +4,7 @@
 //! keys until it is assigned to an area.
 
 use Need::{All, Anything, Of};
-use app::projects::scope::{
+use app::projects::permissions::{
     Access,
     Area::{
         self, AuthConfigs, ConnectedAccounts, McpServers, Observability, ProxyExecute,

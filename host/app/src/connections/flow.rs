@@ -396,7 +396,8 @@ pub async fn again(
 /// Returns the content of the page of a link. Changes nothing.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not answer.
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store does not
+/// answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match opened_link(app, token).await? {
         Opened::Over(page) => page,
@@ -408,7 +409,7 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the provider
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store or the provider
 /// does not answer.
 pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Result<Submitted> {
     let here = match opened_link(app, token).await? {
@@ -464,7 +465,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             account.status = account
                 .status
                 .after(Event::Sent)
-                .ok_or(Error::FlowUnknown)?;
+                .ok_or(Error::AttemptUnknown)?;
             account.changed_at = now;
             Ok(())
         };
@@ -491,7 +492,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
         let status = account
             .status
             .after(Event::Filled)
-            .ok_or(Error::FlowUnknown)?;
+            .ok_or(Error::AttemptUnknown)?;
         account.pass_to(status, None, now);
         account.attempt += 1;
         Ok(())
@@ -511,20 +512,20 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this browser may
+/// Fails with [`Error::AttemptUnknown`] if the `state` belongs to no attempt that this browser may
 /// complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
 ) -> Result<Landed> {
-    let state = only(query, "state").ok_or(Error::FlowUnknown)?;
+    let state = only(query, "state").ok_or(Error::AttemptUnknown)?;
     let name = app.flow_name(Stage::Away, state);
     let flow = app
         .store
         .lookup::<Flow>(&name)
         .await?
-        .ok_or(Error::FlowUnknown)?;
+        .ok_or(Error::AttemptUnknown)?;
     let now = app.clock.now();
     let here = flow
         .body
@@ -532,19 +533,19 @@ pub async fn callback(
         .as_ref()
         .is_none_or(|own| browser.is_some_and(|given| app.browser_hash(given) == *own));
     if flow.body.stage != Stage::Away || flow.body.until <= now || !here {
-        return Err(Error::FlowUnknown);
+        return Err(Error::AttemptUnknown);
     }
     let project = app.project_of(&flow).await?;
     let id = flow.body.account.clone();
     let account = record(app, &project, &id).await.map_err(unknown)?;
     if account.body.attempt != flow.body.attempt {
-        return Err(Error::FlowUnknown);
+        return Err(Error::AttemptUnknown);
     }
-    let whose = Whose::of(app, &project, &account).map_err(|_| Error::FlowUnknown)?;
+    let whose = Whose::of(app, &project, &account).map_err(|_| Error::AttemptUnknown)?;
     // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&flow)).await {
         Ok(()) => {}
-        Err(CommitError::Stale) => return Err(Error::FlowUnknown),
+        Err(CommitError::Stale) => return Err(Error::AttemptUnknown),
         Err(cause) => return Err(cause.into()),
     }
     let held = app.open_held(&project, &flow).await?;
@@ -592,7 +593,7 @@ pub async fn callback(
         let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(unknown)?;
             if found.body.attempt != vouching.attempt {
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             }
             Ok((
                 Batch::at(now)
@@ -603,7 +604,7 @@ pub async fn callback(
         });
         return match kept.await.map_err(Error::from) {
             Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(Landed),
-            Err(Error::FlowUnknown) => {
+            Err(Error::AttemptUnknown) => {
                 app.accounts.give_back(&whose, &values).await;
                 Ok(Landed(app.way_back(
                     vouching.callback_url.as_deref(),
@@ -616,7 +617,7 @@ pub async fn callback(
     }
     match agree(app, &project, &whose, attempt, &values, lifetime).await {
         Ok(()) => Ok(back(Ok(()))),
-        Err(Error::FlowUnknown) => Ok(back(Err("superseded".to_owned()))),
+        Err(Error::AttemptUnknown) => Ok(back(Err("superseded".to_owned()))),
         Err(cause) => Err(cause),
     }
 }
@@ -671,7 +672,7 @@ pub async fn complete(
     let lifetime = held.lifetime.map(Duration::from_secs);
     match agree(app, project, &whose, attempt, &held.values, lifetime).await {
         Ok(()) => Ok((id, account.body.toolkit)),
-        Err(Error::FlowUnknown) => Err(Error::SessionNotFound),
+        Err(Error::AttemptUnknown) => Err(Error::SessionNotFound),
         Err(cause) => Err(cause),
     }
 }
@@ -803,7 +804,7 @@ async fn agree(
                 .and_then(|account| account.body.status.after(Event::Agreed));
             let (Some(mut account), Some(status)) = (found, status) else {
                 app.accounts.give_back(whose, values).await;
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             };
             let now = app.clock.now();
             account.body.pass_to(status, None, now);
@@ -1056,7 +1057,7 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
         .await?;
     let flow = flow
         .filter(|flow| flow.body.stage == Stage::Link)
-        .ok_or(Error::FlowUnknown)?;
+        .ok_or(Error::AttemptUnknown)?;
     let project = app.project_of(&flow).await?;
     let account = record(app, &project, &flow.body.account)
         .await
@@ -1091,7 +1092,7 @@ impl Here {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
             .scheme(self.account.body.scheme)
-            .ok_or(Error::FlowUnknown)
+            .ok_or(Error::AttemptUnknown)
     }
 
     /// Changes the account and replaces its credential, if the link still belongs to the account's
@@ -1109,7 +1110,7 @@ impl Here {
             let config = enabled_config(app, project, &self.account.body.auth_config).await?;
             let mut account = record(app, project, id).await.map_err(unknown)?;
             if account.body.attempt != self.flow.body.attempt {
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             }
             let (_, old) = opened(app, project, &account).await?;
             change(&mut account.body, now)?;
@@ -1218,7 +1219,7 @@ impl App {
         projects::get(self, &flow.body.organization, &id)
             .await
             .map_err(|cause| match cause {
-                Error::ProjectNotFound(_) => Error::FlowUnknown,
+                Error::ProjectNotFound(_) => Error::AttemptUnknown,
                 other => other,
             })
     }
@@ -1275,7 +1276,7 @@ fn secret(prefix: &str) -> String {
 
 fn unknown(cause: Error) -> Error {
     match cause {
-        Error::AccountNotFound(_) => Error::FlowUnknown,
+        Error::AccountNotFound(_) => Error::AttemptUnknown,
         other => other,
     }
 }

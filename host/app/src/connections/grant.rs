@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
+use sandbox::{Credential, Grant, GrantError, Limits, Policy, ProxyRequest, Secret};
 use serde_json::Value;
 use store::{Query, Record};
 
@@ -662,7 +662,7 @@ pub(crate) async fn trial(
         egress: crate::tools::allowed_origins(release, base(release, mode, values).as_deref()),
         read_only: false,
     };
-    let pass = Pass {
+    let request = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant: of_values(release, mode, values)?.through(proxy).grant,
@@ -674,12 +674,12 @@ pub(crate) async fn trial(
     };
     let passed = app
         .sandbox
-        .pass(pass)
+        .proxy(request)
         .await
         .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
     let answer = passed.answer.map_err(|failed| {
         Error::Unavailable(format!(
-            "the application gave no answer: {}",
+            "the provider sent no valid response: {}",
             failed.message
         ))
     })?;

@@ -867,10 +867,11 @@ pub(super) fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
 }
 
 fn away(whose: &Whose, until: Time, now: Time) -> Error {
-    let after = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
+    let retry_after =
+        Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
     Error::RefreshUnavailable {
         account: whose.account.to_string(),
-        after,
+        retry_after,
     }
 }
 

@@ -9,9 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use manifest::EgressRule;
-use sandbox::{
-    Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage,
-};
+use sandbox::{Cause, Failure, Limits, Outcome, Policy, ProviderResponse, ProxyFailure, Usage};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -138,7 +136,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         source,
         ..
     } = granted;
-    let pass = Pass {
+    let proxy_request = sandbox::ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant,
@@ -150,10 +148,10 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     };
     let sent = app
         .sandbox
-        .pass(pass)
+        .proxy(proxy_request)
         .await
         .map_err(|refusal| super::refusal_error(refusal, &release))?;
-    let Passed {
+    let sandbox::ProxyResponse {
         answer,
         requests,
         log,
@@ -207,7 +205,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         ));
     }
     // The memory permit is held until the body has become a file or a part of the response.
-    let PassedAnswer {
+    let ProviderResponse {
         status,
         headers,
         body,
@@ -337,7 +335,7 @@ async fn download(
     let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
     let host = url
         .domain()
-        .ok_or_else(|| invalid("addresses cannot be reached, only names"))?
+        .ok_or_else(|| invalid("must have a host name, not an IP address"))?
         .to_owned();
     let rule = EgressRule {
         host,
@@ -345,7 +343,7 @@ async fn download(
         methods: Vec::new(),
         path_prefix: None,
     };
-    let pass = Pass {
+    let proxy_request = sandbox::ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(Policy {
             egress: vec![rule],
@@ -363,7 +361,7 @@ async fn download(
     };
     let sent = app
         .sandbox
-        .pass(pass)
+        .proxy(proxy_request)
         .await
         .map_err(|refusal| match refusal {
             sandbox::Refusal::TenantBusy => Error::ProjectBusy,
@@ -371,7 +369,10 @@ async fn download(
         })?;
     let answer = sent.answer.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
-        return Err(invalid(&format!("answers {}", answer.status)));
+        return Err(invalid(&format!(
+            "the response has the status {}",
+            answer.status
+        )));
     }
     let media_type = header(&answer.headers, "content-type").map(str::to_owned);
     Ok((answer.body, media_type))
@@ -441,8 +442,8 @@ fn parse_text(body: Bytes) -> std::result::Result<ResponseBody, Bytes> {
     }
 }
 
-fn proxy_error(failed: PassedFailure) -> Error {
-    let PassedFailure { kind, message } = failed;
+fn proxy_error(failed: ProxyFailure) -> Error {
+    let ProxyFailure { kind, message } = failed;
     match kind.as_str() {
         "denied" => Error::ProxyDenied(message),
         "invalid_request" => Error::invalid(message),

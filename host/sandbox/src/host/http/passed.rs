@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{Node, Outgoing, credential, error, rules};
 use crate::{
-    File, Level, LogLine, Pass, Passed, PassedAnswer, PassedFailure,
+    File, Level, LogLine, ProviderResponse, ProxyFailure, ProxyRequest, ProxyResponse,
     abi::v1::http::{Body, Content, Request},
     host::blob::Files,
     trace::Trace,
@@ -28,7 +28,7 @@ const BODY: &str = "body";
 const SEARCH: Duration = Duration::from_secs(15);
 
 /// Sends the request and reads the whole response.
-pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
+pub(crate) async fn pass(node: Node<'_>, pass: ProxyRequest) -> ProxyResponse {
     let limits = pass.limits.clamped();
     let started = Instant::now();
     let trace = Arc::new(Trace::new(started, limits));
@@ -72,14 +72,14 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
                 .pop()
                 .map(|file| file.bytes)
                 .unwrap_or_default();
-            Ok(PassedAnswer {
+            Ok(ProviderResponse {
                 status: answer.status,
                 headers: answer.headers,
                 body,
                 memory: files.take_room(),
             })
         }
-        Err(failed) => Err(PassedFailure {
+        Err(failed) => Err(ProxyFailure {
             kind: failed.kind,
             message: failed.message,
         }),
@@ -92,7 +92,7 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
             "`{name}` is the platform's to write and was left out"
         )),
     }));
-    Passed {
+    ProxyResponse {
         answer,
         requests,
         log,
