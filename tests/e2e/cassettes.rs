@@ -321,7 +321,7 @@ async fn exported_failure_replays_on_the_authors_machine() {
     )
     .unwrap_err();
     assert!(
-        why.contains("there is no cassette") && why.contains("logs.cassettes"),
+        why.contains("has no cassette") && why.contains("logs.cassettes"),
         "{why}"
     );
     let other = host.new_project().await;

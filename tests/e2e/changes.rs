@@ -124,7 +124,7 @@ async fn changelog_lists_changes_between_versions() {
     assert_eq!(versions.len(), 10, "the newest ten");
     assert_eq!(
         versions[0],
-        json!({ "version": "20260111_00", "changelog": "nothing but the code" })
+        json!({ "version": "20260111_00", "changelog": "only the code changed" })
     );
 
     put(host, &breaking(&slug, "20260112_00"), "")

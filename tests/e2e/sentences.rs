@@ -217,10 +217,10 @@ async fn arguments_alone_are_made_without_running_anything() {
 async fn model_failure_is_reported_without_its_key() {
     let application = Host::application().origin.as_str();
     for (origin, behaviour, why) in [
-        (application, "status/{}/500", "answered 500"),
+        (application, "status/{}/500", "status 500"),
         (application, "echo/{}", "chat completion"),
         (application, "hang/{}", "within 1 s"),
-        ("http://127.0.0.1:9", "nobody", "does not answer"),
+        ("http://127.0.0.1:9", "nobody", "does not respond"),
     ] {
         let tag = harness::unique(6);
         let base = format!("{origin}/{}", behaviour.replace("{}", &tag));

@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     // authentication and limits
     /// The request has no API key.
-    #[error("no API key was given")]
+    #[error("the request has no API key")]
     KeyMissing,
     /// The key is unknown, revoked, mistyped, or belongs to a deleted project.
     #[error("Invalid API key: {shown}")]
@@ -23,10 +23,10 @@ pub enum Error {
         shown: String,
     },
     /// The request has more than one credential.
-    #[error("more than one API key was given")]
+    #[error("the request has more than one API key")]
     KeyAmbiguous,
     /// The key is valid but of another kind than the operation needs.
-    #[error("this operation takes {wanted} key, not {given} key")]
+    #[error("the operation needs {wanted} key, and the request has {given} key")]
     KeyOfOtherKind {
         /// The kind needed, with its article, for example `an organization`.
         wanted: &'static str,
@@ -34,7 +34,7 @@ pub enum Error {
         given: &'static str,
     },
     /// The permissions of the key do not include this access.
-    #[error("this key may not {access} {area}")]
+    #[error("the key has no {access} permission for {area}")]
     KeyPermission {
         /// The access: `read` or `write`.
         access: &'static str,
@@ -42,30 +42,30 @@ pub enum Error {
         area: &'static str,
     },
     /// The key may not be used from the caller's address.
-    #[error("this key may not be used from this address")]
+    #[error("the key may not be used from the address of the request")]
     KeyAddress,
     /// Too many wrong keys came from one address.
     #[error("too many failed authentications from this address")]
     TooManyFailures {
         /// The time to wait before a retry.
-        after: Duration,
+        retry_after: Duration,
     },
     /// A rate limit is exceeded.
-    #[error("{who} has used up its requests of the last ten minutes")]
+    #[error("{who} has exceeded its rate limit for ten minutes")]
     RateExceeded {
         /// The owner of the limit, with an article.
         who: &'static str,
         /// The time to wait before a retry.
-        after: Duration,
+        retry_after: Duration,
     },
     /// The project has too many calls running. Nothing was started.
-    #[error("the project has too many calls under way")]
+    #[error("the project has reached its limit of concurrent calls")]
     ProjectBusy,
     /// The address is sending too many request bodies at the same time. Nothing was started.
-    #[error("too many request bodies are on their way from this address")]
+    #[error("the address sends too many request bodies at the same time")]
     AddressBusy,
     /// The node has too many calls running. Nothing was started.
-    #[error("the server has too many calls under way")]
+    #[error("the server has reached its limit of concurrent calls")]
     NodeBusy,
     /// The operation exceeded its deadline.
     #[error("the operation took longer than {} s", .0.as_secs())]
@@ -84,7 +84,7 @@ pub enum Error {
         given: String,
     },
     /// The cursor was not made by this server.
-    #[error("the cursor cannot be read")]
+    #[error("the cursor is not valid")]
     CursorInvalid,
 
     /// Another request used the same idempotency key.
@@ -92,11 +92,11 @@ pub enum Error {
     IdempotencyKeyReused,
     /// The first request with the key is still running or was interrupted.
     #[error(
-        "the first request with this Idempotency-Key has not answered: it is under way, or was cut off"
+        "the first request with this Idempotency-Key has no response: it is still running, or it was interrupted"
     )]
     IdempotencyPending,
     /// The request was done, but its response was not kept.
-    #[error("the request with this Idempotency-Key was done, and its answer was not kept")]
+    #[error("the request with this Idempotency-Key was done, and its response was not stored")]
     IdempotencyResponseGone,
 
     // projects
@@ -104,7 +104,7 @@ pub enum Error {
     #[error("project {0} not found")]
     ProjectNotFound(String),
     /// The project name is in use.
-    #[error("a project named `{0}` exists already")]
+    #[error("a project named `{0}` already exists")]
     ProjectNameTaken(String),
     /// The key does not exist in the project.
     #[error("API key {0} not found")]
@@ -113,7 +113,7 @@ pub enum Error {
     #[error("member {0} not found")]
     MemberNotFound(String),
     /// The email address is in use.
-    #[error("a member with the address `{0}` exists already")]
+    #[error("a member with the email address `{0}` already exists")]
     MemberTaken(String),
 
     // catalog
@@ -132,7 +132,7 @@ pub enum Error {
     #[error("tool {0} is deprecated in every version")]
     ToolDeprecated(String),
     /// The version is already published with other content.
-    #[error("version {version} of {slug} is published with other content")]
+    #[error("version {version} of toolkit {slug} is already published with other content")]
     VersionTaken {
         /// The slug of the toolkit.
         slug: String,
@@ -141,7 +141,7 @@ pub enum Error {
     },
     /// The version would break callers of an earlier version of the same day. Each problem has its
     /// own line. The status is 422 and not 409, because clients retry 409.
-    #[error("the version breaks what works with {slug} {version} of the same day: {}", summary(.lines))]
+    #[error("the version is incompatible with {slug} {version} of the same day: {}", summary(.lines))]
     BreakingChange {
         /// The slug of the toolkit.
         slug: String,
@@ -170,11 +170,11 @@ pub enum Error {
     /// The component is valid but exceeds a limit of its content or of its compilation. Each
     /// problem has its own line. The status is 422: the component was understood, and refused for
     /// its cost.
-    #[error("the component is past a limit: {}", summary(.0))]
+    #[error("the component exceeds a limit: {}", summary(.0))]
     ComponentLimit(Vec<String>),
     /// The component is not signed, and this server accepts only signed components.
     #[error(
-        "the component is not signed, and this server takes only what a key of `publish.trusted_keys` signed"
+        "the component is not signed, and this server accepts only components signed by a key of `publish.trusted_keys`"
     )]
     SignatureMissing,
     /// The signature cannot be read or belongs to other bytes.
@@ -186,7 +186,7 @@ pub enum Error {
 
     /// The platform failed too often while this version ran. Nothing was started.
     #[error(
-        "version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran"
+        "version {version} of toolkit {slug} is quarantined: the host failed three times while this version ran"
     )]
     Quarantined {
         /// The slug of the toolkit.
@@ -203,7 +203,7 @@ pub enum Error {
     #[error("toolkit {0} has no managed credentials on this server")]
     NoManagedAuth(String),
     /// The toolkit does not offer the auth scheme.
-    #[error("toolkit {toolkit} cannot be connected with {scheme}")]
+    #[error("toolkit {toolkit} does not offer the auth scheme {scheme}")]
     SchemeNotOffered {
         /// The slug of the toolkit.
         toolkit: String,
@@ -219,44 +219,44 @@ pub enum Error {
     #[error("{0}")]
     AccountRefused(String),
     /// Fields of the auth scheme are missing or invalid. Each problem has its own line.
-    #[error("the connection lacks what the toolkit needs: {}", summary(.0))]
+    #[error("required fields of the connection are missing or invalid: {}", summary(.0))]
     AccountFields(Vec<String>),
 
     /// The secret that a browser sent is unknown, used or expired. The error does not say which.
     #[error(
-        "this way to connect an account is not valid: it was used, has ended, or began in another browser"
+        "the link of this connection attempt is not valid: it was used, has expired, or was opened in another browser"
     )]
-    FlowUnknown,
+    AttemptUnknown,
     /// No account with this `session_uri` waits to be completed by the project.
-    #[error("no account waits to be completed under this `session_uri`")]
+    #[error("no connected account with this `session_uri` waits for completion")]
     SessionNotFound,
     /// The provider rejects the credential.
-    #[error("the application does not take the credential: {0}")]
+    #[error("the provider rejects the credential: {0}")]
     CredentialRejected(String),
     /// The toolkit declares no request that verifies a credential.
-    #[error("toolkit {0} has no way to tell whether a credential works")]
+    #[error("toolkit {0} declares no request that verifies a credential")]
     CheckUnsupported(String),
     /// Another call is refreshing the token, and the refresh takes long.
-    #[error("the token of connected account {0} is being renewed")]
+    #[error("the token of connected account {0} is being refreshed")]
     RefreshInProgress(String),
     /// The token has expired, and the provider did not refresh it. The refresh is tried again
     /// later.
     #[error(
-        "the token of connected account {account} has ended, and its application does not answer"
+        "the token of connected account {account} has expired, and its provider does not respond"
     )]
     RefreshUnavailable {
         /// The id of the account.
         account: String,
         /// The time until the next attempt.
-        after: Duration,
+        retry_after: Duration,
     },
     /// The operator has no OAuth app for the toolkit.
-    #[error("there is no OAuth app for toolkit {0}")]
+    #[error("no OAuth app is configured for toolkit {0}")]
     OauthAppNotFound(String),
 
     // running tools
     /// The user has no usable connected account.
-    #[error("no active connected account of user `{user}` for toolkit {toolkit}")]
+    #[error("user `{user}` has no active connected account for toolkit {toolkit}")]
     NoAccount {
         /// The id that the project uses for the user.
         user: String,
@@ -267,7 +267,7 @@ pub enum Error {
     #[error("connected account {0} not found")]
     NamedAccountNotFound(String),
     /// An account was named without its user.
-    #[error("connected account {0} was named without its user")]
+    #[error("the request names connected account {0} without its user")]
     AccountUserMissing(String),
     /// The account belongs to another user.
     #[error("connected account {account} does not belong to user `{user}`")]
@@ -302,7 +302,7 @@ pub enum Error {
         tool: String,
     },
     /// The arguments do not match the tool's schema. Each problem has its own line.
-    #[error("the arguments do not fit {tool}: {}", summary(.problems))]
+    #[error("the arguments do not match the schema of {tool}: {}", summary(.problems))]
     ArgumentsInvalid {
         /// The slug of the tool.
         tool: String,
@@ -310,11 +310,11 @@ pub enum Error {
         problems: Vec<String>,
     },
     /// Arguments from a prompt need a language model, and none is configured.
-    #[error("arguments from text need a language model, and none is configured")]
+    #[error("a prompt needs a language model, and none is configured")]
     PromptUnavailable,
     /// The model's output did not match the tool's schema in two attempts. Each problem has its own
     /// line.
-    #[error("the language model found no arguments that fit {tool}: {}; its last answer was: {output}", summary(.problems))]
+    #[error("the language model found no arguments that match the schema of {tool}: {}; its last output was: {output}", summary(.problems))]
     PromptNotUnderstood {
         /// The slug of the tool.
         tool: String,
@@ -324,12 +324,12 @@ pub enum Error {
         problems: Vec<String>,
     },
     /// The request to the language model failed.
-    #[error("the language model cannot be asked: {0}")]
+    #[error("the request to the language model failed: {0}")]
     ModelFailed(String),
 
     // legacy ids
     /// No object of the project has or had this legacy id.
-    #[error("no {kind} has or had the id {uuid}")]
+    #[error("no {kind} with the legacy id {uuid}")]
     LegacyNotFound {
         /// The kind of object requested.
         kind: &'static str,
@@ -337,7 +337,7 @@ pub enum Error {
         uuid: uuid::Uuid,
     },
     /// The object is deleted.
-    #[error("the {kind} with the id {uuid} is deleted")]
+    #[error("the {kind} with the legacy id {uuid} is deleted")]
     LegacyGone {
         /// The kind of object requested.
         kind: &'static str,
@@ -347,10 +347,10 @@ pub enum Error {
 
     // proxy requests
     /// The request names neither an account nor a credential.
-    #[error("the request names neither an account nor a credential to send it with")]
+    #[error("the request names neither a connected account nor a credential")]
     AuthContextMissing,
     /// The URL does not belong to the provider of the credential.
-    #[error("{endpoint} is not an address of {toolkit}")]
+    #[error("{endpoint} is not a URL of the provider of toolkit {toolkit}")]
     OriginMismatch {
         /// The URL as given, without its query.
         endpoint: String,
@@ -358,13 +358,13 @@ pub enum Error {
         toolkit: String,
     },
     /// The network policy does not allow the request.
-    #[error("the request was not let through: {0}")]
+    #[error("the network policy denies the request: {0}")]
     ProxyDenied(String),
     /// The provider did not send a valid response.
-    #[error("the application gave no answer: {0}")]
+    #[error("the provider sent no valid response: {0}")]
     UpstreamFailed(String),
     /// The provider did not respond in time.
-    #[error("the application did not answer in time: {0}")]
+    #[error("the provider did not respond in time: {0}")]
     UpstreamTimeout(String),
 
     // files
@@ -372,10 +372,12 @@ pub enum Error {
     #[error("file {0} not found")]
     FileNotFound(String),
     /// The upload was requested, but no bytes were uploaded.
-    #[error("file {0} was never uploaded")]
+    #[error("file {0} has not been uploaded")]
     FileNotUploaded(String),
     /// The uploaded bytes differ from those announced. Nothing was kept.
-    #[error("the file has MD5 {found}, and {announced} was announced")]
+    #[error(
+        "the uploaded bytes have the MD5 {found}, and the upload request announced {announced}"
+    )]
     FileDigest {
         /// The MD5 that was announced in the upload request.
         announced: String,
@@ -383,7 +385,7 @@ pub enum Error {
         found: String,
     },
     /// The project's files have reached their maximum total size. Nothing was kept.
-    #[error("the project's files have at most {0} MiB together, and this one would be past it")]
+    #[error("the file would exceed the quota of {0} MiB for all files of the project")]
     FilesFull(u64),
     /// The link was not made by this server, or was changed.
     #[error("the link to the file is not valid")]
@@ -400,7 +402,7 @@ pub enum Error {
     #[error("usage of `{0}` is not counted")]
     UsageNotFound(String),
     /// The execution has no cassette.
-    #[error("there is no cassette of log {0}")]
+    #[error("log {0} has no cassette")]
     NoCassette(String),
 
     // the server
@@ -408,7 +410,7 @@ pub enum Error {
     #[error("the server's storage is full")]
     StorageFull,
     /// A service that the server depends on does not answer.
-    #[error("the server cannot do this now: {0}")]
+    #[error("the server cannot perform the operation now: {0}")]
     Unavailable(String),
     /// A fault of the server. The text is for the server's log, not for callers.
     #[error("internal error: {0}")]
@@ -443,97 +445,97 @@ impl Error {
     #[rustfmt::skip]
     pub fn info(&self) -> ErrorInfo {
         match self {
-            Self::KeyMissing => info(10401, "HTTP_Unauthorized", 401, "send the project key, or the organization key where the operation asks for it"),
-            Self::KeyInvalid { .. } => info(10401, "HTTP_Unauthorized", 401, "check the key, or make a new one; a deleted key never works again"),
+            Self::KeyMissing => info(10401, "HTTP_Unauthorized", 401, "send the project key, or the organization key if the operation needs it"),
+            Self::KeyInvalid { .. } => info(10401, "HTTP_Unauthorized", 401, "check the key, or create a new one; a deleted key stays invalid"),
             Self::KeyAmbiguous => info(10401, "HTTP_Unauthorized", 401, "send exactly one key"),
-            Self::KeyOfOtherKind { .. } => info(10401, "HTTP_Unauthorized", 401, "send the other kind of key in its own header"),
-            Self::KeyPermission { .. } => info(10403, "HTTP_Forbidden", 403, "use a key whose permissions have this area, or one without restrictions"),
-            Self::KeyAddress => info(10433, "HTTP_AddressNotAllowed", 403, "send it from an address among the key's `allowed_ips`, or use another key"),
-            Self::TooManyFailures { .. } => info(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
+            Self::KeyOfOtherKind { .. } => info(10401, "HTTP_Unauthorized", 401, "send a key of the needed kind in the header of that kind"),
+            Self::KeyPermission { .. } => info(10403, "HTTP_Forbidden", 403, "use a key whose permissions include this area, or a key without restrictions"),
+            Self::KeyAddress => info(10433, "HTTP_AddressNotAllowed", 403, "send the request from an address in `allowed_ips` of the key, or use another key"),
+            Self::TooManyFailures { .. } => info(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a valid key"),
             Self::RateExceeded { .. } => info(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`"),
-            Self::ProjectBusy => info(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
-            Self::AddressBusy => info(10435, "Server_AddressBusy", 429, "nothing was started: try again when the other requests have been sent"),
-            Self::NodeBusy => info(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
-            Self::Deadline(_) => info(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
+            Self::ProjectBusy => info(10431, "Server_ProjectBusy", 429, "nothing was started: retry after a moment"),
+            Self::AddressBusy => info(10435, "Server_AddressBusy", 429, "nothing was started: retry when the other requests have been sent"),
+            Self::NodeBusy => info(10503, "Server_Busy", 503, "nothing was started: retry after a moment"),
+            Self::Deadline(_) => info(10504, "Server_DeadlineExceeded", 503, "retry; if it fails again, request less in one operation"),
 
-            Self::Invalid(_) => info(10400, "Request_Invalid", 400, "correct what `errors` lists"),
-            Self::MalformedId { .. } => info(10422, "Request_MalformedId", 400, "use the id as the server gave it"),
-            Self::CursorInvalid => info(10423, "Request_CursorInvalid", 400, "use `next_cursor` as it was answered, or leave the cursor out"),
+            Self::Invalid(_) => info(10400, "Request_Invalid", 400, "correct the problems that `errors` lists"),
+            Self::MalformedId { .. } => info(10422, "Request_MalformedId", 400, "send the id exactly as the server returned it"),
+            Self::CursorInvalid => info(10423, "Request_CursorInvalid", 400, "send `next_cursor` exactly as the server returned it, or omit the cursor"),
 
-            Self::IdempotencyKeyReused => info(10424, "Idempotency_KeyReused", 422, "send a new key with every new request, and the same one only with the very same request"),
-            Self::IdempotencyPending => info(10425, "Idempotency_Unanswered", 409, "ask again in a moment; if it stays so, look what the first request did, and use a new key"),
-            Self::IdempotencyResponseGone => info(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, those past `limits.answers_mib` of a day, and those of tools for projects that store no data, are not kept"),
+            Self::IdempotencyKeyReused => info(10424, "Idempotency_KeyReused", 422, "use a new key for each request; reuse a key only to repeat exactly the same request"),
+            Self::IdempotencyPending => info(10425, "Idempotency_Unanswered", 409, "retry after a moment; if the error remains, check the effect of the first request and use a new key"),
+            Self::IdempotencyResponseGone => info(10426, "Idempotency_AnswerGone", 409, "check the effect of the first request; the server does not store responses above 1 MiB, responses beyond `limits.answers_mib` per day, and responses of tools for projects that store no data"),
 
             Self::ProjectNotFound(_) => info(701, "Project_NotFound", 404, "list the projects of the organization"),
             Self::ProjectNameTaken(_) => info(702, "Project_NameTaken", 400, "choose another name"),
             Self::KeyNotFound(_) => info(703, "Project_KeyNotFound", 404, "list the keys of the project"),
             Self::MemberNotFound(_) => info(704, "Organization_MemberNotFound", 404, "list the members of the organization"),
-            Self::MemberTaken(_) => info(705, "Organization_MemberTaken", 400, "remove the member first, or use another address"),
+            Self::MemberTaken(_) => info(705, "Organization_MemberTaken", 400, "remove the member first, or use another email address"),
 
             Self::ToolkitNotFound(_) => info(2501, "Toolkit_NotFound", 404, "list the toolkits to see the slugs"),
-            Self::ToolNotFound { .. } => info(2401, "Tool_ToolNotFound", 404, "list the tools to see the slugs, and `available_versions` for the versions"),
-            Self::ToolDeprecated(_) => info(2410, "Tool_ToolDeprecated", 410, "name an exact version to go on using it"),
-            Self::VersionTaken { .. } => info(2502, "Toolkit_VersionTaken", 409, "publish under a new version; what is published never changes"),
+            Self::ToolNotFound { .. } => info(2401, "Tool_ToolNotFound", 404, "list the tools to see their slugs; `available_versions` has the versions"),
+            Self::ToolDeprecated(_) => info(2410, "Tool_ToolDeprecated", 410, "name an exact version to keep using the tool"),
+            Self::VersionTaken { .. } => info(2502, "Toolkit_VersionTaken", 409, "publish under a new version; a published version never changes"),
             Self::VersionNotFound { .. } => info(2506, "Toolkit_VersionNotFound", 404, "read the toolkit to see its `available_versions`"),
-            Self::ComponentInvalid(_) => info(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
-            Self::ComponentTooLarge => info(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
-            Self::ComponentLimit(_) => info(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
-            Self::Quarantined { .. } => info(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
-            Self::BreakingChange { .. } => info(2511, "Toolkit_BreakingChange", 422, "publish it under another day, or say that you mean it: `toolkit publish --breaking`, or `?breaking=true`"),
+            Self::ComponentInvalid(_) => info(2503, "Toolkit_ComponentInvalid", 400, "correct the problems that `errors` lists; `toolkit check` reports the same problems before publication"),
+            Self::ComponentTooLarge => info(2504, "Toolkit_ComponentTooLarge", 413, "remove dependencies or data from the component"),
+            Self::ComponentLimit(_) => info(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compilation are settings of the server"),
+            Self::Quarantined { .. } => info(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or contact the operator; the server's log has the reason, and a restart ends the quarantine"),
+            Self::BreakingChange { .. } => info(2511, "Toolkit_BreakingChange", 422, "publish the version under another day, or allow the incompatible change with `toolkit publish --breaking` or `?breaking=true`"),
             Self::SignatureMissing => info(2508, "Toolkit_SignatureMissing", 403, "sign the component with `toolkit sign`, and send the signature in `x-toolkit-signature`"),
-            Self::SignatureInvalid(_) => info(2509, "Toolkit_SignatureInvalid", 403, "sign these very bytes again with `toolkit sign`"),
-            Self::SignerUnknown(_) => info(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
+            Self::SignatureInvalid(_) => info(2509, "Toolkit_SignatureInvalid", 403, "sign exactly these bytes with `toolkit sign`"),
+            Self::SignerUnknown(_) => info(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or ask the operator to add this key to `publish.trusted_keys`"),
 
             Self::AuthConfigNotFound(_) => info(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
-            Self::NoManagedAuth(_) => info(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or have the operator keep an OAuth app for the toolkit"),
+            Self::NoManagedAuth(_) => info(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or ask the operator to configure an OAuth app for the toolkit"),
             Self::SchemeNotOffered { .. } => info(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
 
             Self::AccountNotFound(_) => info(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
             Self::AccountRefused(_) => info(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
             Self::AccountFields(_) => info(612, "ConnectedAccount_MissingRequiredFields", 400, "send the fields that `errors` lists in `connection.state.val`"),
 
-            Self::FlowUnknown => info(610, "ConnectedAccount_FlowInvalid", 400, "begin again with a new link, and go through it once, in one browser"),
+            Self::AttemptUnknown => info(610, "ConnectedAccount_FlowInvalid", 400, "start a new connection with POST /connected_accounts/link, and open its link once, in one browser"),
             Self::SessionNotFound => info(611, "ConnectedAccount_SessionNotFound", 404, "complete each `session_uri` once, within ten minutes"),
-            Self::CredentialRejected(_) => info(613, "ConnectedAccount_CredentialRejected", 400, "correct the credential, or make a new one at the application"),
-            Self::CheckUnsupported(_) => info(614, "ConnectedAccount_CheckUnsupported", 501, "leave `validate_credentials` out, and run a tool to see"),
-            Self::RefreshInProgress(_) => info(615, "ConnectedAccount_RefreshInProgress", 503, "nothing was sent: try again in a moment"),
-            Self::RefreshUnavailable { .. } => info(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: try again later; the account stays connected"),
-            Self::OauthAppNotFound(_) => info(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or keep one with `toolhost oauth-apps set`"),
+            Self::CredentialRejected(_) => info(613, "ConnectedAccount_CredentialRejected", 400, "correct the credential, or create a new one at the provider"),
+            Self::CheckUnsupported(_) => info(614, "ConnectedAccount_CheckUnsupported", 501, "omit `validate_credentials`, and execute a tool to verify the credential"),
+            Self::RefreshInProgress(_) => info(615, "ConnectedAccount_RefreshInProgress", 503, "nothing was sent: retry after a moment"),
+            Self::RefreshUnavailable { .. } => info(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: retry later; the account stays connected"),
+            Self::OauthAppNotFound(_) => info(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or configure one with `toolhost oauth-apps set`"),
 
-            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => info(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first, or name one that is shared with the user in `connected_account_id`"),
+            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => info(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first, or name an account that is shared with the user in `connected_account_id`"),
             Self::AccountUserMissing(_) => info(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
             Self::AccountUserMismatch { .. } => info(1812, "ActionExecute_ConnectedAccountEntityIdMismatch", 400, "send the `user_id` that the account was connected for"),
-            Self::AccountNotShared { .. } => info(1815, "ActionExecute_ConnectedAccountNotShared", 403, "change the account's `experimental.acl_config_for_shared`, or use an account of this user's own"),
-            Self::AccountNotActive { .. } => info(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
+            Self::AccountNotShared { .. } => info(1815, "ActionExecute_ConnectedAccountNotShared", 403, "change `experimental.acl_config_for_shared` of the account, or use an account of the user"),
+            Self::AccountNotActive { .. } => info(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another account"),
             Self::ToolNotAllowed { .. } => info(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
-            Self::ArgumentsInvalid { .. } => info(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
-            Self::PromptUnavailable => info(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or have the operator set `llm.base_url` and `llm.model`"),
-            Self::PromptNotUnderstood { .. } => info(1822, "ActionExecute_TextNotUnderstood", 422, "say in `text` what `errors` misses, or send `arguments`"),
-            Self::ModelFailed(_) => info(1823, "ActionExecute_ModelFailed", 502, "try again, or send `arguments`; the operator's settings of the model are `llm.*`"),
+            Self::ArgumentsInvalid { .. } => info(1820, "ActionExecute_ArgumentsInvalid", 400, "correct the problems that `errors` lists; `input_parameters` of the tool is the schema"),
+            Self::PromptUnavailable => info(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or ask the operator to set `llm.base_url` and `llm.model`"),
+            Self::PromptNotUnderstood { .. } => info(1822, "ActionExecute_TextNotUnderstood", 422, "add the values that `errors` reports as missing to `text`, or send `arguments`"),
+            Self::ModelFailed(_) => info(1823, "ActionExecute_ModelFailed", 502, "retry, or send `arguments`; the operator configures the model with `llm.*`"),
 
-            Self::LegacyNotFound { .. } => info(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
-            Self::LegacyGone { .. } => info(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
+            Self::LegacyNotFound { .. } => info(2601, "Migration_NotFound", 404, "check `uuid` and `type`; the operator loads legacy ids of an older system with `toolhost import-legacy`"),
+            Self::LegacyGone { .. } => info(2602, "Migration_ObjectDeleted", 410, "create a new object; a deleted object cannot be restored"),
 
             Self::AuthContextMissing => info(1830, "MissingAuthContext", 400, "send `connected_account_id` or `custom_connection_data`"),
-            Self::OriginMismatch { .. } => info(1831, "OriginMismatch", 400, "send a path below the application's base URL, or an absolute https URL of the same domain"),
-            Self::ProxyDenied(_) => info(1832, "ActionProxy_Denied", 403, "send the request to a public address of the application; it may redirect within its own domain only"),
-            Self::UpstreamFailed(_) => info(1833, "ActionProxy_UpstreamFailed", 502, "try again, or look whether the application is down"),
-            Self::UpstreamTimeout(_) => info(1834, "ActionProxy_UpstreamTimeout", 504, "try again; ask the application for less at once if it happens again"),
+            Self::OriginMismatch { .. } => info(1831, "OriginMismatch", 400, "send a path below the provider's base URL, or an absolute https URL of the same domain"),
+            Self::ProxyDenied(_) => info(1832, "ActionProxy_Denied", 403, "send the request to a public address of the provider; redirects must stay within the provider's domain"),
+            Self::UpstreamFailed(_) => info(1833, "ActionProxy_UpstreamFailed", 502, "retry, or check whether the provider is available"),
+            Self::UpstreamTimeout(_) => info(1834, "ActionProxy_UpstreamTimeout", 504, "retry; if it fails again, request less data at once"),
 
-            Self::FileNotFound(_) => info(2701, "File_NotFound", 404, "ask for a new upload with `files/upload/request`"),
+            Self::FileNotFound(_) => info(2701, "File_NotFound", 404, "request a new upload with `files/upload/request`"),
             Self::FileNotUploaded(_) => info(2702, "File_NotUploaded", 400, "PUT the bytes to the `new_presigned_url` of its upload request first"),
-            Self::FileDigest { .. } => info(2703, "File_DigestMismatch", 400, "send the bytes that the upload was asked for, or ask for an upload of these"),
-            Self::FilesFull(_) => info(2706, "File_QuotaExceeded", 507, "wait until old files are let go (`files.keep_days`), or have the operator raise `files.quota_mib`"),
-            Self::LinkInvalid => info(2704, "File_LinkInvalid", 403, "use the link as it was answered, with the method it is for"),
-            Self::LinkExpired => info(2705, "File_LinkExpired", 403, "ask for a new link"),
+            Self::FileDigest { .. } => info(2703, "File_DigestMismatch", 400, "send the bytes with the announced MD5, or request a new upload for these bytes"),
+            Self::FilesFull(_) => info(2706, "File_QuotaExceeded", 507, "wait until old files are erased (`files.keep_days`), or ask the operator to raise `files.quota_mib`"),
+            Self::LinkInvalid => info(2704, "File_LinkInvalid", 403, "use the link exactly as the server returned it, with its method"),
+            Self::LinkExpired => info(2705, "File_LinkExpired", 403, "request a new link"),
 
             Self::LogNotFound(_) => info(801, "Log_NotFound", 404, "list the logs of the project"),
-            Self::UsageNotFound(_) => info(803, "Usage_NotFound", 404, "ask for `tool_execution`"),
-            Self::NoCassette(_) => info(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
+            Self::UsageNotFound(_) => info(803, "Usage_NotFound", 404, "request the usage of `tool_execution`"),
+            Self::NoCassette(_) => info(802, "Log_NoCassette", 404, "the setting `logs.cassettes` selects the executions that are recorded, up to `logs.cassette_kib`, for projects that store data"),
 
-            Self::StorageFull => info(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
-            Self::Unavailable(_) => info(10503, "Server_Unavailable", 503, "try again in a moment"),
-            Self::Internal(_) => info(10500, "Server_InternalError", 500, "tell the operator the `request_id`; the server's log has the reason"),
+            Self::StorageFull => info(10507, "Server_StorageFull", 507, "nothing was changed: ask the operator to free disk space"),
+            Self::Unavailable(_) => info(10503, "Server_Unavailable", 503, "retry after a moment"),
+            Self::Internal(_) => info(10500, "Server_InternalError", 500, "send the `request_id` to the operator; the server's log has the reason"),
         }
     }
 
@@ -560,9 +562,9 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::TooManyFailures { after }
-            | Self::RateExceeded { after, .. }
-            | Self::RefreshUnavailable { after, .. } => Some(*after),
+            Self::TooManyFailures { retry_after }
+            | Self::RateExceeded { retry_after, .. }
+            | Self::RefreshUnavailable { retry_after, .. } => Some(*retry_after),
             Self::IdempotencyPending
             | Self::RefreshInProgress(_)
             | Self::ProjectBusy
@@ -634,7 +636,7 @@ mod tests {
     fn samples() -> Vec<Error> {
         let text = || "x".to_owned();
         let lines = || vec!["a".to_owned(), "b".to_owned()];
-        let after = Duration::from_secs(3);
+        let retry_after = Duration::from_secs(3);
         vec![
             Error::KeyMissing,
             Error::KeyInvalid { shown: text() },
@@ -643,10 +645,10 @@ mod tests {
                 wanted: "a project",
                 given: "an organization",
             },
-            Error::TooManyFailures { after },
+            Error::TooManyFailures { retry_after },
             Error::RateExceeded {
                 who: "the organization",
-                after,
+                retry_after,
             },
             Error::KeyPermission {
                 access: "read",
@@ -659,7 +661,7 @@ mod tests {
             Error::ProjectBusy,
             Error::AddressBusy,
             Error::NodeBusy,
-            Error::Deadline(after),
+            Error::Deadline(retry_after),
             Error::Invalid(lines()),
             Error::MalformedId {
                 what: "an account",
@@ -709,14 +711,14 @@ mod tests {
             Error::AccountNotFound(text()),
             Error::AccountRefused(text()),
             Error::AccountFields(lines()),
-            Error::FlowUnknown,
+            Error::AttemptUnknown,
             Error::SessionNotFound,
             Error::CredentialRejected(text()),
             Error::CheckUnsupported(text()),
             Error::RefreshInProgress(text()),
             Error::RefreshUnavailable {
                 account: text(),
-                after,
+                retry_after,
             },
             Error::OauthAppNotFound(text()),
             Error::NoAccount {

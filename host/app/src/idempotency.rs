@@ -68,7 +68,8 @@ enum State {
 /// The result of recording a request.
 #[derive(Debug)]
 pub enum Claim {
-    /// The first request with its key. The caller does it and then reports its outcome to [`complete`].
+    /// The first request with its key. The caller does it and then reports its outcome to
+    /// [`complete`].
     New(Pending),
     /// A repeated request, with the response of the first one.
     Replay(Response),
@@ -109,7 +110,7 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
     if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic())
     {
         return Err(Error::invalid(format!(
-            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without blanks"
+            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
         )));
     }
     let (owner, now) = (holder.owner_id(), app.clock.now());

@@ -1,13 +1,13 @@
 //! Recurring jobs, each run by one server at a time.
 //!
 //! Any number of servers share a store. Each job has a lease. The server that holds the lease runs
-//! the job, renews the lease every [`RENEW_INTERVAL`], and releases it with the time of the run. If a server
-//! dies, another one takes over after at most [`LEASE_TTL`]. All times are those of the database, so the
-//! clocks of the servers do not matter. A server that was suspended and wakes up after its lease
-//! has expired cannot write: every change of a job goes through [`Lease::fence`], which makes the
-//! batch depend on a record that the next holder has changed. A run may be interrupted at any point
-//! and started again on another server. A job must therefore continue from the stored state and do
-//! nothing twice.
+//! the job, renews the lease every [`RENEW_INTERVAL`], and releases it with the time of the run. If
+//! a server dies, another one takes over after at most [`LEASE_TTL`]. All times are those of the
+//! database, so the clocks of the servers do not matter. A server that was suspended and wakes up
+//! after its lease has expired cannot write: every change of a job goes through [`Lease::fence`],
+//! which makes the batch depend on a record that the next holder has changed. A run may be
+//! interrupted at any point and started again on another server. A job must therefore continue from
+//! the stored state and do nothing twice.
 //!
 //! To add a job, add a line to [`JOBS`]: its name, its interval, and a function that does one run.
 //! The function commits `lease.fence(batch)` instead of `batch`, and keeps no state in memory.
@@ -153,7 +153,7 @@ impl Node<'_> {
     async fn run_loop(&self, app: &App, job: &Job) -> Infallible {
         loop {
             if let Err(cause) = self.tick(app, job).await {
-                tracing::warn!(%cause, job = job.name, "a job could not be done; it is tried again");
+                tracing::warn!(%cause, job = job.name, "a job failed; it is retried");
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -167,7 +167,7 @@ impl Node<'_> {
         let done = tokio::select! {
             done = (job.run)(app, &lease) => done,
             lost = self.renew_until_lost(job.name) => {
-                tracing::warn!(job = job.name, "{lost}; another server may go on with the job");
+                tracing::warn!(job = job.name, "{lost}; another server may continue the job");
                 return Ok(());
             }
         };
@@ -240,11 +240,11 @@ impl Node<'_> {
             .await
             {
                 Ok(Ok(true)) => renewed = begun,
-                Ok(Ok(false)) => return "the lease was taken",
+                Ok(Ok(false)) => return "another server took the lease of the job",
                 // The lease may still be valid, so the renewal is retried until it has certainly
                 // expired.
                 Ok(Err(_)) if renewed.elapsed() < LEASE_TTL => {}
-                Ok(Err(_)) | Err(_) => return "the lease could not be renewed",
+                Ok(Err(_)) | Err(_) => return "the lease of the job could not be renewed",
             }
         }
     }

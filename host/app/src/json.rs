@@ -41,7 +41,7 @@ impl Strict {
 
 fn refuse_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
     if text.as_bytes().contains(&0) {
-        Err(E::custom("text holds a NUL character"))
+        Err(E::custom("text contains a NUL character"))
     } else {
         Ok(())
     }
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Strict {
             let value = members.next_value_seed(inside)?;
             if out.contains_key(&name) {
                 return Err(A::Error::custom(format_args!(
-                    "`{name}` stands twice in an object"
+                    "an object has the member `{name}` twice"
                 )));
             }
             out.insert(name, value);
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn duplicate_names_nul_and_trailing_text_are_refused() {
         for (text, word) in [
-            (r#"{"a":1,"a":2}"#, "stands twice"),
-            (r#"{"a":{"b":1,"b":1}}"#, "stands twice"),
+            (r#"{"a":1,"a":2}"#, "twice"),
+            (r#"{"a":{"b":1,"b":1}}"#, "twice"),
             (r#"{"a":"\u0000"}"#, "NUL"),
             (r#"{"\u0000":1}"#, "NUL"),
             ("{} x", "trailing"),

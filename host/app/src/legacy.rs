@@ -201,7 +201,9 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
             .commit(part.iter().fold(Batch::at(now), insert))
             .await
             .map_err(|cause| match cause {
-                CommitError::Taken { .. } => Error::Unavailable("somebody else loads pairs".into()),
+                CommitError::Taken { .. } => {
+                    Error::Unavailable("another process loads pairs".into())
+                }
                 other => other.into(),
             })?;
     }
@@ -243,7 +245,7 @@ async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, S
     match store.lookup::<Pair>(&kind.record_id(*uuid)).await? {
         Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),
         Some(pair) => Ok(Err(format!(
-            "{uuid} stands for {} of project {} already",
+            "{uuid} is already the legacy id of {} of project {}",
             pair.body.id, pair.project
         ))),
         None => Ok(Ok(false)),

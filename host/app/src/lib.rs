@@ -184,7 +184,7 @@ impl App {
                 catalog::refresh(self, change).await
             };
             if let Err(cause) = done.await {
-                tracing::warn!(%cause, "cannot see what other servers have changed");
+                tracing::warn!(%cause, "changes of other servers could not be read");
             }
         }
     }
@@ -210,7 +210,9 @@ impl App {
         match self.store.health() {
             store::Health::Ready => None,
             store::Health::Full => Some("the disk is full".into()),
-            store::Health::Unreachable(why) => Some(format!("the database does not answer: {why}")),
+            store::Health::Unreachable(why) => {
+                Some(format!("the database does not respond: {why}"))
+            }
             store::Health::Failed(why) => Some(format!("the store has failed: {why}")),
             store::Health::Closed => Some("the store is closed".into()),
         }

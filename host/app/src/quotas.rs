@@ -185,7 +185,7 @@ impl Quotas {
     /// are kept for the next attempt.
     pub(crate) async fn save(&self, store: &Store, now: Time) {
         if let Err(cause) = self.add(store, now).await {
-            tracing::warn!(%cause, "how much projects have written could not be noted");
+            tracing::warn!(%cause, "the daily quotas could not be saved");
         }
     }
 

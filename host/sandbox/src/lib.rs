@@ -14,7 +14,6 @@
 //! install path, in reading order: `check`, `compile` and `cache`. Modules of the call path:
 //! `admission`, `library`, `call`, `scheduler` and the files of `host`. `engine` holds every engine
 //! setting and its reason.
-
 mod abi;
 mod admission;
 mod cache;

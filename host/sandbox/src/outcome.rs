@@ -1,5 +1,4 @@
 //! Result of a call.
-
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use bytes::Bytes;

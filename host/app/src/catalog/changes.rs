@@ -101,7 +101,7 @@ async fn text(
                 ));
             }
             if lines.is_empty() {
-                "nothing but the code".into()
+                "only the code changed".into()
             } else {
                 lines.join("\n").into()
             }

@@ -18,7 +18,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{
     metered::{Budget, Metered, MeteredValue},
     schema_file::SchemaText,
-    validators::{Loaded, MAX_INLINE_CHECK_BYTES, Slot, Validators},
+    validators::{CompiledSchema, MAX_INLINE_CHECK_BYTES, Slot, Validators},
 };
 use crate::{Error, Result, json};
 
@@ -53,9 +53,9 @@ const PROGRAMS_PER_PATTERN: usize = 3;
 
 const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =
-    "the value takes too many steps to check; send a smaller one, or one that is nested less";
+    "the value takes too many steps to validate: send a smaller or less nested value";
 const TOO_DEEP_TO_NAME: &str =
-    "does not fit the schema; the first problem lies too far inside to be named";
+    "does not match the schema; the first problem is nested too deeply to be named";
 
 /// A schema as text, with its validator while that is cached.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Schema {
 
     /// Creates a schema that is only shown to callers: every object passes its check.
     pub(super) fn loose(text: SchemaText, validators: &Arc<Validators>) -> Self {
-        let slot = Slot::from_pointee(Loaded::new(Check::AnyObject));
+        let slot = Slot::from_pointee(CompiledSchema::new(Check::AnyObject));
         Self {
             text,
             slot: Arc::new(slot),
@@ -162,12 +162,12 @@ impl Schema {
     }
 
     /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
-    async fn loaded(&self) -> Result<Arc<Loaded>> {
+    async fn loaded(&self) -> Result<Arc<CompiledSchema>> {
         if let Some(loaded) = self.slot.load_full() {
             self.validators.touch(&loaded);
             return Ok(loaded);
         }
-        let _lane = self.validators.lane(&self.slot).lock().await;
+        let _compile_lock = self.validators.compile_lock(&self.slot).lock().await;
         if let Some(loaded) = self.slot.load_full() {
             return Ok(loaded);
         }
@@ -184,7 +184,7 @@ impl Schema {
                 serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
             let check = compile(&schema).map_err(|cause| unusable(&cause))?;
             let weight = check.weight();
-            let loaded = Arc::new(Loaded::new(check));
+            let loaded = Arc::new(CompiledSchema::new(check));
             validators.keep(&slot, loaded.clone(), weight);
             Ok(loaded)
         });
@@ -200,7 +200,7 @@ impl Schema {
 pub(super) fn schema_problem(schema: &Value) -> Option<String> {
     match compile(schema) {
         Ok(check) if check.weight() > MAX_SCHEMA_BYTES => Some(format!(
-            "the schema needs some {} MiB to be checked, most of it for patterns; at most {} MiB",
+            "the schema needs about {} MiB for validation, most of it for patterns; at most {} MiB are allowed",
             check.weight() >> 20,
             MAX_SCHEMA_BYTES >> 20
         )),
@@ -368,7 +368,7 @@ fn not_json_line(cause: &serde_json::Error) -> String {
 
 fn problem_line(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
-    let place = if path.is_empty() {
+    let location = if path.is_empty() {
         "at the top"
     } else {
         path.as_str()
@@ -378,7 +378,7 @@ fn problem_line(error: &ValidationError<'_>) -> String {
         left: MAX_LINE_CHARS,
     };
     // A write error means that the line is full. A message quotes its value, which may be large.
-    _ = write!(problem_line, "{place}: {error}");
+    _ = write!(problem_line, "{location}: {error}");
     problem_line.text
 }
 
@@ -547,8 +547,8 @@ mod tests {
         assert!(fits(&doubling(), &nested(50, "{}")));
         let lines = problems(&doubling(), &nested(50, "1"));
         assert_eq!(lines.len(), 1, "{lines:?}");
-        let place = format!("{}: 1 is not", "/in".repeat(50));
-        assert!(lines[0].starts_with(&place), "{lines:?}");
+        let location = format!("{}: 1 is not", "/in".repeat(50));
+        assert!(lines[0].starts_with(&location), "{lines:?}");
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
         .map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
     if !manifest::is_slug(&manifest.slug) {
         return Err(Error::ComponentInvalid(vec![format!(
-            "slug: `{}` is none",
+            "slug: `{}` is not a valid slug",
             crate::truncate(&manifest.slug)
         )]));
     }

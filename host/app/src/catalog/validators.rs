@@ -37,11 +37,11 @@ pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 const MAX_COMPILATIONS: usize = 4;
 
 /// The place of a schema's validator while it is cached.
-pub(super) type Slot = ArcSwapOption<Loaded>;
+pub(super) type Slot = ArcSwapOption<CompiledSchema>;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct CompiledSchema {
     pub(super) check: Check,
     used: AtomicU64,
 }
@@ -49,16 +49,16 @@ pub(super) struct Loaded {
 /// All validators of a catalog.
 #[derive(Debug)]
 pub(crate) struct Validators {
-    kept: Mutex<Kept>,
+    kept: Mutex<Cache>,
     /// The number of compilations so far, which serves as a coarse clock for the last use of
     /// validators.
     now: AtomicU64,
-    lanes: [AsyncMutex<()>; MAX_COMPILATIONS],
+    compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
     large_checks: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     entries: Vec<Entry>,
     /// The total weight of all entries, in bytes.
     weight: usize,
@@ -76,13 +76,13 @@ impl Default for Validators {
         Self {
             kept: Mutex::default(),
             now: AtomicU64::new(0),
-            lanes: Default::default(),
+            compile_locks: Default::default(),
             large_checks: Arc::new(Semaphore::new(MAX_LARGE_CHECKS)),
         }
     }
 }
 
-impl Loaded {
+impl CompiledSchema {
     pub(super) fn new(check: Check) -> Self {
         Self {
             check,
@@ -93,7 +93,7 @@ impl Loaded {
 
 impl Validators {
     /// Records the use of a validator.
-    pub(super) fn touch(&self, loaded: &Loaded) {
+    pub(super) fn touch(&self, loaded: &CompiledSchema) {
         let now = self.now.load(Relaxed);
         // Most calls find the use already recorded, and avoid a write to memory that other threads
         // read.
@@ -103,13 +103,13 @@ impl Validators {
     }
 
     /// Returns the lock that is held while the schema of a slot is compiled.
-    pub(super) fn lane(&self, slot: &Arc<Slot>) -> &AsyncMutex<()> {
-        &self.lanes[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % MAX_COMPILATIONS]
+    pub(super) fn compile_lock(&self, slot: &Arc<Slot>) -> &AsyncMutex<()> {
+        &self.compile_locks[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % MAX_COMPILATIONS]
     }
 
     /// Caches a validator, and drops others to make room for it. `weight` is its estimated memory
     /// in bytes, or zero if it takes none.
-    pub(super) fn keep(&self, slot: &Arc<Slot>, loaded: Arc<Loaded>, weight: usize) {
+    pub(super) fn keep(&self, slot: &Arc<Slot>, loaded: Arc<CompiledSchema>, weight: usize) {
         loaded.used.store(self.now.fetch_add(1, Relaxed), Relaxed);
         if weight > MAX_VALIDATOR_BYTES {
             return;
@@ -139,13 +139,13 @@ impl Validators {
         if size <= MAX_INLINE_CHECK_BYTES {
             return Ok(work());
         }
-        let places = self.large_checks.clone();
+        let permits = self.large_checks.clone();
         let done = async {
-            let place = places.acquire_owned().await;
+            let permit = permits.acquire_owned().await;
             // The thread releases the permit, because the request may be gone before the work is
             // done.
             let work = move || {
-                let _place = place;
+                let _permit = permit;
                 work()
             };
             tokio::task::spawn_blocking(work).await
@@ -159,7 +159,7 @@ impl Validators {
     }
 }
 
-impl Kept {
+impl Cache {
     /// Drops the least recently used validators until one more fits.
     fn make_room(&mut self, weight: usize) {
         self.entries.retain(|entry| entry.slot.strong_count() > 0);
@@ -176,7 +176,7 @@ impl Kept {
                 .iter()
                 .enumerate()
                 .min_by_key(|(_, entry)| used(entry));
-            let Some(oldest) = oldest.map(|(place, _)| place) else {
+            let Some(oldest) = oldest.map(|(position, _)| position) else {
                 return;
             };
             let entry = self.entries.swap_remove(oldest);
@@ -194,7 +194,11 @@ mod tests {
 
     fn kept(validators: &Validators, weight: usize) -> Arc<Slot> {
         let slot = Arc::<Slot>::default();
-        validators.keep(&slot, Arc::new(Loaded::new(Check::Anything)), weight);
+        validators.keep(
+            &slot,
+            Arc::new(CompiledSchema::new(Check::Anything)),
+            weight,
+        );
         slot
     }
 
@@ -234,13 +238,13 @@ mod tests {
     #[tokio::test]
     async fn large_checks_wait_for_a_place() {
         let validators = Validators::default();
-        let places: Vec<_> = (0..MAX_LARGE_CHECKS)
+        let permits: Vec<_> = (0..MAX_LARGE_CHECKS)
             .map(|_| validators.large_checks.try_acquire().unwrap())
             .collect();
         let mut large = Box::pin(validators.run(MAX_INLINE_CHECK_BYTES + 1, || 1));
         assert!(futures::poll!(&mut large).is_pending());
         assert_eq!(validators.run(1, || 2).await.unwrap(), 2);
-        drop(places);
+        drop(permits);
         assert_eq!(large.await.unwrap(), 1);
     }
 }

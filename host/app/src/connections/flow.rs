@@ -441,7 +441,8 @@ pub async fn reconnect(
 /// Returns the content of the page of a link. Changes nothing.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not answer.
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store does not
+/// answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match load_link(app, token).await? {
         LinkState::Closed(page) => page,
@@ -453,7 +454,7 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the provider
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store or the provider
 /// does not answer.
 pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
     let session = match load_link(app, token).await? {
@@ -509,7 +510,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
             account.status = account
                 .status
                 .after(Event::Redirected)
-                .ok_or(Error::FlowUnknown)?;
+                .ok_or(Error::AttemptUnknown)?;
             account.changed_at = now;
             Ok(())
         };
@@ -536,7 +537,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         let status = account
             .status
             .after(Event::Filled)
-            .ok_or(Error::FlowUnknown)?;
+            .ok_or(Error::AttemptUnknown)?;
         account.set_status(status, None, now);
         account.attempt_number += 1;
         Ok(())
@@ -556,38 +557,39 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this browser may
+/// Fails with [`Error::AttemptUnknown`] if the `state` belongs to no attempt that this browser may
 /// complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
 ) -> Result<RedirectTo> {
-    let state = single_parameter(query, "state").ok_or(Error::FlowUnknown)?;
+    let state = single_parameter(query, "state").ok_or(Error::AttemptUnknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
     let attempt = app
         .store
         .lookup::<ConnectionAttempt>(&name)
         .await?
-        .ok_or(Error::FlowUnknown)?;
+        .ok_or(Error::AttemptUnknown)?;
     let now = app.clock.now();
     let same_browser =
         attempt.body.browser.as_ref().is_none_or(|expected| {
             browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
         });
     if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
-        return Err(Error::FlowUnknown);
+        return Err(Error::AttemptUnknown);
     }
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
     let account = record(app, &project, &id).await.map_err(link_gone)?;
     if account.body.attempt_number != attempt.body.attempt_number {
-        return Err(Error::FlowUnknown);
+        return Err(Error::AttemptUnknown);
     }
-    let owner = TokenOwner::for_account(app, &project, &account).map_err(|_| Error::FlowUnknown)?; // The state is spent from here on: a second callback finds no record.
+    let owner =
+        TokenOwner::for_account(app, &project, &account).map_err(|_| Error::AttemptUnknown)?; // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
-        Err(CommitError::Stale) => return Err(Error::FlowUnknown),
+        Err(CommitError::Stale) => return Err(Error::AttemptUnknown),
         Err(cause) => return Err(cause.into()),
     }
     let secrets = app.open_secrets(&project, &attempt).await?;
@@ -636,7 +638,7 @@ pub async fn callback(
         let stored = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(link_gone)?;
             if found.body.attempt_number != verification.attempt_number {
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             }
             Ok((
                 Batch::at(now)
@@ -647,7 +649,7 @@ pub async fn callback(
         });
         return match stored.await.map_err(Error::from) {
             Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
-            Err(Error::FlowUnknown) => {
+            Err(Error::AttemptUnknown) => {
                 app.accounts.revoke_best_effort(&owner, &values).await;
                 Ok(RedirectTo(app.return_url(
                     verification.callback_url.as_deref(),
@@ -660,7 +662,7 @@ pub async fn callback(
     }
     match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
-        Err(Error::FlowUnknown) => Ok(redirect(Err("superseded".to_owned()))),
+        Err(Error::AttemptUnknown) => Ok(redirect(Err("superseded".to_owned()))),
         Err(cause) => Err(cause),
     }
 }
@@ -732,7 +734,7 @@ pub async fn complete(
     .await
     {
         Ok(()) => Ok((id, account.body.toolkit)),
-        Err(Error::FlowUnknown) => Err(Error::SessionNotFound),
+        Err(Error::AttemptUnknown) => Err(Error::SessionNotFound),
         Err(cause) => Err(cause),
     }
 }
@@ -874,7 +876,7 @@ async fn activate(
                 .and_then(|account| account.body.status.after(Event::Authorized));
             let (Some(mut account), Some(status)) = (found, status) else {
                 app.accounts.revoke_best_effort(owner, values).await;
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             };
             let now = app.clock.now();
             account.body.set_status(status, None, now);
@@ -1139,7 +1141,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
         .await?;
     let attempt = attempt
         .filter(|attempt| attempt.body.step == Step::Link)
-        .ok_or(Error::FlowUnknown)?;
+        .ok_or(Error::AttemptUnknown)?;
     let project = app.attempt_project(&attempt).await?;
     let account = record(app, &project, &attempt.body.account)
         .await
@@ -1174,7 +1176,7 @@ impl LinkSession {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
             .scheme(self.account.body.scheme)
-            .ok_or(Error::FlowUnknown)
+            .ok_or(Error::AttemptUnknown)
     }
 
     /// Changes the account and replaces its credential, if the link still belongs to the account's
@@ -1193,7 +1195,7 @@ impl LinkSession {
             let config = enabled_config(app, project, &self.account.body.auth_config).await?;
             let mut account = record(app, project, id).await.map_err(link_gone)?;
             if account.body.attempt_number != self.attempt.body.attempt_number {
-                return Err(Error::FlowUnknown);
+                return Err(Error::AttemptUnknown);
             }
             let (_, old) = open_credential(app, project, &account).await?;
             change(&mut account.body, now)?;
@@ -1305,7 +1307,7 @@ impl App {
         projects::get(self, &attempt.body.organization, &id)
             .await
             .map_err(|cause| match cause {
-                Error::ProjectNotFound(_) => Error::FlowUnknown,
+                Error::ProjectNotFound(_) => Error::AttemptUnknown,
                 other => other,
             })
     }
@@ -1371,7 +1373,7 @@ fn secret(prefix: &str) -> String {
 
 fn link_gone(cause: Error) -> Error {
     match cause {
-        Error::AccountNotFound(_) => Error::FlowUnknown,
+        Error::AccountNotFound(_) => Error::AttemptUnknown,
         other => other,
     }
 }

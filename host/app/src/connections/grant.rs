@@ -5,7 +5,6 @@
 //! user and toolkit is used whose auth config still exists. The credential is decrypted for one
 //! call and dropped with it. A token that expires soon is refreshed before the call. A token that
 //! the provider rejects is refreshed once, and the call continues with the new token.
-
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
@@ -622,8 +621,7 @@ impl Grant for RefreshingGrant {
             .current
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        // Another request of the same call has already refreshed the token.
+            .clone(); // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }
@@ -678,7 +676,7 @@ pub(crate) async fn verify_values(
         egress: crate::tools::allowed_origins(release, base_url(release, mode, values).as_deref()),
         read_only: false,
     };
-    let pass = ProxyRequest {
+    let request = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant: static_grant(release, mode, values)?.via_proxy(proxy).grant,
@@ -690,7 +688,7 @@ pub(crate) async fn verify_values(
     };
     let passed = app
         .sandbox
-        .send_proxy_request(pass)
+        .send_proxy_request(request)
         .await
         .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
     let answer = passed.response.map_err(|failed| {

@@ -917,10 +917,11 @@ pub(super) fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealConte
 }
 
 fn refresh_unavailable(owner: &TokenOwner, until: Time, now: Time) -> Error {
-    let after = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
+    let retry_after =
+        Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
     Error::RefreshUnavailable {
         account: owner.account.to_string(),
-        after,
+        retry_after,
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) async fn link_files(
 ) -> Result<Bytes> {
     let unreadable = |cause| {
         Error::Internal(format!(
-            "a tool's data is not JSON after it was checked: {cause}"
+            "the data of a tool is not JSON although it was validated: {cause}"
         ))
     };
     let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;

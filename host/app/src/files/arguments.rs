@@ -49,7 +49,7 @@ pub(crate) async fn resolve_files(
         size += bytes.len() as u64;
         if size > app.files.settings.size {
             return Err(invalid(format!(
-                "the files of a call have at most {} bytes together",
+                "the files of a call may have at most {} bytes together",
                 app.files.settings.size
             )));
         }
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
         self.steps = self
             .steps
             .checked_sub(steps)
-            .ok_or("they have too many places for files")?;
+            .ok_or("the arguments have too many values that may be files")?;
         Ok(())
     }
 

@@ -517,7 +517,7 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
         Err(cause) => return Err(cause.into()),
     };
     let Some(bytes) = found else {
-        tracing::warn!(project = %project.id, file = record.id, "what was put into the bucket is not what was announced");
+        tracing::warn!(project = %project.id, file = record.id, "the bytes in the bucket do not match the announced digest or exceed the maximum size");
         app.store.blobs().remove(&blob(&record.id)).await?;
         return Ok(None);
     };

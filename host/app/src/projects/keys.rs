@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::{
     Organization, Project, SharedProject, StoredProject,
     members::{Member, StoredMember},
-    scope::Rights,
+    permissions::KeyRestrictions,
 };
 use crate::{
     App, Error, INSTALLATION, MIN_SHOWN_SECRET_CHARS, Result,
@@ -99,7 +99,7 @@ pub(crate) struct ApiKey {
     #[serde(rename = "organisation")]
     organization: OrganizationId,
     #[serde(default)]
-    rights: Rights,
+    rights: KeyRestrictions,
     /// The time of the last use, accurate to the minute.
     #[serde(default)]
     used_at: Option<Time>,
@@ -118,7 +118,7 @@ pub struct ShownKey {
     /// The secret.
     pub secret: Zeroizing<String>,
     /// The restrictions of the key.
-    pub rights: Rights,
+    pub rights: KeyRestrictions,
     /// The creation time.
     pub created_at: Time,
     /// The time of the last request with this key. Uses on this server appear at once, uses on
@@ -138,7 +138,7 @@ pub struct Holder {
     /// The owner that the key gives access to.
     pub owner: Owner,
     /// The restrictions of the key.
-    pub rights: Rights,
+    pub rights: KeyRestrictions,
     /// The name of the organization.
     pub organization_name: String,
     /// The id of the owner.
@@ -410,7 +410,7 @@ pub(super) async fn create(
     owner: &str,
     organization: &OrganizationId,
     name: &str,
-    rights: Rights,
+    rights: KeyRestrictions,
 ) -> Result<(ShownKey, Batch)> {
     let secret = Zeroizing::new(new_secret(kind));
     let id = hex::encode(app.keys.hash(&secret));
@@ -443,7 +443,7 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     owner: &str,
     organization: &OrganizationId,
     name: &str,
-    rights: Rights,
+    rights: KeyRestrictions,
 ) -> Result<ShownKey> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
@@ -455,7 +455,7 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
         let batch = prepare().await?;
         if list(app, owner).await?.len() >= MAX_KEYS_PER_OWNER {
             return Err(Error::invalid(format!(
-                "a project has at most {MAX_KEYS_PER_OWNER} keys: revoke one that is not used"
+                "a project has at most {MAX_KEYS_PER_OWNER} keys: revoke a key that is not used"
             )));
         }
         let (key, batch) = create(
@@ -548,7 +548,7 @@ pub(crate) async fn write_key_uses(app: &App) {
                 )
                 .await;
             if let Err(cause) = written.map_err(Error::from) {
-                tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written down");
+                tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
             }
         }
     }

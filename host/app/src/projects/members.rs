@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::{
     KeyKind, Project, StoredProject,
     keys::{self, FIRST_KEY_NAME},
-    scope::{Rights, Scopes},
+    permissions::{KeyRestrictions, Permissions},
 };
 use crate::{
     App, Error, Result,
@@ -104,7 +104,7 @@ pub async fn add(
         || stored.email.contains(char::is_whitespace)
     {
         return Err(Error::invalid(format!(
-            "email: must be a mail address of at most {MAX_EMAIL_CHARS} characters"
+            "email: must be an email address of at most {MAX_EMAIL_CHARS} characters"
         )));
     }
     if stored.name.chars().count() > MAX_NAME_CHARS {
@@ -115,9 +115,9 @@ pub async fn add(
     if let Some(project) = &stored.project {
         super::get(app, organization, project).await?;
     }
-    let rights = Rights {
-        scopes: (stored.role == Role::Viewer).then(Scopes::reading),
-        ..Rights::default()
+    let rights = KeyRestrictions {
+        scopes: (stored.role == Role::Viewer).then(Permissions::reading),
+        ..KeyRestrictions::default()
     };
     let (id, now) = (MemberId::random(), app.clock.now());
     let batch = Batch::at(now).insert(organization.as_str(), id.as_str(), &stored);

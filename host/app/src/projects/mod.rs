@@ -6,8 +6,8 @@
 
 mod keys;
 pub mod members;
+pub mod permissions;
 mod remove;
-pub mod scope;
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use zeroize::Zeroizing;
 pub(crate) use keys::COLLECTION as API_KEYS;
 pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
 pub(crate) use keys::{refresh, write_key_uses};
+use permissions::KeyRestrictions;
 pub(crate) use remove::{
     COLLECTION as REMOVALS, INTERVAL as REMOVAL_INTERVAL, erase_left, finish_removals,
 };
 pub use remove::{RECORDS_PER_BATCH, remove};
-use scope::Rights;
 
 use crate::{
     App, Error, INSTALLATION, Result,
@@ -165,7 +165,7 @@ impl Config {
                 .is_some_and(|url| !is_web(url) || url.len() > MAX_URL_BYTES)
             {
                 problems.push(format!(
-                    "{name}: must be an http address of at most {MAX_URL_BYTES} bytes"
+                    "{name}: must be an http or https URL of at most {MAX_URL_BYTES} bytes"
                 ));
             }
         }
@@ -213,7 +213,7 @@ pub struct NewProject {
     /// The settings.
     pub config: Config,
     /// The restrictions of the key that is created with the project, or `None` to create no key.
-    pub key: Option<Rights>,
+    pub key: Option<KeyRestrictions>,
 }
 
 /// Creates the organization of a new installation with a key. The key is shown only once.
@@ -237,7 +237,7 @@ pub async fn create_organization(
         id.as_str(),
         &id,
         keys::FIRST_KEY_NAME,
-        Rights::default(),
+        KeyRestrictions::default(),
     )
     .await?;
     match app
@@ -282,7 +282,7 @@ pub async fn organization_key(app: &App, id: &OrganizationId) -> Result<Zeroizin
         id.as_str(),
         id,
         name,
-        Rights::default(),
+        KeyRestrictions::default(),
     )
     .await?;
     app.store.commit(batch).await?;
@@ -449,7 +449,7 @@ pub async fn regenerate_key(
         |_| true,
         || async {
             let batch = Batch::at(app.clock.now()).check(&record(app, organization, id).await?);
-            let (name, rights) = (keys::FIRST_KEY_NAME, Rights::default());
+            let (name, rights) = (keys::FIRST_KEY_NAME, KeyRestrictions::default());
             let (key, batch) = keys::create(
                 app,
                 batch,
@@ -476,7 +476,7 @@ pub async fn add_key(
     organization: &OrganizationId,
     id: &ProjectId,
     name: &str,
-    rights: Rights,
+    rights: KeyRestrictions,
 ) -> Result<ShownKey> {
     let prepare =
         || async { Ok(Batch::at(app.clock.now()).check(&record(app, organization, id).await?)) };

@@ -84,7 +84,7 @@ pub async fn remove(
     );
     hidden.await?;
     if let Err(cause) = erase(app, id, &|batch| batch).await {
-        tracing::warn!(%cause, project = %id, "what is left of a deleted project waits to be erased");
+        tracing::warn!(%cause, project = %id, "the data of a deleted project is not completely erased; a job retries");
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ pub(crate) async fn finish_removals(app: &App, lease: &Lease) -> Result<()> {
         })
         .await
         {
-            tracing::warn!(%cause, project = removal.id, "what is left of a deleted project could not be erased");
+            tracing::warn!(%cause, project = removal.id, "the data of a deleted project could not be erased; a job retries");
         }
     }
     Ok(())

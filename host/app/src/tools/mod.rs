@@ -175,7 +175,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             Ok(data) => ToolResult { data, error: None },
             Err(cause) => failure_result(
                 kind::FILE_NOT_KEPT,
-                &format!("the tool ran, but a file it made is lost: {cause}"),
+                &format!("the tool ran, but a file of its result could not be stored: {cause}"),
                 None,
             ),
         };
@@ -265,14 +265,14 @@ async fn run_in_sandbox(
 async fn install_component(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
     let bytes = bytes.ok_or_else(|| {
-        tracing::error!(%component, "a component is missing: servers that share a database have to share a bucket too");
-        Error::Unavailable("the toolkit's component is not among the blobs of this server".into())
+        tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
+        Error::Unavailable("the blob storage of this server does not have the toolkit's component".into())
     })?;
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
         Err(other) => Err(Error::Internal(format!(
-            "component {component} cannot be prepared: {other}"
+            "component {component} cannot be installed: {other}"
         ))),
     }
 }
@@ -282,7 +282,7 @@ pub(crate) fn refusal_error(refusal: Refusal, release: &Release) -> Error {
         Refusal::TenantBusy => Error::ProjectBusy,
         Refusal::NodeBusy => Error::NodeBusy,
         Refusal::NotInstalled => {
-            Error::Unavailable("the toolkit cannot be prepared on this node".into())
+            Error::Unavailable("the toolkit cannot be installed on this node".into())
         }
         Refusal::Quarantined => Error::Quarantined {
             slug: release.slug.to_string(),
@@ -314,7 +314,7 @@ async fn result_as_file(
     let (size, max_bytes) = (data.len(), app.files.settings.size);
     if size as u64 > max_bytes {
         let message = format!(
-            "the tool answered {size} bytes; past {MAX_INLINE_RESULT_BYTES} they become a file, which has at most {max_bytes}"
+            "the result of the tool has {size} bytes; a result above {MAX_INLINE_RESULT_BYTES} bytes becomes a file, which may have at most {max_bytes} bytes"
         );
         let result = failure_result(kind::OUTPUT_TOO_LARGE, &message, None);
         let data = result.data.clone();
@@ -325,7 +325,7 @@ async fn result_as_file(
         Err(cause) => {
             let result = failure_result(
                 kind::FILE_NOT_KEPT,
-                &format!("the tool ran, but its result could not be kept: {cause}"),
+                &format!("the tool ran, but its result could not be stored: {cause}"),
                 None,
             );
             let data = result.data.clone();
@@ -343,16 +343,16 @@ async fn to_result(resolved: &ResolvedTool, outcome: &Outcome) -> ToolResult {
                 error: None,
             },
             Ok(problems) => invalid(format!(
-                "the tool's answer does not fit its schema: {}",
+                "the result of the tool does not match its schema: {}",
                 problems.join("; ")
             )),
             Err(cause) => failure_result(
                 kind::HOST,
-                &format!("the tool ran, but its result cannot be checked: {cause}"),
+                &format!("the tool ran, but its result cannot be validated: {cause}"),
                 None,
             ),
         },
-        Ok(_) => invalid("the tool answered as a trigger does".into()),
+        Ok(_) => invalid("the tool returned the result of a trigger".into()),
         Err(failure) => failure_result(&failure.kind, &failure.message, Some(failure)),
     }
 }

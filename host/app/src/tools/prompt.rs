@@ -183,7 +183,7 @@ pub(super) async fn to_arguments(
     match timeout(limit, find_arguments(model, tool, prompt)).await {
         Ok(done) => done,
         Err(_) => Err(Error::ModelFailed(format!(
-            "it did not answer within {} s",
+            "it did not respond within {} s",
             limit.as_secs()
         ))),
     }
@@ -235,7 +235,7 @@ async fn find_arguments(model: &Model, tool: &Tool, prompt: &Prompt) -> Result<(
         let choice = choices
             .into_iter()
             .next()
-            .ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
+            .ok_or_else(|| Error::ModelFailed("its response has no choice".into()))?;
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
         problems = tool.input.problems_strictly(&arguments).await?;
@@ -243,10 +243,10 @@ async fn find_arguments(model: &Model, tool: &Tool, prompt: &Prompt) -> Result<(
             return Ok((arguments, tokens));
         }
         if choice.finish_reason.as_deref() == Some("length") {
-            problems.push("the answer was cut off by `llm.max_tokens`".into());
+            problems.push("the output was cut off by `llm.max_tokens`".into());
         }
     }
-    tracing::debug!(?tokens, tool = %tool.slug, "a language model found no arguments");
+    tracing::debug!(?tokens, tool = %tool.slug, "a language model found no valid arguments");
     let output = output.chars().take(MAX_SHOWN_OUTPUT_CHARS).collect();
     Err(Error::PromptNotUnderstood {
         tool: tool.slug.to_string(),
@@ -303,18 +303,18 @@ async fn complete(
     let sent = settings.client.send(request).await;
     let response = sent.map_err(|cause| {
         // Only the operator may learn the address of the endpoint.
-        tracing::warn!(cause = cause.message, "the language model does not answer");
-        Error::ModelFailed("its endpoint does not answer".into())
+        tracing::warn!(cause = cause.message, "the language model does not respond");
+        Error::ModelFailed("its endpoint does not respond".into())
     })?;
     if !response.status.is_success() {
         return Err(Error::ModelFailed(format!(
-            "its endpoint answered {}",
+            "its endpoint responded with status {}",
             response.status.as_u16()
         )));
     }
     serde_json::from_slice(&response.body).map_err(|cause| {
         Error::ModelFailed(format!(
-            "its endpoint did not answer a chat completion: {cause}"
+            "the response of its endpoint is not a chat completion: {cause}"
         ))
     })
 }
@@ -330,7 +330,7 @@ fn headers(settings: &Settings, prompt: &Prompt) -> Result<HeaderMap> {
             (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
             _ => {
                 return Err(Error::invalid(format!(
-                    "x-llm-gateway-headers: `{name}` cannot be sent"
+                    "x-llm-gateway-headers: `{name}` is not a valid header"
                 )));
             }
         }
@@ -338,7 +338,7 @@ fn headers(settings: &Settings, prompt: &Prompt) -> Result<HeaderMap> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = &settings.key {
         let mut value = HeaderValue::try_from(format!("Bearer {}", key.as_str()))
-            .map_err(|_| Error::ModelFailed("`llm.key` cannot be sent".into()))?;
+            .map_err(|_| Error::ModelFailed("`llm.key` is not valid in a header".into()))?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

@@ -4,7 +4,6 @@
 //! URL, to a host of the same registrable domain, or to a host that the toolkit may reach. Any
 //! other request is refused before anything is sent. The request leaves through the sandbox like a
 //! request of a guest, so network policy, credential injection and redaction are the same.
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
@@ -139,7 +138,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         source,
         ..
     } = granted;
-    let pass = ProxyRequest {
+    let proxy_request = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant,
@@ -151,7 +150,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     };
     let sent = app
         .sandbox
-        .send_proxy_request(pass)
+        .send_proxy_request(proxy_request)
         .await
         .map_err(|refusal| super::refusal_error(refusal, &release))?;
     let ProxyOutcome {
@@ -206,8 +205,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         return Err(Error::Unavailable(
             "the request was sent, but its record could not be written".into(),
         ));
-    }
-    // The memory permit is held until the body has become a file or a part of the response.
+    } // The memory permit is held until the body has become a file or a part of the response.
     let ReceivedResponse {
         status,
         headers,
@@ -338,7 +336,7 @@ async fn download(
     let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
     let host = url
         .domain()
-        .ok_or_else(|| invalid("addresses cannot be reached, only names"))?
+        .ok_or_else(|| invalid("must have a host name, not an IP address"))?
         .to_owned();
     let rule = EgressRule {
         host,
@@ -346,7 +344,7 @@ async fn download(
         methods: Vec::new(),
         path_prefix: None,
     };
-    let pass = ProxyRequest {
+    let proxy_request = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(Policy {
             egress: vec![rule],
@@ -364,7 +362,7 @@ async fn download(
     };
     let sent = app
         .sandbox
-        .send_proxy_request(pass)
+        .send_proxy_request(proxy_request)
         .await
         .map_err(|refusal| match refusal {
             sandbox::Refusal::TenantBusy => Error::ProjectBusy,
@@ -372,7 +370,10 @@ async fn download(
         })?;
     let answer = sent.response.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
-        return Err(invalid(&format!("answers {}", answer.status)));
+        return Err(invalid(&format!(
+            "the response has the status {}",
+            answer.status
+        )));
     }
     let media_type = header(&answer.headers, "content-type").map(str::to_owned);
     Ok((answer.body, media_type))
@@ -475,10 +476,7 @@ mod tests {
     use crate::catalog::SchemaFile;
 
     fn release(egress: Value) -> Release {
-        let manifest = json!({
-            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00",
-            "egress": egress, "tools": [],
-        });
+        let manifest = json!({ "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "egress": egress, "tools": [], });
         let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();

@@ -10,7 +10,7 @@ use app::{
     ids::ProjectId,
     projects::{
         self, ShownKey,
-        scope::{Access, Area, Ranges, Rights, Scopes},
+        permissions::{Access, Area, KeyRestrictions, Permissions, Ranges},
     },
 };
 use axum::{extract::State, response::Response};
@@ -68,17 +68,17 @@ pub(crate) struct Revoke {
 pub(crate) fn rights(
     permissions: Option<Vec<Permission>>,
     allowed_ips: Option<Vec<String>>,
-) -> ApiResult<Rights> {
+) -> ApiResult<KeyRestrictions> {
     let pairs = |given: Vec<Permission>| {
         given
             .into_iter()
             .map(|one| (one.preset, one.access))
-            .collect::<Scopes>()
+            .collect::<Permissions>()
     };
     let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
     let addresses =
         addresses.map_err(|problem| Error::invalid(format!("allowed_ips: {problem}")))?;
-    Ok(Rights {
+    Ok(KeyRestrictions {
         scopes: permissions.map(pairs),
         addresses,
     })

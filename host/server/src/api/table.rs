@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use app::projects::scope::{
+use app::projects::permissions::{
     Access::{self, Read, Write},
     Area::{self, *},
 };

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use app::{
     App, Window,
     ids::OrganizationId,
-    projects::{self, Config, NewProject, scope::Rights},
+    projects::{self, Config, NewProject, permissions::KeyRestrictions},
 };
 use zeroize::Zeroizing;
 
@@ -49,7 +49,7 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
     let request = NewProject {
         name: PROJECT.into(),
         config: Config::default(),
-        key: Some(Rights::default()),
+        key: Some(KeyRestrictions::default()),
     };
     let (project, key) = match projects::create(app, &organization, request).await {
         Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,

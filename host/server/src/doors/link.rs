@@ -93,7 +93,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> ApiResult<Resp
     }
     // The expected value is a keyed hash over the secret id of the browser.
     let browser = browser.filter(|browser| server.app.form_token(token, browser) == shown);
-    let browser = browser.ok_or(Error::FlowUnknown)?;
+    let browser = browser.ok_or(Error::AttemptUnknown)?;
     match connections::submit(&server.app, token, given, &browser).await? {
         Submitted::Redirect(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
         Submitted::ShowPage(page) => Ok(rendered(

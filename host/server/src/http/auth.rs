@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     Error,
     ids::{OrganizationId, ProjectId},
-    projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, scope::Access},
+    projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, permissions::Access},
 };
 use axum::{
     extract::FromRequestParts,
@@ -283,12 +283,15 @@ pub(crate) async fn judged<T>(
             judging.await
         }
     };
-    if !matches!(outcome, Err(Error::KeyInvalid { .. } | Error::FlowUnknown)) {
+    if !matches!(
+        outcome,
+        Err(Error::KeyInvalid { .. } | Error::AttemptUnknown)
+    ) {
         return Ok(outcome?);
     }
     server.limiter.has_failed(kind, peer, now);
     match suspected {
-        Some(after) => Err(Error::TooManyFailures { after }.into()),
+        Some(retry_after) => Err(Error::TooManyFailures { retry_after }.into()),
         None => Ok(outcome?),
     }
 }

@@ -96,7 +96,7 @@ impl<K: Clone + Hash + Eq> Rate<K> {
             }),
             Err(not_yet) => Err(Error::RateExceeded {
                 who: self.who,
-                after: not_yet.wait_time_from(DefaultClock::default().now()),
+                retry_after: not_yet.wait_time_from(DefaultClock::default().now()),
             }),
         })
     }
@@ -499,7 +499,7 @@ impl RequestLimiter {
         turn.ok()
             .and_then(Result::ok)
             .ok_or(Error::TooManyFailures {
-                after: SUSPECT_WAIT,
+                retry_after: SUSPECT_WAIT,
             })
     }
 
@@ -563,14 +563,14 @@ mod tests {
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
         let Some(Err(Error::RateExceeded {
             who: "the key",
-            after,
+            retry_after,
         })) = rate.take(&1)
         else {
             panic!("it is used up")
         };
         assert!(
-            after > Duration::ZERO && after <= RATE_WINDOW / 3,
-            "{after:?}"
+            retry_after > Duration::ZERO && retry_after <= RATE_WINDOW / 3,
+            "{retry_after:?}"
         );
         assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
         assert!(

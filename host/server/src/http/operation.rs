@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    projects::scope::{Access, Area},
+    projects::permissions::{Access, Area},
 };
 use axum::{
     extract::{MatchedPath, Request, State},

@@ -2,8 +2,8 @@
 //!
 //! A page holds executions that ended within a second of each other. Its creation time is the end
 //! of the last of them. The time in an execution's id therefore leads to its page: either the page
-//! was created soon after the execution began ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the page lists the
-//! execution as slow.
+//! was created soon after the execution began ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the
+//! page lists the execution as slow.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

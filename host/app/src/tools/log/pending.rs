@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Log line of a record that had no room for the lines and requests of the tool.
-const NO_ROOM_NOTE: &str = "lines and requests are left out: too many records wait to be written";
+const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wait to be written";
 
 /// A record that waits to be written.
 pub(super) struct Pending {
@@ -132,8 +132,9 @@ impl Pending {
     }
 }
 
-/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases unused room,
-/// or takes more if it is free. Otherwise it keeps the room and leaves out lines and requests.
+/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases
+/// unused room, or takes more if it is free. Otherwise it keeps the room and leaves out lines and
+/// requests.
 fn fit_room(
     mut room: OwnedSemaphorePermit,
     fixed_size: usize,

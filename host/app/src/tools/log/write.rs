@@ -24,8 +24,7 @@ use crate::{
 /// more.
 pub const MAX_GROUP_BYTES: usize = 8 << 20;
 /// Log line of a record that exceeds its project's quota.
-const PAST_QUOTA_NOTE: &str =
-    "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
+const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `logs.quota_mib`";
 
 /// Maximum time for which a record waits for others.
 const MAX_WRITE_DELAY: Duration = Duration::from_millis(20);
@@ -95,7 +94,7 @@ impl Writer {
     async fn save_counts(&mut self) {
         self.counts_saved_at = self.clock.now();
         if let Err(cause) = self.usage.save(&self.store, self.counts_saved_at).await {
-            tracing::warn!(%cause, "how often toolkits run could not be written");
+            tracing::warn!(%cause, "the execution counts of toolkits could not be written");
         }
     }
 
@@ -174,7 +173,7 @@ impl Writer {
             };
             final_attempts += u32::from(self.receiver.is_closed());
             if final_attempts > MAX_FINAL_ATTEMPTS {
-                tracing::error!(%cause, records = entries.len(), "log records are lost: the server stops");
+                tracing::error!(%cause, records = entries.len(), "log records are lost: the server is stopping");
                 return WriteOutcome::Stopped;
             }
             tracing::warn!(%cause, records = entries.len(), "log records wait for the store");

@@ -4,7 +4,6 @@
 //! Headers and query parameters that only the platform may write are left out and not refused. A
 //! caller's HTTP library may write some of them on its own, and the credential of the account takes
 //! precedence.
-
 use std::{
     sync::Arc,
     time::{Duration, Instant},

@@ -102,9 +102,9 @@ impl Access {
 /// Areas with the access to each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Scopes(BTreeMap<Area, Access>);
+pub struct Permissions(BTreeMap<Area, Access>);
 
-impl Scopes {
+impl Permissions {
     /// Returns read access to every area.
     #[must_use]
     pub fn reading() -> Self {
@@ -128,7 +128,7 @@ impl Scopes {
     }
 }
 
-impl FromIterator<(Area, Access)> for Scopes {
+impl FromIterator<(Area, Access)> for Permissions {
     /// Collects pairs. If an area occurs twice, the last one counts.
     fn from_iter<I: IntoIterator<Item = (Area, Access)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
@@ -138,9 +138,9 @@ impl FromIterator<(Area, Access)> for Scopes {
 /// The restrictions of a key. The default restricts nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Rights {
+pub struct KeyRestrictions {
     /// The permissions, or `None` for all.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<Permissions>,
     /// The addresses from which the key may be used. If empty, every address is allowed.
     pub addresses: Ranges,
 }
@@ -150,7 +150,7 @@ pub struct Rights {
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Ranges(Vec<IpNet>);
 
-impl Rights {
+impl KeyRestrictions {
     /// Returns true if a request may come from this address.
     #[must_use]
     pub fn admit(&self, from: IpAddr) -> bool {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn key_permissions_grant_only_named_access() {
-        let scopes: Scopes = [
+        let scopes: Permissions = [
             (Area::Tools, Access::Read),
             (Area::Triggers, Access::ReadWrite),
         ]
@@ -209,7 +209,7 @@ mod tests {
             scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write),
             "one of several is enough"
         );
-        assert!(!Scopes::reading().allow(&Area::ALL, Access::Write));
+        assert!(!Permissions::reading().allow(&Area::ALL, Access::Write));
     }
 
     #[test]
@@ -217,9 +217,9 @@ mod tests {
         let ranges = |given: &[&str]| {
             Ranges::try_from(given.iter().map(|&s| s.to_owned()).collect::<Vec<_>>())
         };
-        let rights = Rights {
+        let rights = KeyRestrictions {
             addresses: ranges(&["10.0.0.0/8", "2001:db8::1"]).unwrap(),
-            ..Rights::default()
+            ..KeyRestrictions::default()
         };
         for (from, admitted) in [
             ("10.9.8.7", true),
@@ -229,7 +229,7 @@ mod tests {
         ] {
             assert_eq!(rights.admit(from.parse().unwrap()), admitted, "{from}");
         }
-        assert!(Rights::default().admit("11.0.0.1".parse().unwrap()));
+        assert!(KeyRestrictions::default().admit("11.0.0.1".parse().unwrap()));
         assert!(ranges(&["somewhere"]).is_err() && ranges(&["10.0.0.0/33"]).is_err());
     }
 }
