@@ -6,7 +6,6 @@ mod auth;
 mod commands;
 mod config;
 mod control;
-mod doors;
 mod extract;
 mod forwarded;
 mod idempotency;
@@ -22,6 +21,7 @@ mod routes;
 mod scope;
 mod shapes;
 mod terminal;
+mod web;
 mod words;
 
 use std::{

@@ -18,9 +18,9 @@ use crate::{
         action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration,
         oauth_apps, project_config, projects, session, toolkits, tools, usage,
     },
-    doors::{self, docs, health, link},
     openapi,
     respond::{self, Failure, Wire},
+    web::{self, docs, health, link},
 };
 
 /// Path prefixes: older clients use the first, newer ones the second. They differ only in the
@@ -187,7 +187,7 @@ pub(crate) fn table() -> Vec<Row> {
             routes!(connected_accounts::set_status),
         ),
         // called by a browser that returns from a provider
-        ("/toolkits/auth/callback", routes!(link::callback)),
+        ("/toolkits/auth/callback", routes!(link::callback::handle)),
         ("/migration/get-nanoid", routes!(migration::nanoid)),
     ]
 }
@@ -259,11 +259,14 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/health/ready", get(health::ready))
         .route(
             "/files/{project}/{id}",
-            get(doors::files::get).put(doors::files::put),
+            get(web::files::get).put(web::files::put),
         )
-        .route("/oauth/clients/{id}", get(link::client))
-        .route("/link/done", get(link::done))
-        .route("/link/{token}", get(link::show).post(link::submit));
+        .route("/oauth/clients/{id}", get(link::client_metadata::read))
+        .route("/link/done", get(link::page::done))
+        .route(
+            "/link/{token}",
+            get(link::page::show).post(link::page::submit),
+        );
     let table = table();
     let description = docs::description(openapi::text(&table, &server.words));
     for prefix in PREFIXES {

@@ -19,10 +19,10 @@ use crate::{
     Server,
     api::{object, texts, toolkits::field_view},
     auth::ProjectKey,
-    doors::link,
     extract::{Json, Path, Query},
     respond::{Reply, created, ok, record_list},
     shapes,
+    web::link,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -340,7 +340,7 @@ pub(crate) async fn remove(
     );
     let removing =
         async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
-    link::to_the_end(removing).await?;
+    link::run_to_completion(removing).await?;
     ok(&json!({"success": true, "message": "the auth config is deleted"}))
 }
 
