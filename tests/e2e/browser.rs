@@ -56,7 +56,7 @@ async fn link_page_works_with_keyboard_alone() {
     assert!(
         browser
             .says("alert")
-            .contains("Secrets have to be entered again"),
+            .contains("Enter all secrets again"),
         "{}",
         browser.page
     );

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{browser_cookie, redirect, render};
+use super::{browser_cookie, messages, redirect};
 use crate::{Server, admission::SecretKind, auth, extract::Query};
 
 /// Handles the redirect of a user's browser back from a provider.
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     let outcome = auth::judged(&server, SecretKind::Callback, run_to_completion(exchange)).await;
     match outcome {
         Ok(landed) => redirect(StatusCode::FOUND, &landed.0),
-        Err(failure) if accepts_html(&headers) => render::callback_error(failure),
+        Err(failure) if accepts_html(&headers) => messages::callback_error(failure),
         Err(failure) => failure.into_response(),
     }
 }

@@ -9,6 +9,7 @@
 mod browser_cookie;
 pub(crate) mod callback;
 pub(crate) mod client_metadata;
+mod messages;
 pub(crate) mod page;
 mod render;
 

@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 
-use super::{browser_cookie, redirect, render};
+use super::{browser_cookie, messages, redirect, render};
 use crate::{
     Server,
     admission::SecretKind,
@@ -34,7 +34,7 @@ pub(crate) async fn show(
 ) -> Response {
     let page = match open_link(&server, &token).await {
         Ok(page) => page,
-        Err(failure) => return render::link_error(failure),
+        Err(failure) => return messages::link_error(failure),
     };
     let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
     let form_token = server.app.form_token(&token, &browser);
@@ -53,7 +53,7 @@ pub(crate) async fn submit(
 ) -> Response {
     accept_form(&server, &token, request)
         .await
-        .unwrap_or_else(render::link_error)
+        .unwrap_or_else(messages::link_error)
 }
 
 async fn accept_form(server: &Server, token: &str, request: Request) -> Reply<Response> {
@@ -87,7 +87,7 @@ async fn accept_form(server: &Server, token: &str, request: Request) -> Reply<Re
 
 /// Shows the result to users of projects that have no callback URL of their own.
 pub(crate) async fn done(query: Query) -> Response {
-    render::result(matches!(query.text("status"), Ok(Some("success"))))
+    messages::result(matches!(query.text("status"), Ok(Some("success"))))
 }
 
 async fn open_link(server: &Server, token: &str) -> Reply<LinkPage> {

@@ -1,8 +1,6 @@
 //! Rendering of the pages, with the headers that keep browsers from loading, framing or leaking
 //! anything. The templates escape all text from outside.
 
-use std::borrow::Cow;
-
 use app::{
     Error,
     connections::{Brand, Form, LinkPage},
@@ -15,11 +13,8 @@ use axum::{
 };
 use url::Url;
 
-use super::{NO_REFERRER, REFERRER_POLICY, page::FORM_TOKEN_FIELD};
-use crate::{
-    Server,
-    respond::{self, Failure},
-};
+use super::{NO_REFERRER, REFERRER_POLICY, messages, page::FORM_TOKEN_FIELD};
+use crate::{Server, respond::Failure};
 
 /// Length of the random value that allows the style of one response.
 const NONCE_CHARS: usize = 22;
@@ -66,98 +61,18 @@ pub(super) fn link_page(
 ) -> Response {
     match page {
         LinkPage::Form(form) => form_page(server, form, status, form_token),
-        LinkPage::Expired(brand) => message(
-            StatusCode::GONE,
-            "This link has expired",
-            &format!(
-                "A link works for a limited time. Ask {} for a new link.",
-                brand.project
-            ),
-            Some(brand),
-        ),
-        LinkPage::Used(brand) => message(
-            StatusCode::GONE,
-            "This link was used",
-            &format!(
-                "A link works once, and a newer link replaces it. To connect again, ask {} for a new link.",
-                brand.project
-            ),
-            Some(brand),
-        ),
+        LinkPage::Expired(brand) => messages::expired(brand),
+        LinkPage::Used(brand) => messages::used(brand),
     }
-}
-
-/// Renders the result of a connection attempt.
-pub(super) fn result(is_connected: bool) -> Response {
-    if is_connected {
-        let text = "The account is connected. You can close this window.";
-        message(StatusCode::OK, "Connected", text, None)
-    } else {
-        let text = "The account was not connected. Close this window, then start again in the \
-                    application that sent you here.";
-        message(StatusCode::OK, "Not connected", text, None)
-    }
-}
-
-/// Renders an error of the link page.
-pub(super) fn link_error(failure: Failure) -> Response {
-    error_page(
-        failure,
-        "This link does not work",
-        "The link is incomplete or no longer valid, or the form was opened in another browser. \
-         Open the link again in this browser. If it still does not work, ask for a new link.",
-    )
-}
-
-/// Renders an error of the callback.
-pub(super) fn callback_error(failure: Failure) -> Response {
-    error_page(
-        failure,
-        "This page cannot connect the account",
-        "The connection attempt is already complete, has expired, or was started in another \
-         browser. If the account is not connected, start again in the application that sent you \
-         here.",
-    )
-}
-
-/// Renders an error. `title` and `text` are shown if the secret in the address is refused.
-fn error_page(failure: Failure, title: &str, text: &str) -> Response {
-    let response = failure.into_response();
-    let status = response.status();
-    let (title, text) = match status.as_u16() {
-        400 | 404 => (title, Cow::Borrowed(text)),
-        429 => (
-            "Too many attempts",
-            "Too many invalid links were opened from your network. Wait a minute, then load this \
-             page again."
-                .into(),
-        ),
-        401..500 => (
-            "The form was not accepted",
-            "The form is too large or arrived too slowly. Open the link again and enter the \
-             values again."
-                .into(),
-        ),
-        _ => (
-            "The server has a problem",
-            format!(
-                "The request could not be completed. Load this page again in a minute. If the \
-                 problem persists, report the request id {} to the operator of this server.",
-                respond::request_id()
-            )
-            .into(),
-        ),
-    };
-    let mut page = message(status, title, &text, None);
-    if let Some(after) = response.headers().get(header::RETRY_AFTER) {
-        page.headers_mut()
-            .insert(header::RETRY_AFTER, after.clone());
-    }
-    page
 }
 
 /// Renders a page with a message, and a link back to the project if it is known.
-fn message(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> Response {
+pub(super) fn message(
+    status: StatusCode,
+    title: &str,
+    text: &str,
+    brand: Option<&Brand>,
+) -> Response {
     let nonce = ids::random_text(NONCE_CHARS);
     let page = MessagePage {
         nonce: &nonce,

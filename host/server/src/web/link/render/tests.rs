@@ -40,7 +40,7 @@ fn rendered(form: &Form, form_token: &str) -> String {
 
 fn assert_escaped(html: &str, times: usize) {
     assert!(
-        !html.contains("<script") && !html.contains("\"><s"),
+        !html.contains("<script") && !html.contains("alert('"),
         "{html}"
     );
     assert_eq!(html.matches(ESCAPED).count(), times, "{html}");
