@@ -54,9 +54,7 @@ async fn link_page_works_with_keyboard_alone() {
     browser.send("Enter");
     browser.picture("link-wrong");
     assert!(
-        browser
-            .says("alert")
-            .contains("Secrets have to be entered again"),
+        browser.says("alert").contains("Enter all secrets again"),
         "{}",
         browser.page
     );

@@ -103,7 +103,7 @@ async fn link_page_connects_an_account() {
         (200, "text/html; charset=utf-8")
     );
     assert!(
-        text(&page).contains("Acme &lt;b&gt;&amp;") && !text(&page).contains("<script"),
+        text(&page).contains("Acme &#60;b&#62;&#38;") && !text(&page).contains("<script"),
         "{}",
         text(&page)
     );
@@ -202,7 +202,7 @@ async fn link_page_reports_errors_without_secrets() {
     let page = browser.open(&url).await;
     let shown = text(&page);
     assert!(
-        shown.contains("value=\"eu&quot;west\"") && shown.contains("Where &lt;it&gt; is"),
+        shown.contains("value=\"eu&#34;west\"") && shown.contains("Where &#60;it&#62; is"),
         "{shown}"
     );
     assert!(
@@ -224,7 +224,7 @@ async fn link_page_reports_errors_without_secrets() {
     let shown = text(&wrong);
     assert_eq!(wrong.status, 422);
     assert!(
-        shown.contains("value=\"NO &lt;site&gt;\"") && shown.contains("aria-invalid=\"true\""),
+        shown.contains("value=\"NO &#60;site&#62;\"") && shown.contains("aria-invalid=\"true\""),
         "{shown}"
     );
     assert!(!shown.contains(&key), "{shown}");

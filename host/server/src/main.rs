@@ -4,13 +4,14 @@ mod api;
 mod commands;
 mod config;
 mod control;
-mod doors;
+
 mod http;
 mod limits;
 mod memory;
 mod open;
 mod shapes;
 mod terminal;
+mod web;
 
 use std::{
     io::{IsTerminal, Write},

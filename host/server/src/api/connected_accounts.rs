@@ -18,12 +18,12 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    doors::link,
     http::{
         auth::ProjectKey, branding::Branding, error::ApiResult, path::Path, reply::Json,
         scaffold::RawQuery, scaffold::created, scaffold::ok, scaffold::record_list,
     },
     shapes,
+    web::link,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -369,7 +369,7 @@ pub(crate) async fn complete(
     let completing = async move {
         connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
     };
-    let done = link::to_the_end(completing).await?;
+    let done = link::run_to_completion(completing).await?;
     ok(&json!({"connected_account_id": done.0, "toolkit_slug": done.1}))
 }
 

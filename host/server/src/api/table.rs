@@ -19,11 +19,11 @@ use crate::{
         connected_accounts, files, keys, logs, members, oauth_apps, project_config, projects,
         session, toolkits, tools, usage,
     },
-    doors::link,
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
         signature::{Description, Signature},
     },
+    web::link,
 };
 
 /// Path prefixes: older clients use the first, newer ones the second. They differ only in the
@@ -186,7 +186,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/connected_accounts/{nanoid}/status", connected_accounts::set_status).needs(Write, &[ConnectedAccounts]),
 
         // called by a browser that returns from a provider
-        row!("/toolkits/auth/callback", link::callback),
+        row!("/toolkits/auth/callback", link::callback::handle),
 
         // translation of a legacy id, which may belong to any of these areas
         row!("/migration/get-nanoid", legacy_ids::translate).needs(Read, &[AuthConfigs, ConnectedAccounts, Triggers]),

@@ -51,6 +51,17 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Server>> for Query<T> {
     }
 }
 
+/// All query parameters as they were sent, for handlers that refuse repeated ones.
+pub(crate) struct Pairs(pub Vec<(String, String)>);
+
+impl FromRequestParts<Arc<Server>> for Pairs {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        pairs(parts.uri.query().unwrap_or_default()).map(Self)
+    }
+}
+
 /// List of tool or toolkit slugs. It may be longer than other lists, because clients send all slugs
 /// they know.
 #[derive(Debug, Default, Deserialize)]

@@ -15,11 +15,11 @@ use crate::{
         description,
         table::{PREFIXES, rows},
     },
-    doors::{docs, files, health, link},
     http::{
         error,
         operation::{Deadline, Operation, perform},
     },
+    web::{docs, files, health, link},
 };
 
 /// Builds the router.
@@ -40,9 +40,15 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
             "/files/{project}/{id}",
             by_rules(get(files::get).put(files::put), transfer),
         )
-        .route("/oauth/clients/{id}", page(get(link::client)))
-        .route("/link/done", page(get(link::done)))
-        .route("/link/{token}", page(get(link::show).post(link::submit)))
+        .route(
+            "/oauth/clients/{id}",
+            page(get(link::client_metadata::read)),
+        )
+        .route("/link/done", page(get(link::page::done)))
+        .route(
+            "/link/{token}",
+            page(get(link::page::show).post(link::page::submit)),
+        )
         .route("/docs", page(get(docs::page)))
         .route("/docs/{asset}", page(get(docs::asset)));
     let rows = rows();

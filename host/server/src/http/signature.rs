@@ -26,7 +26,7 @@ use crate::{
         error::ApiResult,
         page::{Page, Paging, ShortPage},
         path::{Path, Prefix},
-        query::Query,
+        query::{Pairs, Query},
         reply::{Created, Json},
     },
 };
@@ -196,6 +196,8 @@ impl<T: IntoParams> Input for Query<T> {
         description.add_parameters::<T>();
     }
 }
+
+impl Input for Pairs {}
 
 impl Input for Page {
     fn describe(description: &mut Description) {

@@ -17,7 +17,6 @@ pub(crate) use self::types::{Switch, ToolkitSlug};
 use crate::{
     Server,
     api::object,
-    doors::link,
     http::{
         auth::ProjectKey,
         error::ApiResult,
@@ -27,6 +26,7 @@ use crate::{
         reply::{Created, Json, Success, SuccessWithMessage},
         signature::IN_TABLE,
     },
+    web::link,
 };
 
 /// Creates an auth config.
@@ -168,7 +168,7 @@ pub(crate) async fn remove(
     let revoke = query.revoke_on_delete.unwrap_or(false);
     let removing =
         async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
-    link::to_the_end(removing).await?;
+    link::run_to_completion(removing).await?;
     Ok(Json(Success::with("the auth config is deleted")))
 }
 

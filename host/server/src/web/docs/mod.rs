@@ -28,31 +28,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-const PAGE: &str = r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>toolhost API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
-</body>
-</html>
-"#;
+const PAGE: &str = include_str!("page.html");
+const START_SCRIPT: &str = include_str!("start.js");
 
-/// Configured without a validator, which would be a third party's server.
-const START: &str = r##"SwaggerUIBundle({
-  url: "/api/v3/openapi.json",
-  dom_id: "#swagger-ui",
-  deepLinking: true,
-  docExpansion: "list",
-  validatorUrl: null,
-});
-"##;
+static STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui.css"));
+static SCRIPT: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
 
 /// Answers with the API description.
 pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
@@ -62,7 +42,7 @@ pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
 
 /// Answers with the page.
 pub(crate) async fn page() -> Response {
-    shown(
+    with_policy(
         "text/html; charset=utf-8",
         Bytes::from_static(PAGE.as_bytes()),
     )
@@ -71,41 +51,40 @@ pub(crate) async fn page() -> Response {
 /// Answers with a file that the page loads.
 pub(crate) async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
     match name.as_str() {
-        "start.js" => Ok(shown(
+        "start.js" => Ok(with_policy(
             "text/javascript",
-            Bytes::from_static(START.as_bytes()),
+            Bytes::from_static(START_SCRIPT.as_bytes()),
         )),
-        "swagger-ui.css" => Ok(shown("text/css", unpacked(&STYLE)?)),
-        "swagger-ui-bundle.js" => Ok(shown("text/javascript", unpacked(&SCRIPT)?)),
+        "swagger-ui.css" => Ok(with_policy("text/css", unpacked(&STYLE)?)),
+        "swagger-ui-bundle.js" => Ok(with_policy("text/javascript", unpacked(&SCRIPT)?)),
         _ => Err(HttpError::UnknownRoute.into()),
     }
 }
 
-static STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui.css"));
-static SCRIPT: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
-
 fn unpacked(asset: &Option<Bytes>) -> ApiResult<Bytes> {
-    asset
-        .clone()
-        .ok_or_else(|| ApiError::App(Error::Internal("the page's archive cannot be read".into())))
+    asset.clone().ok_or_else(|| {
+        ApiError::App(Error::Internal(
+            "the embedded archive of the documentation page cannot be read".into(),
+        ))
+    })
 }
 
-/// Returns the first file of the archive whose name has the given ending.
-fn unpack(end: &str) -> Option<Bytes> {
+/// Returns the first file of the archive whose name has the given suffix.
+fn unpack(suffix: &str) -> Option<Bytes> {
     let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED)).ok()?;
     let name = archive
         .file_names()
-        .find_map(|name| name.ok().filter(|name| name.ends_with(end)))?
+        .find_map(|name| name.ok().filter(|name| name.ends_with(suffix)))?
         .into_owned();
     let mut bytes = Vec::new();
     archive.by_name(&name).ok()?.read_to_end(&mut bytes).ok()?;
     Some(bytes.into())
 }
 
-fn shown(kind: &'static str, bytes: Bytes) -> Response {
+fn with_policy(content_type: &'static str, bytes: Bytes) -> Response {
     (
         [
-            (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+            (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
             (header::CONTENT_SECURITY_POLICY, POLICY),
         ],
         bytes,

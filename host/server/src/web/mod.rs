@@ -1,4 +1,4 @@
-//! Public endpoints, which need no key.
+//! Pages for browsers, and public endpoints, which need no key.
 
 pub(crate) mod docs;
 pub(crate) mod files;

@@ -12,18 +12,27 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Server,
-    http::{
-        body,
-        error::ApiResult,
-        path::Path,
-        permits,
-        scaffold::{self, RawQuery},
-    },
+    http::{body, error::ApiResult, path::Path, permits, query::Query, reply::Json},
 };
+
+/// Parameters of a signed link.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SignedQuery {
+    expires: String,
+    md5: String,
+    r#type: String,
+    size: String,
+    signature: String,
+}
+
+/// Response without members.
+#[derive(Serialize)]
+pub(crate) struct Empty {}
 
 /// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
 struct Outgoing {
@@ -42,10 +51,10 @@ impl AsRef<[u8]> for Outgoing {
 pub(crate) async fn put(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: RawQuery,
+    Query(query): Query<SignedQuery>,
     request: Request,
-) -> ApiResult<Response> {
-    let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, &query)?;
+) -> ApiResult<Json<Empty>> {
+    let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, query)?;
     let _permit = place(&server, &ticket).await?;
     let bytes = body::read_file(
         &server,
@@ -54,7 +63,7 @@ pub(crate) async fn put(
     )
     .await?;
     files::put(&server.app, &ticket, bytes).await?;
-    scaffold::ok(&json!({}))
+    Ok(Json(Empty {}))
 }
 
 /// Answers with the bytes of a file. Browsers save them and never display them as a page of this
@@ -62,9 +71,9 @@ pub(crate) async fn put(
 pub(crate) async fn get(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: RawQuery,
+    Query(query): Query<SignedQuery>,
 ) -> ApiResult<Response> {
-    let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, &query)?;
+    let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
@@ -103,19 +112,14 @@ fn ticket(
     way: SignedOperation,
     project: &str,
     id: &str,
-    query: &RawQuery,
+    query: SignedQuery,
 ) -> ApiResult<(Ticket, u64)> {
-    let text = |name: &str| {
-        query
-            .text(name)
-            .map(|text| text.unwrap_or_default().to_owned())
-    };
     let given = Parameters {
-        expires: text("expires")?,
-        md5: text("md5")?,
-        media_type: text("type")?,
-        size: text("size")?,
-        signature: text("signature")?,
+        expires: query.expires,
+        md5: query.md5,
+        media_type: query.r#type,
+        size: query.size,
+        signature: query.signature,
     };
     Ok(server
         .app

@@ -1,0 +1,79 @@
+//! The callback to which providers redirect users.
+
+use std::sync::Arc;
+
+use app::{Error, connections};
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::{browser_cookie, messages, redirect};
+use crate::{
+    Server,
+    http::{
+        auth::{self, NoKey},
+        limiter::SecretKind,
+        query::Pairs,
+        signature::IN_TABLE,
+    },
+};
+
+/// Handles the redirect of a user's browser back from a provider.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    operation_id = "callback",
+    params(
+        ("state" = Option<String>, Query, description = "Value of `state` in the authorization request; identifies the connection attempt"),
+        ("code" = Option<String>, Query, description = "Authorization code, which is exchanged for tokens"),
+        ("iss" = Option<String>, Query, description = "Issuer identifier of the provider (RFC 9207)"),
+        ("error" = Option<String>, Query, description = "Error code, if the authorization failed"),
+        ("error_description" = Option<String>, Query, description = "Description of the error for people"),
+        ("oauth_token" = Option<String>, Query, description = "Request token of OAuth 1.0"),
+        ("oauth_verifier" = Option<String>, Query, description = "Verification code of OAuth 1.0"),
+    ),
+    responses((status = 302, description = "Redirects the browser to the callback URL of the project, or to a result page")),
+)]
+pub(crate) async fn handle(
+    _: NoKey,
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    Pairs(parameters): Pairs,
+) -> Response {
+    let browser = browser_cookie::read(&server, &headers);
+    let own = Arc::clone(&server);
+    let exchange =
+        async move { connections::callback(&own.app, &parameters, browser.as_deref()).await };
+    let outcome = auth::judged(&server, SecretKind::Callback, run_to_completion(exchange)).await;
+    match outcome {
+        Ok(landed) => redirect(StatusCode::FOUND, &landed.0),
+        Err(failure) if accepts_html(&headers) => messages::callback_error(failure),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT);
+    accept
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// Runs work that consumes a one-time value to completion, even if the client disconnects: an
+/// authorization code that was used without effect is lost.
+pub(crate) async fn run_to_completion<T: Send + 'static>(
+    work: impl Future<Output = app::Result<T>> + Send + 'static,
+) -> app::Result<T> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is awaited here, and its requests have deadlines if the client disconnects"
+    )]
+    let task = tokio::spawn(work);
+    task.await.unwrap_or_else(|_| {
+        Err(Error::Internal(
+            "the task of a one-time value panicked".into(),
+        ))
+    })
+}

@@ -1,0 +1,21 @@
+//! Metadata of OAuth clients whose client id is a URL of this server. Providers fetch it.
+
+use std::sync::Arc;
+
+use app::{connections, ids::AuthConfigId};
+use axum::extract::State;
+use serde_json::Value;
+
+use crate::{
+    Server,
+    http::{error::ApiResult, path::Path, reply::Json},
+};
+
+/// Answers with the metadata of the client of an auth config.
+pub(crate) async fn read(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Value>> {
+    let metadata = connections::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?;
+    Ok(Json(metadata.into()))
+}

@@ -1,0 +1,105 @@
+//! Handlers of the link page: the form, its submission, and the result page.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    connections::{self, LinkPage, Submitted, Values},
+};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::Response,
+};
+
+use serde::Deserialize;
+
+use super::{browser_cookie, messages, redirect, render};
+use crate::{
+    Server,
+    http::{auth, body, error::ApiResult, limiter::SecretKind, path::Path, query::Query},
+};
+
+/// Maximum size of a submitted form.
+const MAX_FORM_BYTES: usize = 64 << 10;
+/// Name of the hidden form field with the form token. No field of a toolkit can have this name.
+pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
+
+/// Shows the form of a link.
+pub(crate) async fn show(
+    State(server): State<Arc<Server>>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let page = match open_link(&server, &token).await {
+        Ok(page) => page,
+        Err(failure) => return messages::link_error(failure),
+    };
+    let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
+    let form_token = server.app.form_token(&token, &browser);
+    let mut response = render::link_page(&server, &page, StatusCode::OK, &form_token);
+    if let (LinkPage::Form(_), Some(cookie)) = (&page, browser_cookie::set(&server, &browser)) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Accepts the submitted form.
+pub(crate) async fn submit(
+    State(server): State<Arc<Server>>,
+    Path(token): Path<String>,
+    request: Request,
+) -> Response {
+    accept_form(&server, &token, request)
+        .await
+        .unwrap_or_else(messages::link_error)
+}
+
+async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResult<Response> {
+    // A request without a valid link is answered without reading its body.
+    if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = open_link(server, token).await? {
+        return Ok(render::link_page(server, &page, StatusCode::GONE, ""));
+    }
+    let browser = browser_cookie::read(server, request.headers());
+    let body = body::read(server, request, MAX_FORM_BYTES).await?;
+    let mut values = Values::new();
+    let mut form_token = String::new();
+    for (name, value) in url::form_urlencoded::parse(&body).into_owned() {
+        if name == FORM_TOKEN_FIELD {
+            form_token = value;
+        } else if !value.contains('\0') {
+            values.insert(name, value.trim().to_owned().into());
+        }
+    }
+    // The expected value is a keyed hash over the secret id of the browser.
+    let browser = browser
+        .filter(|browser| server.app.form_token(token, browser) == form_token)
+        .ok_or(Error::AttemptUnknown)?;
+    let submitted = connections::submit(&server.app, token, values, &browser).await?;
+    Ok(match submitted {
+        Submitted::Redirect(url) => redirect(StatusCode::SEE_OTHER, &url),
+        Submitted::ShowPage(page) => {
+            render::link_page(server, &page, StatusCode::UNPROCESSABLE_ENTITY, &form_token)
+        }
+    })
+}
+
+/// Parameters of the result page.
+#[derive(Deserialize)]
+pub(crate) struct DoneQuery {
+    status: Option<String>,
+}
+
+/// Shows the result to users of projects that have no callback URL of their own.
+pub(crate) async fn done(Query(query): Query<DoneQuery>) -> Response {
+    messages::result(query.status.as_deref() == Some("success"))
+}
+
+async fn open_link(server: &Server, token: &str) -> ApiResult<LinkPage> {
+    auth::judged(
+        server,
+        SecretKind::Link,
+        connections::open_link(&server.app, token),
+    )
+    .await
+}

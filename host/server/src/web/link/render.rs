@@ -1,0 +1,144 @@
+//! Rendering of the pages, with the headers that keep browsers from loading, framing or leaking
+//! anything. The templates escape all text from outside.
+
+use app::{
+    Error,
+    connections::{Brand, Form, LinkPage},
+    ids,
+};
+use askama::Template;
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use url::Url;
+
+use super::{NO_REFERRER, REFERRER_POLICY, messages, page::FORM_TOKEN_FIELD};
+use crate::{Server, http::error::ApiError};
+
+/// Length of the random value that allows the style of one response.
+const NONCE_CHARS: usize = 22;
+
+/// Page with the form of a link.
+#[derive(Template)]
+#[template(path = "link/form.html")]
+struct FormPage<'a> {
+    nonce: &'a str,
+    brand: Option<&'a Brand>,
+    project: &'a str,
+    toolkit: &'a str,
+    form: &'a Form,
+    form_token_field: &'a str,
+    form_token: &'a str,
+}
+
+impl FormPage<'_> {
+    fn has_problem(&self) -> bool {
+        self.form.problem.is_some() || self.form.fields.iter().any(|field| field.problem.is_some())
+    }
+
+    fn has_secret(&self) -> bool {
+        self.form.fields.iter().any(|shown| shown.field.secret)
+    }
+}
+
+/// Page with a message.
+#[derive(Template)]
+#[template(path = "link/message.html")]
+struct MessagePage<'a> {
+    nonce: &'a str,
+    brand: Option<&'a Brand>,
+    title: &'a str,
+    text: &'a str,
+}
+
+/// Renders the page of a link. A link without a form is answered with status 410.
+pub(super) fn link_page(
+    server: &Server,
+    page: &LinkPage,
+    status: StatusCode,
+    form_token: &str,
+) -> Response {
+    match page {
+        LinkPage::Form(form) => form_page(server, form, status, form_token),
+        LinkPage::Expired(brand) => messages::expired(brand),
+        LinkPage::Used(brand) => messages::used(brand),
+    }
+}
+
+/// Renders a page with a message, and a link back to the project if it is known.
+pub(super) fn message(
+    status: StatusCode,
+    title: &str,
+    text: &str,
+    brand: Option<&Brand>,
+) -> Response {
+    let nonce = ids::random_text(NONCE_CHARS);
+    let page = MessagePage {
+        nonce: &nonce,
+        brand,
+        title,
+        text,
+    };
+    html(status, &page, &policy(&nonce, "'self' https:"))
+}
+
+fn form_page(server: &Server, form: &Form, status: StatusCode, form_token: &str) -> Response {
+    let nonce = ids::random_text(NONCE_CHARS);
+    let page = FormPage {
+        nonce: &nonce,
+        brand: Some(&form.brand),
+        project: &form.brand.project,
+        toolkit: &form.brand.toolkit,
+        form,
+        form_token_field: FORM_TOKEN_FIELD,
+        form_token,
+    };
+    // Browsers apply `form-action` to every redirect that follows a form, and the hosts through
+    // which a provider signs its users in are not known. Without a public URL, providers may be
+    // reached by http.
+    let mut targets = "'self' https:".to_owned();
+    if server.config.public_url.is_none() {
+        targets += " http:";
+    }
+    if let Some(origin) = form.brand.return_url.as_deref().and_then(origin) {
+        targets += " ";
+        targets += &origin;
+    }
+    html(status, &page, &policy(&nonce, &targets))
+}
+
+/// Returns the content security policy of a page whose form leads to the given targets.
+fn policy(nonce: &str, form_targets: &str) -> String {
+    format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; img-src data:; form-action {form_targets}; \
+         base-uri 'none'; frame-ancestors 'none'"
+    )
+}
+
+/// Builds the response. A page is never sent without its policy.
+fn html(status: StatusCode, page: &impl Template, policy: &str) -> Response {
+    let (Ok(html), Ok(policy)) = (page.render(), HeaderValue::from_str(policy)) else {
+        let cause = "a page cannot be rendered".to_owned();
+        return ApiError::App(Error::Internal(cause)).into_response();
+    };
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (REFERRER_POLICY, NO_REFERRER),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    ];
+    (status, headers, html).into_response()
+}
+
+/// Returns the origin of a URL, as a content security policy writes it.
+fn origin(url: &str) -> Option<String> {
+    let origin = Url::parse(url).ok()?.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Tests of the templates.
+
+use app::{catalog::Field, connections::FormField};
+
+use super::*;
+
+const HOSTILE: &str = "\"><script>alert('x')</script>&amp;{{ 7 * 7 }}";
+const ESCAPED: &str =
+    "&#34;&#62;&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#38;amp;{{ 7 * 7 }}";
+
+fn form(field: Field) -> Form {
+    Form {
+        brand: Brand {
+            project: "Acme".into(),
+            toolkit: "Mail".into(),
+            return_url: None,
+        },
+        fields: vec![FormField {
+            field,
+            value: String::new(),
+            problem: None,
+        }],
+        problem: None,
+        redirects: false,
+    }
+}
+
+fn rendered(form: &Form, form_token: &str) -> String {
+    let page = FormPage {
+        nonce: "nonce",
+        brand: Some(&form.brand),
+        project: &form.brand.project,
+        toolkit: &form.brand.toolkit,
+        form,
+        form_token_field: FORM_TOKEN_FIELD,
+        form_token,
+    };
+    page.render().unwrap()
+}
+
+fn assert_escaped(html: &str, times: usize) {
+    assert!(
+        !html.contains("<script") && !html.contains("alert('"),
+        "{html}"
+    );
+    assert_eq!(html.matches(ESCAPED).count(), times, "{html}");
+}
+
+#[test]
+fn untrusted_text_is_escaped_in_forms() {
+    let mut form = form(Field {
+        name: HOSTILE.into(),
+        title: HOSTILE.into(),
+        description: HOSTILE.into(),
+        prefix: HOSTILE.into(),
+        suffix: HOSTILE.into(),
+        ..Field::default()
+    });
+    form.fields[0].value = HOSTILE.into();
+    form.fields[0].problem = Some(HOSTILE.into());
+    assert_escaped(&rendered(&form, ""), 7);
+    form.brand.project = HOSTILE.into();
+    form.brand.toolkit = HOSTILE.into();
+    form.brand.return_url = Some(HOSTILE.into());
+    form.problem = Some(HOSTILE.into());
+    form.redirects = true;
+    // The title, the heading, the introduction, the problem, the form token, the button, the link.
+    assert_escaped(&rendered(&form, HOSTILE), 7 + 2 + 1 + 2 + 2 + 1 + 1 + 2);
+}
+
+#[test]
+fn untrusted_choices_are_escaped() {
+    let html = rendered(
+        &form(Field {
+            name: "region".into(),
+            one_of: vec![HOSTILE.into()],
+            ..Field::default()
+        }),
+        "",
+    );
+    assert_escaped(&html, 1);
+}
+
+#[test]
+fn untrusted_text_is_escaped_in_messages() {
+    let brand = Brand {
+        project: HOSTILE.into(),
+        toolkit: HOSTILE.into(),
+        return_url: Some(HOSTILE.into()),
+    };
+    let page = MessagePage {
+        nonce: "nonce",
+        brand: Some(&brand),
+        title: HOSTILE,
+        text: HOSTILE,
+    };
+    // The title twice, the text, and the link with the project.
+    assert_escaped(&page.render().unwrap(), 5);
+}
+
+#[test]
+fn secret_field_is_a_password_input() {
+    let html = |secret| {
+        let field = Field {
+            name: "key".into(),
+            title: "Key".into(),
+            secret,
+            ..Field::default()
+        };
+        rendered(&form(field), "")
+    };
+    assert!(html(true).contains("type=\"password\"") && html(false).contains("type=\"text\""));
+    assert!(html(true).contains("for=\"f0\"") && html(true).contains("id=\"f0\""));
+}
+
+#[test]
+fn style_carries_the_nonce() {
+    let html = rendered(&form(Field::default()), "");
+    assert_eq!(html.matches("<style").count(), 1);
+    assert!(html.contains("<style nonce=\"nonce\">") && !html.contains("style="));
+}
