@@ -233,7 +233,7 @@ mod tests {
             http::branding::Branding,
         };
         std::fs::write(
-            "/tmp/new_openapi.json",
+            std::env::var("OPENAPI_DUMP").unwrap_or("/tmp/new_openapi.json".into()),
             description::text(&table::rows(), &Branding::new("service")),
         )
         .unwrap();
