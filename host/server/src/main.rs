@@ -38,7 +38,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     admission::Admission,
     commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
-    config::{Config, Flags, LogFormat},
+    config::{Config, Flags, Loaded, LogFormat},
     open::Stop,
     terminal::Terminal,
     words::Words,
@@ -122,6 +122,9 @@ enum Command {
     Toolkits(toolkits::Args),
     /// Print the API description that the server answers under /api/v3/openapi.json
     Openapi,
+    /// Print the settings in effect and where each comes from; print a settings file to begin with
+    #[command(after_help = commands::config::EXAMPLES)]
+    Config(commands::config::Args),
     /// Print every limit with its value, its setting and the effect of exceeding it
     Limits,
 }
@@ -147,7 +150,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Stop> {
-    let config = Config::load(&cli.flags)?;
+    let Loaded { config, sources } = config::load(&cli.flags)?;
     start_logging(&config)?;
     log_panics();
     keep_memory_private();
@@ -176,6 +179,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
                 );
                 Ok(ExitCode::SUCCESS)
             }
+            Command::Config(args) => commands::config::run(&config, &sources, &args, terminal),
             Command::Limits => {
                 terminal.line(limits::page().trim_end());
                 Ok(ExitCode::SUCCESS)
