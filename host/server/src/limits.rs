@@ -18,8 +18,8 @@ const INTRODUCTION: &str = "# Limits
 
 Everything has a number. What is over one is refused or cut as the last column says, and changes nothing; every refusal comes in the error
 envelope with its slug and a `suggested_fix`, and 429 and 503 say with `Retry-After` when to try again. A failure of a run is an answer with
-status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default, and its
-range is in its unit. Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
+status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default.
+Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
 Files are counted for all servers together; what a project writes in a day is, too, but for the last minute of each server.
 ";
 

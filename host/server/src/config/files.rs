@@ -13,12 +13,12 @@ settings! {
         #[setting(unit = "MiB", range = 1..=1_024)]
         pub size_mib: u64 = 100,
         /// Time that a file is kept.
-        #[setting(unit = "days", range = 0..=36_500, zero = "for ever")]
+        #[setting(unit = "days", range = 0..=36_500, zero = "forever")]
         pub keep_days: u32 = 30,
         /// Files that are uploaded or downloaded by links at once; each is held in memory.
         #[setting(range = 1..=1_024)]
         pub transfers: usize = 16,
-        /// Of them, files of one project.
+        /// Files of one project that are uploaded or downloaded by links at once.
         #[setting(range = 1..)]
         pub transfers_per_project: usize = 4,
         /// Timeout for the upload or download of a file.

@@ -19,7 +19,7 @@ settings! {
         /// Requests answered at once.
         #[setting(range = 1..)]
         pub in_flight: usize = 512,
-        /// Of them, requests of one project.
+        /// Requests of one project answered at once.
         #[setting(range = 1..)]
         pub in_flight_per_project: usize = 64,
         /// Timeout of a request that waits because of these limits.
@@ -51,10 +51,10 @@ settings! {
         /// Requests of one organization in ten minutes.
         #[setting(zero = "no limit")]
         pub rate: u32 = 20_000,
-        /// Of them, requests of one project.
+        /// Requests of one project in ten minutes.
         #[setting(zero = "no limit of its own")]
         pub rate_per_project: u32 = 10_000,
-        /// Of them, requests with one key.
+        /// Requests with one key in ten minutes.
         #[setting(zero = "no limit of its own")]
         pub rate_per_key: u32 = 0,
         /// Failed authentications from one address in a minute, counted separately for keys, links
@@ -63,7 +63,7 @@ settings! {
         pub failed_auth: u32 = 30,
         /// Open connections.
         pub connections: usize = 4_096,
-        /// Of them, from one address that is not a trusted proxy.
+        /// Open connections from one address that is not a trusted proxy.
         pub connections_per_address: usize = 256,
         /// Time that a stopping server waits for running requests.
         #[setting(unit = "s")]

@@ -51,7 +51,7 @@ settings! {
         /// Prompts that are processed at once.
         #[setting(range = 1..=1_024)]
         pub at_once: usize = 16,
-        /// Of them, prompts of one project.
+        /// Prompts of one project that are processed at once.
         #[setting(range = 1..=1_024)]
         pub at_once_per_project: usize = 8,
     }

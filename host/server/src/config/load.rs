@@ -10,7 +10,7 @@ use anyhow::Result;
 use config::{ConfigError, Environment, File, FileFormat, Source as _};
 
 use super::{
-    Config, Flags, all,
+    Config, Flags, Setting, all,
     sources::{Problem, Sources},
     value_at,
 };
@@ -77,15 +77,16 @@ pub(super) fn read(
     let mut sources = Sources::default();
     sources.add_file(path, &in_file);
     sources.add_environment(&variables);
-    let known = sources.check_known(&all());
+    let settings = all();
+    let known = sources.check_known(&settings);
     known.map_err(|problem| sources.blame(problem))?;
     let mut config: Config = config::Config::builder()
         .add_source(file)
         .add_source(environment)
         .build()
         .and_then(config::Config::try_deserialize)
-        .map_err(|cause| sources.explain(cause))?;
-    check_ranges(&config).map_err(|problem| sources.blame(problem))?;
+        .map_err(|cause| sources.explain(cause, &settings))?;
+    check_ranges(&config, &settings).map_err(|problem| sources.blame(problem))?;
     complete(&mut config, &mut sources, &variables, flags)?;
     let checked = config.check();
     checked.map_err(|problem| sources.blame(problem))?;
@@ -112,9 +113,9 @@ fn complete(
 }
 
 /// Checks every number against the range of its setting.
-fn check_ranges(config: &Config) -> Result<(), Problem> {
+fn check_ranges(config: &Config, settings: &[Setting]) -> Result<(), Problem> {
     let values = serde_json::to_value(config).map_err(|cause| Problem::new("", cause))?;
-    for setting in all() {
+    for setting in settings {
         let number = value_at(&values, &setting.key).as_u64();
         if let (Some(range), Some(number)) = (setting.range, number) {
             let text = format!("is {number}: it must be {range}");
@@ -127,21 +128,21 @@ fn check_ranges(config: &Config) -> Result<(), Problem> {
 /// Describes a file that cannot be read. The lines of the file are not shown, because they may
 /// contain secrets.
 fn unreadable(path: &Path, error: ConfigError) -> anyhow::Error {
-    let path = path.display();
+    let shown = path.display();
     let ConfigError::FileParse { cause, .. } = &error else {
-        return anyhow::Error::new(error).context(format!("read the settings file {path}"));
+        return anyhow::Error::new(error).context(format!("read the settings file {shown}"));
     };
     match cause.downcast_ref::<toml::de::Error>() {
         Some(cause) => {
             let bytes = cause.span().map_or(0, |span| span.start);
-            let text = std::fs::read(path.to_string()).unwrap_or_default();
+            let text = std::fs::read(path).unwrap_or_default();
             let before = text.iter().take(bytes);
             let line = before.filter(|byte| **byte == b'\n').count() + 1;
             anyhow::anyhow!(
-                "the settings file {path} is not valid TOML: line {line}: {}",
+                "the settings file {shown} is not valid TOML: line {line}: {}",
                 cause.message()
             )
         }
-        None => anyhow::anyhow!("the settings file {path} is not valid: {cause}"),
+        None => anyhow::anyhow!("the settings file {shown} is not valid: {cause}"),
     }
 }

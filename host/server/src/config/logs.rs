@@ -23,7 +23,7 @@ settings! {
         #[setting(unit = "KiB")]
         pub payload_kib: usize = 64,
         /// Time that an execution stays in the log after it ended.
-        #[setting(unit = "days", range = 0..=36_500, zero = "for ever")]
+        #[setting(unit = "days", range = 0..=36_500, zero = "forever")]
         pub keep_days: u32 = 30,
         /// Newest executions of each project that stay in the log; up to 63 more do.
         #[setting(zero = "any number")]

@@ -6,9 +6,9 @@
 //! mistake does not pass as a setting. This module is the only one that reads the environment,
 //! except for secrets that replace flags of commands.
 //!
-//! The files of groups declare settings; [`setting`] makes the structs and the descriptions;
-//! [`load`] reads the values and [`sources`] remembers the origin of each; [`print`] formats help,
-//! tables and TOML from the descriptions.
+//! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
+//! `load.rs` reads the values, `sources.rs` remembers the origin of each, and `print.rs` formats
+//! help, tables and TOML from the descriptions.
 
 mod connections;
 mod files;
@@ -71,18 +71,18 @@ settings! {
         /// Data directory: the store, the components and the compiled artifacts. It is created with
         /// mode 0700, and refused (exit code 78) when group or others have access.
         pub data: PathBuf = PathBuf::from("toolhost-data"),
-        /// Database of the records: `postgres://user:password@host/database` of PostgreSQL 14 or
-        /// newer, which several servers may share. `sslmode` and its options are part of the
+        /// Database of the records: `postgres://user:password@host/database`. PostgreSQL 14 or
+        /// newer, which several servers may share; `sslmode` and its options are part of the
         /// address.
         #[setting(
-            unset = "in `data`",
+            unset = "in the data directory",
             example = "postgres://user:password@host/database?sslmode=verify-full",
         )]
         pub store: Option<Secret>,
         /// Bucket of components, files and other large values: `s3://bucket/prefix`.
-        #[setting(unset = "in `data`", example = "s3://bucket/prefix")]
+        #[setting(unset = "in the data directory", example = "s3://bucket/prefix")]
         pub blobs: Option<String>,
-        /// Master key file: mode 0600, beside the data directory and never inside it. **Back it up
+        /// Master key file. It has mode 0600 and lies outside the data directory. **Back it up
         /// separately from the data.**
         #[setting(unset = "`<data>.key`", example = "/etc/toolhost/master.key")]
         pub key_file: Option<PathBuf>,
@@ -181,7 +181,7 @@ impl Config {
         Problem::unless(
             self.database().is_none_or(is_known),
             "store",
-            "must be `postgres://user:password@host/database`; without it records lie in `data`",
+            "must be `postgres://user:password@host/database`; without it records lie in the data directory",
         )?;
         let key = absolute(&self.key_file());
         Problem::unless(

@@ -164,7 +164,7 @@ fn is_secret(value: &Value) -> bool {
 fn facts(setting: &Setting) -> String {
     let range = setting.range_text();
     let separator = if range.is_empty() { "" } else { "; " };
-    format!("Default {}{separator}{range}.", setting.default_text())
+    format!("Default: {}{separator}{range}.", setting.default_text())
 }
 
 /// Formats a value without the quotes of a text.

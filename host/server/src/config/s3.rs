@@ -13,18 +13,18 @@ settings! {
     /// environment names that other programs use, too.
     pub(crate) struct S3 {
         /// The service, if it is not Amazon's. Only one that is named may use plain `http`.
-        #[setting(unset = "`AWS_ENDPOINT_URL`", example = "https://s3.example.com")]
+        #[setting(unset = "value of `AWS_ENDPOINT_URL`", example = "https://s3.example.com")]
         pub endpoint: Option<Url>,
         /// Region. If it is not set, `AWS_REGION` and `AWS_DEFAULT_REGION` are read.
         pub region: String = "us-east-1".into(),
         /// Access key id of the bucket.
-        #[setting(unset = "`AWS_ACCESS_KEY_ID`", example = "AKIAEXAMPLE")]
+        #[setting(unset = "value of `AWS_ACCESS_KEY_ID`", example = "AKIAEXAMPLE")]
         pub access_key_id: Option<String>,
         /// Secret of the access key.
-        #[setting(unset = "`AWS_SECRET_ACCESS_KEY`", example = "secret")]
+        #[setting(unset = "value of `AWS_SECRET_ACCESS_KEY`", example = "secret")]
         pub secret_access_key: Option<Secret>,
         /// Token of a temporary access key.
-        #[setting(unset = "`AWS_SESSION_TOKEN`", example = "token")]
+        #[setting(unset = "value of `AWS_SESSION_TOKEN`", example = "token")]
         pub session_token: Option<Secret>,
         /// Clients download files from the bucket itself, and upload them to it, by presigned
         /// links; they must reach its endpoint, and send with an upload the headers that the

@@ -12,14 +12,14 @@ settings! {
         pub allocator: Allocator = Allocator::Pooling,
         /// Calls that run at once, including those that wait for a provider.
         pub live: usize = 512,
-        /// Of them, calls of one project.
+        /// Calls of one project that run at once.
         pub live_per_project: usize = 64,
         /// Calls of one project that have used enough processor time to be moved to threads of
         /// their own.
         pub busy_per_project: usize = 8,
         /// Calls that wait in the queue.
         pub queue: usize = 128,
-        /// Of them, calls of one project.
+        /// Calls of one project that wait in the queue.
         pub queue_per_project: usize = 16,
         /// Timeout of a call in the queue.
         #[setting(unit = "ms")]

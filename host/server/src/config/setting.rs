@@ -97,9 +97,12 @@ impl Setting {
         }
     }
 
-    /// Formats the allowed numbers and the meaning of 0; empty if any number is allowed.
+    /// Formats the allowed numbers with their unit, and the meaning of 0; empty if any number is allowed.
     pub(crate) fn range_text(&self) -> String {
-        let range = self.range.map(|range| range.to_string());
+        let range = self.range.map(|range| match self.unit {
+            Some(unit) => format!("{range} {unit}"),
+            None => range.to_string(),
+        });
         let zero = self.zero.map(|meaning| format!("0: {meaning}"));
         let parts: Vec<_> = range.into_iter().chain(zero).collect();
         parts.join("; ")

@@ -138,8 +138,8 @@ impl Sources {
         }
     }
 
-    /// Explains a value that has the wrong type.
-    pub(super) fn explain(&self, error: ConfigError) -> anyhow::Error {
+    /// Explains a value that has the wrong type, with the doc comment of its setting.
+    pub(super) fn explain(&self, error: ConfigError, settings: &[Setting]) -> anyhow::Error {
         let (key, text) = match error {
             ConfigError::Type {
                 key: Some(key),
@@ -159,10 +159,11 @@ impl Sources {
         } else {
             text
         };
-        let text = format!(
-            "`{key}`: {text}; correct or remove it; `toolhost serve --help` lists the settings"
-        );
-        self.blame(Problem { key, text })
+        let setting = settings.iter().find(|setting| matches(&setting.key, &key));
+        let doc = setting.map_or("", |setting| setting.doc);
+        let text = format!("`{key}`: {text}; correct or remove it");
+        let blamed = self.blame(Problem { key, text });
+        anyhow::anyhow!("{blamed}. {doc}")
     }
 }
 
