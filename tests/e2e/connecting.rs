@@ -182,11 +182,15 @@ async fn link_page_stores_only_verified_keys() {
     let good = oauth.tokens_used().remove(0);
     let place = |path: &str| format!("https://api.example.com{path}");
     for (verify, key, told) in [
-        (oauth.me(), "no-such-token", "the application answered 401"),
+        (
+            oauth.me(),
+            "no-such-token",
+            "the provider responded with status 401",
+        ),
         (
             place("/status/page/503"),
             "good",
-            "the application answered 503",
+            "the provider responded with status 503",
         ),
         (oauth.me(), "good", ""),
     ] {

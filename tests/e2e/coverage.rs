@@ -21,7 +21,7 @@ async fn every_route_refuses_missing_or_wrong_keys() {
         .filter(|operation| operation.key() != Key::Nobody)
     {
         let other_kind = if operation.key() == Key::Project {
-            &clients.organisation
+            &clients.organization
         } else {
             &clients.project
         };

@@ -51,7 +51,7 @@ const UNKNOWN: [(&str, &str, &str); 14] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Project,
-    Organisation,
+    Organization,
     User,
     /// No key is required.
     Nobody,
@@ -60,7 +60,7 @@ pub(crate) enum Key {
 /// A client for each kind of key.
 pub(crate) struct Clients {
     pub project: Client,
-    pub organisation: Client,
+    pub organization: Client,
     pub user: Client,
     pub nobody: Client,
 }
@@ -71,7 +71,7 @@ impl Clients {
         let user = host.new_member("admin").await;
         Self {
             project,
-            organisation: host.as_org(),
+            organization: host.as_org(),
             user,
             nobody: host.anonymous(),
         }
@@ -81,7 +81,7 @@ impl Clients {
     pub(crate) fn right(&self, operation: &Operation) -> &Client {
         match operation.key() {
             Key::Project => &self.project,
-            Key::Organisation => &self.organisation,
+            Key::Organization => &self.organization,
             Key::User => &self.user,
             Key::Nobody => &self.nobody,
         }
@@ -117,7 +117,7 @@ impl Operation {
             .map(|kind| kind.keys().next().map(String::as_str))
         {
             None => Key::Project,
-            Some(Some("organization")) => Key::Organisation,
+            Some(Some("organization")) => Key::Organization,
             Some(Some("user")) => Key::User,
             Some(None) => Key::Nobody,
             Some(Some(other)) => panic!("a key of {other} for {}", self.path),

@@ -30,7 +30,7 @@ async fn generated_requests_get_only_described_responses() {
     let clients = Clients::of(&host, host.as_project()).await;
     for (key, header, client) in [
         (Key::Project, "x-api-key", &clients.project),
-        (Key::Organisation, "x-org-api-key", &clients.organisation),
+        (Key::Organization, "x-org-api-key", &clients.organization),
         (Key::User, "x-user-api-key", &clients.user),
     ] {
         let secret = client.key();

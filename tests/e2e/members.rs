@@ -151,11 +151,11 @@ async fn member_lists_projects_in_pages() {
     let host = Host::shared().await;
     host.new_project().await;
     let member = host.new_member("viewer").await;
-    let organisations = member.get("/org/list").await.expect(200);
+    let organizations = member.get("/org/list").await.expect(200);
     assert_eq!(
         (
-            organisations["organizations"].as_array().unwrap().len(),
-            &organisations["total_items"]
+            organizations["organizations"].as_array().unwrap().len(),
+            &organizations["total_items"]
         ),
         (1, &1.into())
     );

@@ -310,7 +310,8 @@ async fn assertion_key_must_match_the_algorithm() {
         let said = made.problems().concat();
         assert!(
             status == 201
-                || said.contains("private_key: cannot sign; the application takes one of RSA"),
+                || said
+                    .contains("private_key: the key cannot sign: the provider requires an RSA key"),
             "{made:?}"
         );
         assert!(

@@ -19,7 +19,7 @@ use crate::{
     connections::{self, Account, apps, protocol::Client},
     ids::{self, AuthConfigId, ProjectId},
     projects::{self, Project},
-    vault::{Place, Sealed, Vault},
+    vault::{SealContext, Sealed, Vault},
 };
 
 /// Collection that this module owns.
@@ -109,13 +109,13 @@ pub struct Proxy {
 impl Proxy {
     /// Builds the proxy with its `proxy-authorization` value (RFC 9110, section 11.7.2; RFC 7617;
     /// RFC 6750).
-    fn way(&self) -> Result<net::Proxy> {
-        let shown = self.key.as_deref().map(|key| match key {
+    fn to_net_proxy(&self) -> Result<net::Proxy> {
+        let authorization = self.key.as_deref().map(|key| match key {
             whole if whole.contains(' ') => whole.to_owned(),
             pair if pair.contains(':') => format!("Basic {}", BASE64.encode(pair)),
             token => format!("Bearer {token}"),
         });
-        net::Proxy::new(&self.url, shown.as_deref())
+        net::Proxy::new(&self.url, authorization.as_deref())
             .map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
     }
 }
@@ -182,7 +182,7 @@ pub async fn create(
     let release = app.catalog.release(&request.toolkit, LATEST)?;
     let managed = request.scheme.is_none();
     let scheme = match request.scheme {
-        Some(name) => offered(&release, &name)?,
+        Some(name) => offered_scheme(&release, &name)?,
         None if apps::is_managed(app, &release).await? => AuthMode::Oauth2,
         None => return Err(Error::NoManagedAuth(release.slug.to_string())),
     };
@@ -196,9 +196,10 @@ pub async fn create(
         .credentials
         .proxy
         .as_ref()
-        .map(Proxy::way)
+        .map(Proxy::to_net_proxy)
         .transpose()?;
-    let (id, now) = (AuthConfigId::random(), app.clock.now());
+    let id = AuthConfigId::random();
+    let now = app.clock.now();
     let name = match request
         .name
         .map(|name| name.trim().to_owned())
@@ -209,7 +210,7 @@ pub async fn create(
     };
     let key = app.vault.key(project.id.as_str(), now).await?;
     let body = AuthConfig {
-        folded: folded(&name, id.as_str()),
+        folded: search_text(&name, id.as_str()),
         name,
         toolkit: release.slug.to_string(),
         scheme,
@@ -221,15 +222,15 @@ pub async fn create(
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
         credentials: key.seal(
-            place(&project.id, id.as_str(), "credentials"),
+            seal_context(&project.id, id.as_str(), "credentials"),
             &request.credentials.own,
         )?,
         shared: key.seal(
-            place(&project.id, id.as_str(), "shared"),
+            seal_context(&project.id, id.as_str(), "shared"),
             &request.credentials.shared,
         )?,
         proxy: match &request.credentials.proxy {
-            Some(proxy) => Some(key.seal(place(&project.id, id.as_str(), "proxy"), proxy)?),
+            Some(proxy) => Some(key.seal(seal_context(&project.id, id.as_str(), "proxy"), proxy)?),
             None => None,
         },
     };
@@ -307,7 +308,7 @@ pub async fn change(
         .proxy
         .iter()
         .flatten()
-        .try_for_each(|proxy| proxy.way().map(drop))?;
+        .try_for_each(|proxy| proxy.to_net_proxy().map(drop))?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
@@ -332,12 +333,12 @@ pub async fn change(
         }
         // A toolkit that no longer exists requires nothing.
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        let about = release
+        let auth_scheme = release
             .as_ref()
             .and_then(|release| release.scheme(record.body.scheme));
         check_client(
             record.body.scheme,
-            about,
+            auth_scheme,
             record.body.managed,
             &credentials.own,
         )?;
@@ -345,22 +346,22 @@ pub async fn change(
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
         body.credentials = key.seal(
-            place(&project.id, id.as_str(), "credentials"),
+            seal_context(&project.id, id.as_str(), "credentials"),
             &credentials.own,
         )?;
         body.shared = key.seal(
-            place(&project.id, id.as_str(), "shared"),
+            seal_context(&project.id, id.as_str(), "shared"),
             &credentials.shared,
         )?;
         if let Some(proxy) = &changes.proxy {
-            let place = place(&project.id, id.as_str(), "proxy");
+            let context = seal_context(&project.id, id.as_str(), "proxy");
             body.proxy = proxy
                 .as_ref()
-                .map(|proxy| key.seal(place, proxy))
+                .map(|proxy| key.seal(context, proxy))
                 .transpose()?;
         }
         if let Some(name) = &name {
-            (body.name, body.folded) = (name.clone(), folded(name, id.as_str()));
+            (body.name, body.folded) = (name.clone(), search_text(name, id.as_str()));
         }
         for (own, changed) in [
             (&mut body.restrict_to, &changes.restrict_to),
@@ -389,7 +390,7 @@ fn checked_name(name: String) -> Result<String> {
     Ok(name)
 }
 
-fn folded(name: &str, id: &str) -> String {
+fn search_text(name: &str, id: &str) -> String {
     format!("{} {}", name.to_lowercase(), id.to_lowercase())
 }
 
@@ -397,18 +398,18 @@ fn folded(name: &str, id: &str) -> String {
 /// requires.
 fn check_client(
     mode: AuthMode,
-    about: Option<&AuthScheme>,
+    auth_scheme: Option<&AuthScheme>,
     managed: bool,
     own: &Map<String, Value>,
 ) -> Result<()> {
-    let client = Client::of(own);
+    let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
         return Err(Error::invalid(
             "auth_config.credentials.client_id: is required with OAUTH2",
         ));
     }
     if mode == AuthMode::Oauth1 {
-        let signs = about
+        let signs = auth_scheme
             .and_then(|scheme| scheme.sign.as_ref())
             .is_some_and(Sign::has_private_key);
         let proof = client.as_ref().and_then(|client| {
@@ -430,7 +431,7 @@ fn check_client(
             return Err(Error::invalid(text));
         }
     }
-    if let (Some(client), Some(scheme)) = (&client, about) {
+    if let (Some(client), Some(scheme)) = (&client, auth_scheme) {
         let checked = client.check_key(scheme);
         checked
             .map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
@@ -442,7 +443,7 @@ fn check_client(
         });
         if !good {
             return Err(Error::invalid(format!(
-                "auth_config.credentials.{name}: must be a text or a list of texts"
+                "auth_config.credentials.{name}: must be a string or a list of strings"
             )));
         }
     }
@@ -480,7 +481,9 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<Record<AuthConfig>>> {
-    let mut query = Query::of(project.id.as_str()).newest().window(window);
+    let mut query = Query::for_project(project.id.as_str())
+        .descending()
+        .window(window);
     if !filter.toolkits.is_empty() {
         query = query.any_of(
             "toolkit",
@@ -540,12 +543,15 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
     }
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let batch = Batch::at(app.clock.now()).remove(&get(app, project, id).await?);
-        Ok::<_, Error>((connections::forgotten(app, project, id, batch).await?, ()))
+        Ok::<_, Error>((
+            connections::purge_clients(app, project, id, batch).await?,
+            (),
+        ))
     });
     removed.await?;
     // Registrations that were in progress during the deletion are deleted here. No new ones can
     // start now.
-    connections::forget_clients(app, project, id).await
+    connections::delete_clients(app, project, id).await
 }
 
 /// Decrypts the secret parts.
@@ -557,11 +563,11 @@ pub async fn credentials(
     project: &Project,
     record: &Record<AuthConfig>,
 ) -> Result<Credentials> {
-    open(&app.vault, &project.id, record, app.clock.now()).await
+    open_credentials(&app.vault, &project.id, record, app.clock.now()).await
 }
 
 /// Variant of [`credentials`] for callers that have only the vault.
-pub(crate) async fn open(
+pub(crate) async fn open_credentials(
     vault: &Vault,
     project: &ProjectId,
     record: &Record<AuthConfig>,
@@ -570,19 +576,22 @@ pub(crate) async fn open(
     let key = vault.key(project.as_str(), now).await?;
     Ok(Credentials {
         own: key.open(
-            place(project, &record.id, "credentials"),
+            seal_context(project, &record.id, "credentials"),
             &record.body.credentials,
         )?,
-        shared: key.open(place(project, &record.id, "shared"), &record.body.shared)?,
+        shared: key.open(
+            seal_context(project, &record.id, "shared"),
+            &record.body.shared,
+        )?,
         proxy: match &record.body.proxy {
-            Some(proxy) => Some(key.open(place(project, &record.id, "proxy"), proxy)?),
+            Some(proxy) => Some(key.open(seal_context(project, &record.id, "proxy"), proxy)?),
             None => None,
         },
     })
 }
 
 /// Returns the proxy for requests to the provider of an auth config, if one is set.
-pub(crate) async fn way(
+pub(crate) async fn net_proxy(
     app: &App,
     project: &Project,
     record: &Record<AuthConfig>,
@@ -590,16 +599,16 @@ pub(crate) async fn way(
     if record.body.proxy.is_none() {
         return Ok(None);
     }
-    credentials(app, project, record).await?.way()
+    credentials(app, project, record).await?.net_proxy()
 }
 
 impl Credentials {
     /// Returns the proxy for requests to the provider, if one is set.
-    pub(crate) fn way(&self) -> Result<Option<Arc<net::Proxy>>> {
+    pub(crate) fn net_proxy(&self) -> Result<Option<Arc<net::Proxy>>> {
         Ok(self
             .proxy
             .as_ref()
-            .map(Proxy::way)
+            .map(Proxy::to_net_proxy)
             .transpose()?
             .map(Arc::new))
     }
@@ -610,7 +619,7 @@ impl Credentials {
 /// # Errors
 /// Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("auth_config", id)
         .is("status", "ACTIVE")
         .page(0, 0);
@@ -629,8 +638,8 @@ impl AuthConfig {
 }
 
 /// Returns the scheme with that name, if the toolkit offers it.
-pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
-    let known = [
+pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
+    let modes = [
         AuthMode::Oauth2,
         AuthMode::S2sOauth2,
         AuthMode::DcrOauth,
@@ -648,8 +657,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
         AuthMode::NoAuth,
     ];
     let upper = name.to_ascii_uppercase();
-    let Some(mode) = known.into_iter().find(|mode| mode.as_str() == upper) else {
-        let given = crate::cut(name);
+    let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
+        let given = crate::truncate(name);
         return Err(Error::invalid(format!(
             "auth_config.authScheme: `{given}` is not an auth scheme"
         )));
@@ -663,8 +672,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     })
 }
 
-fn place<'a>(project: &'a ProjectId, id: &'a str, field: &'static str) -> Place<'a> {
-    Place {
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str, field: &'static str) -> SealContext<'a> {
+    SealContext {
         collection: COLLECTION.name,
         project: project.as_str(),
         id,
@@ -704,7 +713,7 @@ mod tests {
                 url: "http://proxy.example:3128".into(),
                 key: Some(key.into()),
             }
-            .way()
+            .to_net_proxy()
             .unwrap()
         };
         let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
@@ -716,7 +725,7 @@ mod tests {
                 url: "proxy.example".into(),
                 key: None
             }
-            .way()
+            .to_net_proxy()
             .is_err()
         );
     }

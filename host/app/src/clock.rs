@@ -43,7 +43,7 @@ impl Clock {
     pub fn now(&self) -> Time {
         match &self.0 {
             Some(clock) => Time(clock.load(Ordering::SeqCst)),
-            None => Time(of_machine()),
+            None => Time(system_millis()),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Clock {
     clippy::disallowed_methods,
     reason = "this is the one place that reads the machine's clock"
 )]
-fn of_machine() -> i64 {
+fn system_millis() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| {

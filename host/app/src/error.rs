@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// The permissions of the key do not include this access.
     #[error("this key may not {access} {area}")]
-    KeyScope {
+    KeyPermission {
         /// The access: `read` or `write`.
         access: &'static str,
         /// The area of the API.
@@ -73,7 +73,7 @@ pub enum Error {
 
     // requests
     /// The request is invalid. Each problem has its own line.
-    #[error("the request is invalid: {}", first(.0))]
+    #[error("the request is invalid: {}", summary(.0))]
     Invalid(Vec<String>),
     /// The text cannot be an id of this kind.
     #[error("`{given}` is not the id of {what}")]
@@ -94,10 +94,10 @@ pub enum Error {
     #[error(
         "the first request with this Idempotency-Key has not answered: it is under way, or was cut off"
     )]
-    IdempotencyUnanswered,
+    IdempotencyPending,
     /// The request was done, but its response was not kept.
     #[error("the request with this Idempotency-Key was done, and its answer was not kept")]
-    IdempotencyAnswerGone,
+    IdempotencyResponseGone,
 
     // projects
     /// The project does not exist in the organization.
@@ -141,7 +141,7 @@ pub enum Error {
     },
     /// The version would break callers of an earlier version of the same day. Each problem has its
     /// own line. The status is 422 and not 409, because clients retry 409.
-    #[error("the version breaks what works with {slug} {version} of the same day: {}", first(.lines))]
+    #[error("the version breaks what works with {slug} {version} of the same day: {}", summary(.lines))]
     BreakingChange {
         /// The slug of the toolkit.
         slug: String,
@@ -161,7 +161,7 @@ pub enum Error {
     /// The component is broken, or imports an interface that this server does not have. Each
     /// problem has its own line. The status is 400, because the component is invalid on every
     /// server.
-    #[error("the component cannot be published: {}", first(.0))]
+    #[error("the component cannot be published: {}", summary(.0))]
     ComponentInvalid(Vec<String>),
     /// The component is larger than the maximum size. The status is 413, and the component was not
     /// examined.
@@ -170,7 +170,7 @@ pub enum Error {
     /// The component is valid but exceeds a limit of its content or of its compilation. Each
     /// problem has its own line. The status is 422: the component was understood, and refused for
     /// its cost.
-    #[error("the component is past a limit: {}", first(.0))]
+    #[error("the component is past a limit: {}", summary(.0))]
     ComponentLimit(Vec<String>),
     /// The component is not signed, and this server accepts only signed components.
     #[error(
@@ -219,7 +219,7 @@ pub enum Error {
     #[error("{0}")]
     AccountRefused(String),
     /// Fields of the auth scheme are missing or invalid. Each problem has its own line.
-    #[error("the connection lacks what the toolkit needs: {}", first(.0))]
+    #[error("the connection lacks what the toolkit needs: {}", summary(.0))]
     AccountFields(Vec<String>),
 
     /// The secret that a browser sent is unknown, used or expired. The error does not say which.
@@ -302,7 +302,7 @@ pub enum Error {
         tool: String,
     },
     /// The arguments do not match the tool's schema. Each problem has its own line.
-    #[error("the arguments do not fit {tool}: {}", first(.problems))]
+    #[error("the arguments do not fit {tool}: {}", summary(.problems))]
     ArgumentsInvalid {
         /// The slug of the tool.
         tool: String,
@@ -311,15 +311,15 @@ pub enum Error {
     },
     /// Arguments from a prompt need a language model, and none is configured.
     #[error("arguments from text need a language model, and none is configured")]
-    TextUnavailable,
+    PromptUnavailable,
     /// The model's output did not match the tool's schema in two attempts. Each problem has its own
     /// line.
-    #[error("the language model found no arguments that fit {tool}: {}; its last answer was: {answer}", first(.problems))]
-    TextNotUnderstood {
+    #[error("the language model found no arguments that fit {tool}: {}; its last answer was: {output}", summary(.problems))]
+    PromptNotUnderstood {
         /// The slug of the tool.
         tool: String,
         /// The beginning of the last output.
-        answer: String,
+        output: String,
         /// The problems, one line each.
         problems: Vec<String>,
     },
@@ -359,7 +359,7 @@ pub enum Error {
     },
     /// The network policy does not allow the request.
     #[error("the request was not let through: {0}")]
-    PassageDenied(String),
+    ProxyDenied(String),
     /// The provider did not send a valid response.
     #[error("the application gave no answer: {0}")]
     UpstreamFailed(String),
@@ -417,7 +417,7 @@ pub enum Error {
 
 /// The table entry of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct ErrorInfo {
     /// The error code, specific to this platform.
     pub code: u32,
     /// The stable name, for programs.
@@ -425,15 +425,15 @@ pub struct Row {
     /// The HTTP status code.
     pub status: u16,
     /// The suggested fix.
-    pub fix: &'static str,
+    pub hint: &'static str,
 }
 
-const fn row(code: u32, slug: &'static str, status: u16, fix: &'static str) -> Row {
-    Row {
+const fn info(code: u32, slug: &'static str, status: u16, hint: &'static str) -> ErrorInfo {
+    ErrorInfo {
         code,
         slug,
         status,
-        fix,
+        hint,
     }
 }
 
@@ -441,99 +441,99 @@ impl Error {
     /// Returns the table entry of the error.
     #[must_use]
     #[rustfmt::skip]
-    pub fn row(&self) -> Row {
+    pub fn info(&self) -> ErrorInfo {
         match self {
-            Self::KeyMissing => row(10401, "HTTP_Unauthorized", 401, "send the project key, or the organization key where the operation asks for it"),
-            Self::KeyInvalid { .. } => row(10401, "HTTP_Unauthorized", 401, "check the key, or make a new one; a deleted key never works again"),
-            Self::KeyAmbiguous => row(10401, "HTTP_Unauthorized", 401, "send exactly one key"),
-            Self::KeyOfOtherKind { .. } => row(10401, "HTTP_Unauthorized", 401, "send the other kind of key in its own header"),
-            Self::KeyScope { .. } => row(10403, "HTTP_Forbidden", 403, "use a key whose permissions have this area, or one without restrictions"),
-            Self::KeyAddress => row(10433, "HTTP_AddressNotAllowed", 403, "send it from an address among the key's `allowed_ips`, or use another key"),
-            Self::TooManyFailures { .. } => row(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
-            Self::RateExceeded { .. } => row(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`"),
-            Self::ProjectBusy => row(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
-            Self::AddressBusy => row(10435, "Server_AddressBusy", 429, "nothing was started: try again when the other requests have been sent"),
-            Self::NodeBusy => row(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
-            Self::Deadline(_) => row(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
+            Self::KeyMissing => info(10401, "HTTP_Unauthorized", 401, "send the project key, or the organization key where the operation asks for it"),
+            Self::KeyInvalid { .. } => info(10401, "HTTP_Unauthorized", 401, "check the key, or make a new one; a deleted key never works again"),
+            Self::KeyAmbiguous => info(10401, "HTTP_Unauthorized", 401, "send exactly one key"),
+            Self::KeyOfOtherKind { .. } => info(10401, "HTTP_Unauthorized", 401, "send the other kind of key in its own header"),
+            Self::KeyPermission { .. } => info(10403, "HTTP_Forbidden", 403, "use a key whose permissions have this area, or one without restrictions"),
+            Self::KeyAddress => info(10433, "HTTP_AddressNotAllowed", 403, "send it from an address among the key's `allowed_ips`, or use another key"),
+            Self::TooManyFailures { .. } => info(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
+            Self::RateExceeded { .. } => info(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`"),
+            Self::ProjectBusy => info(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
+            Self::AddressBusy => info(10435, "Server_AddressBusy", 429, "nothing was started: try again when the other requests have been sent"),
+            Self::NodeBusy => info(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
+            Self::Deadline(_) => info(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
 
-            Self::Invalid(_) => row(10400, "Request_Invalid", 400, "correct what `errors` lists"),
-            Self::MalformedId { .. } => row(10422, "Request_MalformedId", 400, "use the id as the server gave it"),
-            Self::CursorInvalid => row(10423, "Request_CursorInvalid", 400, "use `next_cursor` as it was answered, or leave the cursor out"),
+            Self::Invalid(_) => info(10400, "Request_Invalid", 400, "correct what `errors` lists"),
+            Self::MalformedId { .. } => info(10422, "Request_MalformedId", 400, "use the id as the server gave it"),
+            Self::CursorInvalid => info(10423, "Request_CursorInvalid", 400, "use `next_cursor` as it was answered, or leave the cursor out"),
 
-            Self::IdempotencyKeyReused => row(10424, "Idempotency_KeyReused", 422, "send a new key with every new request, and the same one only with the very same request"),
-            Self::IdempotencyUnanswered => row(10425, "Idempotency_Unanswered", 409, "ask again in a moment; if it stays so, look what the first request did, and use a new key"),
-            Self::IdempotencyAnswerGone => row(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, those past `limits.answers_mib` of a day, and those of tools for projects that store no data, are not kept"),
+            Self::IdempotencyKeyReused => info(10424, "Idempotency_KeyReused", 422, "send a new key with every new request, and the same one only with the very same request"),
+            Self::IdempotencyPending => info(10425, "Idempotency_Unanswered", 409, "ask again in a moment; if it stays so, look what the first request did, and use a new key"),
+            Self::IdempotencyResponseGone => info(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, those past `limits.answers_mib` of a day, and those of tools for projects that store no data, are not kept"),
 
-            Self::ProjectNotFound(_) => row(701, "Project_NotFound", 404, "list the projects of the organization"),
-            Self::ProjectNameTaken(_) => row(702, "Project_NameTaken", 400, "choose another name"),
-            Self::KeyNotFound(_) => row(703, "Project_KeyNotFound", 404, "list the keys of the project"),
-            Self::MemberNotFound(_) => row(704, "Organization_MemberNotFound", 404, "list the members of the organization"),
-            Self::MemberTaken(_) => row(705, "Organization_MemberTaken", 400, "remove the member first, or use another address"),
+            Self::ProjectNotFound(_) => info(701, "Project_NotFound", 404, "list the projects of the organization"),
+            Self::ProjectNameTaken(_) => info(702, "Project_NameTaken", 400, "choose another name"),
+            Self::KeyNotFound(_) => info(703, "Project_KeyNotFound", 404, "list the keys of the project"),
+            Self::MemberNotFound(_) => info(704, "Organization_MemberNotFound", 404, "list the members of the organization"),
+            Self::MemberTaken(_) => info(705, "Organization_MemberTaken", 400, "remove the member first, or use another address"),
 
-            Self::ToolkitNotFound(_) => row(2501, "Toolkit_NotFound", 404, "list the toolkits to see the slugs"),
-            Self::ToolNotFound { .. } => row(2401, "Tool_ToolNotFound", 404, "list the tools to see the slugs, and `available_versions` for the versions"),
-            Self::ToolDeprecated(_) => row(2410, "Tool_ToolDeprecated", 410, "name an exact version to go on using it"),
-            Self::VersionTaken { .. } => row(2502, "Toolkit_VersionTaken", 409, "publish under a new version; what is published never changes"),
-            Self::VersionNotFound { .. } => row(2506, "Toolkit_VersionNotFound", 404, "read the toolkit to see its `available_versions`"),
-            Self::ComponentInvalid(_) => row(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
-            Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
-            Self::ComponentLimit(_) => row(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
-            Self::Quarantined { .. } => row(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
-            Self::BreakingChange { .. } => row(2511, "Toolkit_BreakingChange", 422, "publish it under another day, or say that you mean it: `toolkit publish --breaking`, or `?breaking=true`"),
-            Self::SignatureMissing => row(2508, "Toolkit_SignatureMissing", 403, "sign the component with `toolkit sign`, and send the signature in `x-toolkit-signature`"),
-            Self::SignatureInvalid(_) => row(2509, "Toolkit_SignatureInvalid", 403, "sign these very bytes again with `toolkit sign`"),
-            Self::SignerUnknown(_) => row(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
+            Self::ToolkitNotFound(_) => info(2501, "Toolkit_NotFound", 404, "list the toolkits to see the slugs"),
+            Self::ToolNotFound { .. } => info(2401, "Tool_ToolNotFound", 404, "list the tools to see the slugs, and `available_versions` for the versions"),
+            Self::ToolDeprecated(_) => info(2410, "Tool_ToolDeprecated", 410, "name an exact version to go on using it"),
+            Self::VersionTaken { .. } => info(2502, "Toolkit_VersionTaken", 409, "publish under a new version; what is published never changes"),
+            Self::VersionNotFound { .. } => info(2506, "Toolkit_VersionNotFound", 404, "read the toolkit to see its `available_versions`"),
+            Self::ComponentInvalid(_) => info(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
+            Self::ComponentTooLarge => info(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
+            Self::ComponentLimit(_) => info(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
+            Self::Quarantined { .. } => info(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
+            Self::BreakingChange { .. } => info(2511, "Toolkit_BreakingChange", 422, "publish it under another day, or say that you mean it: `toolkit publish --breaking`, or `?breaking=true`"),
+            Self::SignatureMissing => info(2508, "Toolkit_SignatureMissing", 403, "sign the component with `toolkit sign`, and send the signature in `x-toolkit-signature`"),
+            Self::SignatureInvalid(_) => info(2509, "Toolkit_SignatureInvalid", 403, "sign these very bytes again with `toolkit sign`"),
+            Self::SignerUnknown(_) => info(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
 
-            Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
-            Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or have the operator keep an OAuth app for the toolkit"),
-            Self::SchemeNotOffered { .. } => row(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
+            Self::AuthConfigNotFound(_) => info(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
+            Self::NoManagedAuth(_) => info(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or have the operator keep an OAuth app for the toolkit"),
+            Self::SchemeNotOffered { .. } => info(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
 
-            Self::AccountNotFound(_) => row(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
-            Self::AccountRefused(_) => row(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
-            Self::AccountFields(_) => row(612, "ConnectedAccount_MissingRequiredFields", 400, "send the fields that `errors` lists in `connection.state.val`"),
+            Self::AccountNotFound(_) => info(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
+            Self::AccountRefused(_) => info(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
+            Self::AccountFields(_) => info(612, "ConnectedAccount_MissingRequiredFields", 400, "send the fields that `errors` lists in `connection.state.val`"),
 
-            Self::FlowUnknown => row(610, "ConnectedAccount_FlowInvalid", 400, "begin again with a new link, and go through it once, in one browser"),
-            Self::SessionNotFound => row(611, "ConnectedAccount_SessionNotFound", 404, "complete each `session_uri` once, within ten minutes"),
-            Self::CredentialRejected(_) => row(613, "ConnectedAccount_CredentialRejected", 400, "correct the credential, or make a new one at the application"),
-            Self::CheckUnsupported(_) => row(614, "ConnectedAccount_CheckUnsupported", 501, "leave `validate_credentials` out, and run a tool to see"),
-            Self::RefreshInProgress(_) => row(615, "ConnectedAccount_RefreshInProgress", 503, "nothing was sent: try again in a moment"),
-            Self::RefreshUnavailable { .. } => row(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: try again later; the account stays connected"),
-            Self::OauthAppNotFound(_) => row(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or keep one with `toolhost oauth-apps set`"),
+            Self::FlowUnknown => info(610, "ConnectedAccount_FlowInvalid", 400, "begin again with a new link, and go through it once, in one browser"),
+            Self::SessionNotFound => info(611, "ConnectedAccount_SessionNotFound", 404, "complete each `session_uri` once, within ten minutes"),
+            Self::CredentialRejected(_) => info(613, "ConnectedAccount_CredentialRejected", 400, "correct the credential, or make a new one at the application"),
+            Self::CheckUnsupported(_) => info(614, "ConnectedAccount_CheckUnsupported", 501, "leave `validate_credentials` out, and run a tool to see"),
+            Self::RefreshInProgress(_) => info(615, "ConnectedAccount_RefreshInProgress", 503, "nothing was sent: try again in a moment"),
+            Self::RefreshUnavailable { .. } => info(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: try again later; the account stays connected"),
+            Self::OauthAppNotFound(_) => info(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or keep one with `toolhost oauth-apps set`"),
 
-            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => row(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first, or name one that is shared with the user in `connected_account_id`"),
-            Self::AccountUserMissing(_) => row(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
-            Self::AccountUserMismatch { .. } => row(1812, "ActionExecute_ConnectedAccountEntityIdMismatch", 400, "send the `user_id` that the account was connected for"),
-            Self::AccountNotShared { .. } => row(1815, "ActionExecute_ConnectedAccountNotShared", 403, "change the account's `experimental.acl_config_for_shared`, or use an account of this user's own"),
-            Self::AccountNotActive { .. } => row(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
-            Self::ToolNotAllowed { .. } => row(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
-            Self::ArgumentsInvalid { .. } => row(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
-            Self::TextUnavailable => row(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or have the operator set `llm.base_url` and `llm.model`"),
-            Self::TextNotUnderstood { .. } => row(1822, "ActionExecute_TextNotUnderstood", 422, "say in `text` what `errors` misses, or send `arguments`"),
-            Self::ModelFailed(_) => row(1823, "ActionExecute_ModelFailed", 502, "try again, or send `arguments`; the operator's settings of the model are `llm.*`"),
+            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => info(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first, or name one that is shared with the user in `connected_account_id`"),
+            Self::AccountUserMissing(_) => info(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
+            Self::AccountUserMismatch { .. } => info(1812, "ActionExecute_ConnectedAccountEntityIdMismatch", 400, "send the `user_id` that the account was connected for"),
+            Self::AccountNotShared { .. } => info(1815, "ActionExecute_ConnectedAccountNotShared", 403, "change the account's `experimental.acl_config_for_shared`, or use an account of this user's own"),
+            Self::AccountNotActive { .. } => info(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
+            Self::ToolNotAllowed { .. } => info(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
+            Self::ArgumentsInvalid { .. } => info(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
+            Self::PromptUnavailable => info(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or have the operator set `llm.base_url` and `llm.model`"),
+            Self::PromptNotUnderstood { .. } => info(1822, "ActionExecute_TextNotUnderstood", 422, "say in `text` what `errors` misses, or send `arguments`"),
+            Self::ModelFailed(_) => info(1823, "ActionExecute_ModelFailed", 502, "try again, or send `arguments`; the operator's settings of the model are `llm.*`"),
 
-            Self::LegacyNotFound { .. } => row(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
-            Self::LegacyGone { .. } => row(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
+            Self::LegacyNotFound { .. } => info(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
+            Self::LegacyGone { .. } => info(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
 
-            Self::AuthContextMissing => row(1830, "MissingAuthContext", 400, "send `connected_account_id` or `custom_connection_data`"),
-            Self::OriginMismatch { .. } => row(1831, "OriginMismatch", 400, "send a path below the application's base URL, or an absolute https URL of the same domain"),
-            Self::PassageDenied(_) => row(1832, "ActionProxy_Denied", 403, "send the request to a public address of the application; it may redirect within its own domain only"),
-            Self::UpstreamFailed(_) => row(1833, "ActionProxy_UpstreamFailed", 502, "try again, or look whether the application is down"),
-            Self::UpstreamTimeout(_) => row(1834, "ActionProxy_UpstreamTimeout", 504, "try again; ask the application for less at once if it happens again"),
+            Self::AuthContextMissing => info(1830, "MissingAuthContext", 400, "send `connected_account_id` or `custom_connection_data`"),
+            Self::OriginMismatch { .. } => info(1831, "OriginMismatch", 400, "send a path below the application's base URL, or an absolute https URL of the same domain"),
+            Self::ProxyDenied(_) => info(1832, "ActionProxy_Denied", 403, "send the request to a public address of the application; it may redirect within its own domain only"),
+            Self::UpstreamFailed(_) => info(1833, "ActionProxy_UpstreamFailed", 502, "try again, or look whether the application is down"),
+            Self::UpstreamTimeout(_) => info(1834, "ActionProxy_UpstreamTimeout", 504, "try again; ask the application for less at once if it happens again"),
 
-            Self::FileNotFound(_) => row(2701, "File_NotFound", 404, "ask for a new upload with `files/upload/request`"),
-            Self::FileNotUploaded(_) => row(2702, "File_NotUploaded", 400, "PUT the bytes to the `new_presigned_url` of its upload request first"),
-            Self::FileDigest { .. } => row(2703, "File_DigestMismatch", 400, "send the bytes that the upload was asked for, or ask for an upload of these"),
-            Self::FilesFull(_) => row(2706, "File_QuotaExceeded", 507, "wait until old files are let go (`files.keep_days`), or have the operator raise `files.quota_mib`"),
-            Self::LinkInvalid => row(2704, "File_LinkInvalid", 403, "use the link as it was answered, with the method it is for"),
-            Self::LinkExpired => row(2705, "File_LinkExpired", 403, "ask for a new link"),
+            Self::FileNotFound(_) => info(2701, "File_NotFound", 404, "ask for a new upload with `files/upload/request`"),
+            Self::FileNotUploaded(_) => info(2702, "File_NotUploaded", 400, "PUT the bytes to the `new_presigned_url` of its upload request first"),
+            Self::FileDigest { .. } => info(2703, "File_DigestMismatch", 400, "send the bytes that the upload was asked for, or ask for an upload of these"),
+            Self::FilesFull(_) => info(2706, "File_QuotaExceeded", 507, "wait until old files are let go (`files.keep_days`), or have the operator raise `files.quota_mib`"),
+            Self::LinkInvalid => info(2704, "File_LinkInvalid", 403, "use the link as it was answered, with the method it is for"),
+            Self::LinkExpired => info(2705, "File_LinkExpired", 403, "ask for a new link"),
 
-            Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
-            Self::UsageNotFound(_) => row(803, "Usage_NotFound", 404, "ask for `tool_execution`"),
-            Self::NoCassette(_) => row(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
+            Self::LogNotFound(_) => info(801, "Log_NotFound", 404, "list the logs of the project"),
+            Self::UsageNotFound(_) => info(803, "Usage_NotFound", 404, "ask for `tool_execution`"),
+            Self::NoCassette(_) => info(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
 
-            Self::StorageFull => row(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
-            Self::Unavailable(_) => row(10503, "Server_Unavailable", 503, "try again in a moment"),
-            Self::Internal(_) => row(10500, "Server_InternalError", 500, "tell the operator the `request_id`; the server's log has the reason"),
+            Self::StorageFull => info(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
+            Self::Unavailable(_) => info(10503, "Server_Unavailable", 503, "try again in a moment"),
+            Self::Internal(_) => info(10500, "Server_InternalError", 500, "tell the operator the `request_id`; the server's log has the reason"),
         }
     }
 
@@ -546,7 +546,7 @@ impl Error {
             | Self::ComponentLimit(lines)
             | Self::AccountFields(lines)
             | Self::BreakingChange { lines, .. }
-            | Self::TextNotUnderstood {
+            | Self::PromptNotUnderstood {
                 problems: lines, ..
             }
             | Self::ArgumentsInvalid {
@@ -563,7 +563,7 @@ impl Error {
             Self::TooManyFailures { after }
             | Self::RateExceeded { after, .. }
             | Self::RefreshUnavailable { after, .. } => Some(*after),
-            Self::IdempotencyUnanswered
+            Self::IdempotencyPending
             | Self::RefreshInProgress(_)
             | Self::ProjectBusy
             | Self::AddressBusy
@@ -580,7 +580,7 @@ impl Error {
     }
 }
 
-fn first(lines: &[String]) -> String {
+fn summary(lines: &[String]) -> String {
     match lines {
         [] => "no detail".into(),
         [only] => only.clone(),
@@ -648,7 +648,7 @@ mod tests {
                 who: "the organization",
                 after,
             },
-            Error::KeyScope {
+            Error::KeyPermission {
                 access: "read",
                 area: "tools",
             },
@@ -667,8 +667,8 @@ mod tests {
             },
             Error::CursorInvalid,
             Error::IdempotencyKeyReused,
-            Error::IdempotencyUnanswered,
-            Error::IdempotencyAnswerGone,
+            Error::IdempotencyPending,
+            Error::IdempotencyResponseGone,
             Error::ProjectNotFound(text()),
             Error::ProjectNameTaken(text()),
             Error::ToolkitNotFound(text()),
@@ -745,10 +745,10 @@ mod tests {
                 tool: text(),
                 problems: lines(),
             },
-            Error::TextUnavailable,
-            Error::TextNotUnderstood {
+            Error::PromptUnavailable,
+            Error::PromptNotUnderstood {
                 tool: text(),
-                answer: text(),
+                output: text(),
                 problems: lines(),
             },
             Error::ModelFailed(text()),
@@ -774,7 +774,7 @@ mod tests {
                 endpoint: text(),
                 toolkit: text(),
             },
-            Error::PassageDenied(text()),
+            Error::ProxyDenied(text()),
             Error::UpstreamFailed(text()),
             Error::UpstreamTimeout(text()),
             Error::LogNotFound(text()),
@@ -789,13 +789,13 @@ mod tests {
     #[test]
     fn every_error_has_slug_status_and_hint() {
         for error in samples() {
-            let row = error.row();
-            assert!((400..600).contains(&row.status), "{error:?}");
+            let info = error.info();
+            assert!((400..600).contains(&info.status), "{error:?}");
             // Clients know these two slugs by name.
-            let is_named = row.slug.contains('_')
-                || ["MissingAuthContext", "OriginMismatch"].contains(&row.slug);
+            let is_named = info.slug.contains('_')
+                || ["MissingAuthContext", "OriginMismatch"].contains(&info.slug);
             assert!(
-                is_named && !row.fix.is_empty() && !row.fix.ends_with('.'),
+                is_named && !info.hint.is_empty() && !info.hint.ends_with('.'),
                 "{error:?}"
             );
         }
@@ -805,11 +805,11 @@ mod tests {
     fn a_slug_has_one_code_and_one_status() {
         let mut seen = std::collections::HashMap::new();
         for error in samples() {
-            let row = error.row();
-            let before = seen
-                .insert(row.slug, (row.code, row.status))
-                .unwrap_or((row.code, row.status));
-            assert_eq!(before, (row.code, row.status), "{}", row.slug);
+            let info = error.info();
+            let known = seen
+                .insert(info.slug, (info.code, info.status))
+                .unwrap_or((info.code, info.status));
+            assert_eq!(known, (info.code, info.status), "{}", info.slug);
         }
     }
 

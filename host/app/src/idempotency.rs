@@ -17,19 +17,19 @@ use crate::{
     jobs::Lease,
     projects::Holder,
     quotas::Kind,
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// Time for which a key is kept.
-const KEPT: Duration = Duration::from_secs(24 * 3_600);
+const KEY_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum size of a response that is kept, in bytes.
-pub const ANSWER: usize = 1 << 20;
+pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Maximum length of a key, in characters.
-pub const KEY: usize = 255;
+pub const MAX_KEY_CHARS: usize = 255;
 /// Maximum number of records that are erased in one batch.
-const BATCH: u64 = 64;
+const ERASE_BATCH: u64 = 64;
 /// Interval at which expired keys are erased.
-pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// The collection of idempotency keys. The owner of the API key takes the place of the project id
 /// of other records.
@@ -40,13 +40,13 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// The record of a request.
 #[derive(Debug, Serialize, Deserialize)]
-struct Noted {
+struct IdempotencyRecord {
     /// A digest of the request. A request with another digest is a different request.
     digest: String,
     state: State,
 }
 
-impl Document for Noted {
+impl Document for IdempotencyRecord {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
@@ -54,33 +54,35 @@ impl Document for Noted {
 #[serde(rename_all = "snake_case")]
 enum State {
     /// The request has started, and its end is not recorded.
-    Begun,
+    #[serde(rename = "begun")]
+    Started,
     /// The request is done. The response is absent if it was too large, the quota of its owner was
     /// used up, or the project keeps no responses.
     Done {
         status: u16,
-        answer: Option<Sealed<String>>,
+        #[serde(rename = "answer")]
+        response: Option<Sealed<String>>,
     },
 }
 
 /// The result of recording a request.
 #[derive(Debug)]
-pub enum Turn {
-    /// The first request with its key. The caller does it and then reports its outcome to [`end`].
-    First(First),
+pub enum Claim {
+    /// The first request with its key. The caller does it and then reports its outcome to [`complete`].
+    New(Pending),
     /// A repeated request, with the response of the first one.
-    Again(Answer),
+    Replay(Response),
 }
 
 /// A recorded request that is still to be done.
 #[derive(Debug)]
-pub struct First {
-    note: Record<Noted>,
+pub struct Pending {
+    record: Record<IdempotencyRecord>,
 }
 
 /// A recorded response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// The HTTP status code.
     pub status: u16,
     /// The body, as JSON.
@@ -89,11 +91,11 @@ pub struct Answer {
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub enum Ended {
+pub enum Outcome {
     /// The request was done, with this response.
-    Done(Answer),
+    Done(Response),
     /// The request was done, and its response is not kept.
-    DoneInSilence,
+    DoneWithoutResponse,
     /// The request was refused without any effect. The key may be used again.
     Refused,
 }
@@ -103,17 +105,18 @@ pub enum Ended {
 /// # Errors
 /// Returns an error if the key is malformed, was used for another request, has no response yet, or
 /// its response was not kept.
-pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Turn> {
-    if !(1..=KEY).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Claim> {
+    if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic())
+    {
         return Err(Error::invalid(format!(
-            "Idempotency-Key: must be 1 to {KEY} printable characters without blanks"
+            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without blanks"
         )));
     }
     let (owner, now) = (holder.owner_id(), app.clock.now());
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
-    let body = Noted {
+    let body = IdempotencyRecord {
         digest: digest(request),
-        state: State::Begun,
+        state: State::Started,
     };
     for _ in 0..5 {
         match app
@@ -122,7 +125,7 @@ pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
             .await
         {
             Ok(()) => {
-                let note = Record {
+                let record = Record {
                     id,
                     project: owner.to_owned(),
                     revision: 1,
@@ -131,40 +134,40 @@ pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
                     deleted_at: None,
                     body,
                 };
-                return Ok(Turn::First(First { note }));
+                return Ok(Claim::New(Pending { record }));
             }
             Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
         }
-        match app.store.get::<Noted>(owner, &id).await? {
-            Some(note) if note.created_at < before(now) => {
-                erase(&app.store, Batch::at(now).purge(&note)).await?
+        match app.store.get::<IdempotencyRecord>(owner, &id).await? {
+            Some(record) if record.created_at < expiry_cutoff(now) => {
+                erase(&app.store, Batch::at(now).purge(&record)).await?
             }
-            Some(note) => return again(app, &note, &body.digest).await,
+            Some(record) => return replay(app, &record, &body.digest).await,
             // The record was erased in the meantime, because the request was refused or the key
             // expired.
             None => {}
         }
     }
-    Err(Error::IdempotencyUnanswered)
+    Err(Error::IdempotencyPending)
 }
 
 /// Returns the result for a request whose key is already recorded.
-async fn again(app: &App, note: &Record<Noted>, digest: &str) -> Result<Turn> {
-    if note.body.digest != digest {
+async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> Result<Claim> {
+    if record.body.digest != digest {
         return Err(Error::IdempotencyKeyReused);
     }
-    match &note.body.state {
-        State::Begun => Err(Error::IdempotencyUnanswered),
-        State::Done { answer: None, .. } => Err(Error::IdempotencyAnswerGone),
+    match &record.body.state {
+        State::Started => Err(Error::IdempotencyPending),
+        State::Done { response: None, .. } => Err(Error::IdempotencyResponseGone),
         State::Done {
             status,
-            answer: Some(answer),
+            response: Some(response),
         } => {
-            let key = app.vault.key(&note.project, app.clock.now()).await?;
-            Ok(Turn::Again(Answer {
+            let key = app.vault.key(&record.project, app.clock.now()).await?;
+            Ok(Claim::Replay(Response {
                 status: *status,
-                body: key.open(place(note), answer)?,
+                body: key.open(place(record), response)?,
             }))
         }
     }
@@ -175,42 +178,42 @@ async fn again(app: &App, note: &Record<Noted>, digest: &str) -> Result<Turn> {
 ///
 /// # Errors
 /// Returns an error if the store refuses.
-pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<()> {
+pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outcome) -> Result<()> {
     let now = app.clock.now();
-    let (status, answer) = match ended {
-        Ended::Refused => return erase(&app.store, Batch::at(now).purge(&note)).await,
-        Ended::DoneInSilence => (0, None),
-        Ended::Done(Answer { status, body })
-            if body.len() > ANSWER
+    let (status, response) = match outcome {
+        Outcome::Refused => return erase(&app.store, Batch::at(now).purge(&record)).await,
+        Outcome::DoneWithoutResponse => (0, None),
+        Outcome::Done(Response { status, body })
+            if body.len() > MAX_RESPONSE_BYTES
                 || !app
                     .quotas
-                    .take(Kind::Answers, &note.project, body.len(), now) =>
+                    .take(Kind::Responses, &record.project, body.len(), now) =>
         {
             (status, None)
         }
-        Ended::Done(Answer { status, body }) => {
-            let key = app.vault.key(&note.project, now).await?;
-            (status, Some(key.seal(place(&note), &body)?))
+        Outcome::Done(Response { status, body }) => {
+            let key = app.vault.key(&record.project, now).await?;
+            (status, Some(key.seal(place(&record), &body)?))
         }
     };
-    note.body.state = State::Done { status, answer };
-    Ok(app.store.commit(Batch::at(now).update(&note)).await?)
+    record.body.state = State::Done { status, response };
+    Ok(app.store.commit(Batch::at(now).update(&record)).await?)
 }
 
 /// Erases keys that are older than a day. This is a job that one server at a time runs.
-pub(crate) async fn forget(app: &App, lease: &Lease) -> Result<()> {
+pub(crate) async fn delete_expired(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     loop {
-        let old = Query::everywhere()
-            .below("created_at", before(now).0)
-            .page(0, BATCH);
-        let old = app.store.find::<Noted>(&old).await?.records;
-        if old.is_empty() {
+        let expired = Query::all_projects()
+            .below("created_at", expiry_cutoff(now).0)
+            .page(0, ERASE_BATCH);
+        let expired = app.store.find::<IdempotencyRecord>(&expired).await?.records;
+        if expired.is_empty() {
             return Ok(());
         }
-        let batch = old
+        let batch = expired
             .iter()
-            .fold(Batch::at(now), |batch, note| batch.purge(note));
+            .fold(Batch::at(now), |batch, record| batch.purge(record));
         erase(&app.store, lease.fence(batch)).await?;
     }
 }
@@ -224,10 +227,10 @@ async fn erase(store: &Store, batch: Batch) -> Result<()> {
 }
 
 /// Returns the creation time before which keys are expired.
-fn before(now: Time) -> Time {
+fn expiry_cutoff(now: Time) -> Time {
     Time(
         now.0
-            .saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)),
+            .saturating_sub(i64::try_from(KEY_TTL.as_millis()).unwrap_or(i64::MAX)),
     )
 }
 
@@ -242,11 +245,11 @@ fn digest(parts: &[&[u8]]) -> String {
     hex::encode(hash.finalize())
 }
 
-fn place(note: &Record<Noted>) -> Place<'_> {
-    Place {
+fn place(record: &Record<IdempotencyRecord>) -> SealContext<'_> {
+    SealContext {
         collection: COLLECTION.name,
-        project: &note.project,
-        id: &note.id,
+        project: &record.project,
+        id: &record.id,
         field: "answer",
     }
 }

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// are left out so that a double click selects a whole id.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Number of characters after the prefix.
-const RANDOM: usize = 12;
+const RANDOM_CHARS: usize = 12;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal, [$prefix:literal $(, $other:literal)*]) => {
@@ -30,7 +30,7 @@ macro_rules! id {
             /// Returns a new random id.
             #[must_use]
             pub fn random() -> Self {
-                Self(format!("{}{}", $prefix, random_text(RANDOM)))
+                Self(format!("{}{}", $prefix, random_text(RANDOM_CHARS)))
             }
 
             /// Parses an id.
@@ -62,7 +62,7 @@ macro_rules! id {
 
 id!(
     /// The id of an organization.
-    OrganisationId, "an organization", ["ok_", "org_"]
+    OrganizationId, "an organization", ["ok_", "org_"]
 );
 id!(
     /// The id of a project.
@@ -138,7 +138,7 @@ impl LogId {
         let digits = self
             .0
             .strip_prefix("log_")
-            .filter(|digits| digits.len() == RANDOM)?;
+            .filter(|digits| digits.len() == RANDOM_CHARS)?;
         let digit = |byte: &u8| ALPHABET.binary_search(byte).ok();
         let digits = digits.as_bytes()[..7]
             .iter()
@@ -202,7 +202,7 @@ fn well_formed(text: &str, prefixes: &[&str]) -> bool {
         .iter()
         .filter_map(|prefix| text.strip_prefix(prefix))
         .any(|rest| {
-            (RANDOM..=64).contains(&rest.len())
+            (RANDOM_CHARS..=64).contains(&rest.len())
                 && rest
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn only_ids_of_its_kind_parse() {
         let id = AccountId::random();
-        assert_eq!(id.as_str().len(), 3 + RANDOM);
+        assert_eq!(id.as_str().len(), 3 + RANDOM_CHARS);
         assert_eq!(AccountId::parse(id.as_str()).unwrap(), id);
         for text in [
             "",

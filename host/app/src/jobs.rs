@@ -1,8 +1,8 @@
 //! Recurring jobs, each run by one server at a time.
 //!
 //! Any number of servers share a store. Each job has a lease. The server that holds the lease runs
-//! the job, renews the lease every [`RENEW`], and releases it with the time of the run. If a server
-//! dies, another one takes over after at most [`HELD`]. All times are those of the database, so the
+//! the job, renews the lease every [`RENEW_INTERVAL`], and releases it with the time of the run. If a server
+//! dies, another one takes over after at most [`LEASE_TTL`]. All times are those of the database, so the
 //! clocks of the servers do not matter. A server that was suspended and wakes up after its lease
 //! has expired cannot write: every change of a job goes through [`Lease::fence`], which makes the
 //! batch depend on a record that the next holder has changed. A run may be interrupted at any point
@@ -24,11 +24,11 @@ use crate::{
 };
 
 /// Time for which a lease is valid if it is not renewed.
-const HELD: Duration = Duration::from_secs(6);
+const LEASE_TTL: Duration = Duration::from_secs(6);
 /// Interval at which a lease is renewed.
-const RENEW: Duration = Duration::from_secs(2);
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval at which a server checks whether a job is due.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The collection of leases, by the name of the job.
 pub(crate) static LEASES: Collection = Collection {
@@ -47,59 +47,61 @@ pub(crate) struct Job {
     /// The name of its lease. A name is never given to another job.
     pub(crate) name: &'static str,
     /// Time from the end of a run to the next run. A server that starts does not wait for it.
-    pub(crate) every: Duration,
+    pub(crate) interval: Duration,
     /// The function that does one run.
-    pub(crate) run: for<'a> fn(&'a App, &'a Lease) -> Run<'a>,
+    pub(crate) run: for<'a> fn(&'a App, &'a Lease) -> RunFuture<'a>,
 }
 
 /// A run in progress.
-pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// All recurring jobs.
 const JOBS: &[Job] = &[
     Job {
         name: "log_retention",
-        every: log::EVERY,
-        run: |app, lease| Box::pin(log::retain(app, lease)),
+        interval: log::RETENTION_INTERVAL,
+        run: |app, lease| Box::pin(log::erase_old(app, lease)),
     },
     Job {
         name: "file_retention",
-        every: files::EVERY,
-        run: |app, lease| Box::pin(files::retain(app, lease)),
+        interval: files::RETENTION_INTERVAL,
+        run: |app, lease| Box::pin(files::erase_old(app, lease)),
     },
     Job {
         name: "pending_accounts",
-        every: connections::EVERY,
+        interval: connections::SWEEP_INTERVAL,
         run: |app, lease| Box::pin(connections::sweep(app, lease)),
     },
     Job {
         name: "idle_accounts",
-        every: connections::IDLE_EVERY,
-        run: |app, lease| Box::pin(connections::idle(app, lease)),
+        interval: connections::IDLE_REFRESH_INTERVAL,
+        run: |app, lease| Box::pin(connections::refresh_idle(app, lease)),
     },
     Job {
         name: "project_removals",
-        every: projects::REMOVALS_EVERY,
-        run: |app, lease| Box::pin(projects::finish(app, lease)),
+        interval: projects::REMOVAL_INTERVAL,
+        run: |app, lease| Box::pin(projects::finish_removals(app, lease)),
     },
     Job {
         name: "idempotency",
-        every: idempotency::EVERY,
-        run: |app, lease| Box::pin(idempotency::forget(app, lease)),
+        interval: idempotency::SWEEP_INTERVAL,
+        run: |app, lease| Box::pin(idempotency::delete_expired(app, lease)),
     },
 ];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Held {
+struct JobLease {
     /// The server that holds the lease.
-    by: String,
+    #[serde(rename = "by")]
+    holder: String,
     /// The time until which no other server may take the lease.
     until: Time,
     /// The end of the last run.
-    ran: Time,
+    #[serde(rename = "ran")]
+    last_run_at: Time,
 }
 
-impl Document for Held {
+impl Document for JobLease {
     const COLLECTION: &'static Collection = &LEASES;
 }
 
@@ -136,42 +138,42 @@ struct Node<'a> {
 
 /// Runs due jobs for as long as the future is polled. Each job has its own loop, so that a job that
 /// waits for a provider does not delay the others.
-pub(crate) async fn work(app: &App) {
+pub(crate) async fn run_jobs(app: &App) {
     let node = Node {
         store: &app.store,
         clock: &app.clock,
         name: ids::random_text(12),
         started: OnceLock::new(),
     };
-    join_all(JOBS.iter().map(|job| node.tend(app, job))).await;
+    join_all(JOBS.iter().map(|job| node.run_loop(app, job))).await;
 }
 
 impl Node<'_> {
     /// Runs a job whenever it is due.
-    async fn tend(&self, app: &App, job: &Job) -> Infallible {
+    async fn run_loop(&self, app: &App, job: &Job) -> Infallible {
         loop {
-            if let Err(cause) = self.turn(app, job).await {
+            if let Err(cause) = self.tick(app, job).await {
                 tracing::warn!(%cause, job = job.name, "a job could not be done; it is tried again");
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Runs a job if it is due and no other server runs it.
-    async fn turn(&self, app: &App, job: &Job) -> Result<()> {
+    async fn tick(&self, app: &App, job: &Job) -> Result<()> {
         let Some(lease) = self.claim(job).await? else {
             return Ok(());
         };
         let done = tokio::select! {
             done = (job.run)(app, &lease) => done,
-            lost = self.keep(job.name) => {
+            lost = self.renew_until_lost(job.name) => {
                 tracing::warn!(job = job.name, "{lost}; another server may go on with the job");
                 return Ok(());
             }
         };
         // The lease of a failed run is not released. The job is tried again when the lease expires.
         done?;
-        self.give_back(job, &lease).await
+        self.release(job, &lease).await
     }
 
     async fn now(&self) -> Result<Time> {
@@ -182,21 +184,23 @@ impl Node<'_> {
     async fn claim(&self, job: &Job) -> Result<Option<Lease>> {
         let (name, now) = (job.name, self.now().await?);
         let started = *self.started.get_or_init(|| now);
-        let is_due = |ran: Time| ran < started || after(ran, job.every) <= now;
-        let held = Held {
-            by: self.name.clone(),
-            until: after(now, HELD),
-            ran: Time(0),
+        let is_due = |ran: Time| ran < started || add_duration(ran, job.interval) <= now;
+        let new = JobLease {
+            holder: self.name.clone(),
+            until: add_duration(now, LEASE_TTL),
+            last_run_at: Time(0),
         };
         let fence = Fence {
             by: self.name.clone(),
         };
         let batch = match self.lease(name).await? {
-            Some(lease) if lease.body.until > now || !is_due(lease.body.ran) => return Ok(None),
+            Some(lease) if lease.body.until > now || !is_due(lease.body.last_run_at) => {
+                return Ok(None);
+            }
             Some(lease) => {
-                let body = Held {
-                    ran: lease.body.ran,
-                    ..held
+                let body = JobLease {
+                    last_run_at: lease.body.last_run_at,
+                    ..new
                 };
                 let Some(old) = self.store.get::<Fence>(INSTALLATION, name).await? else {
                     return Ok(None);
@@ -207,7 +211,7 @@ impl Node<'_> {
             }
             None => {
                 Batch::at(now)
-                    .insert(INSTALLATION, name, &held)
+                    .insert(INSTALLATION, name, &new)
                     .insert(INSTALLATION, name, &fence)
             }
         };
@@ -224,19 +228,22 @@ impl Node<'_> {
     }
 
     /// Renews the lease until it is lost, and returns the reason.
-    async fn keep(&self, name: &str) -> &'static str {
+    async fn renew_until_lost(&self, name: &str) -> &'static str {
         let mut renewed = Instant::now();
         loop {
-            tokio::time::sleep(RENEW).await;
+            tokio::time::sleep(RENEW_INTERVAL).await;
             let begun = Instant::now();
-            match tokio::time::timeout(HELD.saturating_sub(renewed.elapsed()), self.renew(name))
-                .await
+            match tokio::time::timeout(
+                LEASE_TTL.saturating_sub(renewed.elapsed()),
+                self.renew(name),
+            )
+            .await
             {
                 Ok(Ok(true)) => renewed = begun,
                 Ok(Ok(false)) => return "the lease was taken",
                 // The lease may still be valid, so the renewal is retried until it has certainly
                 // expired.
-                Ok(Err(_)) if renewed.elapsed() < HELD => {}
+                Ok(Err(_)) if renewed.elapsed() < LEASE_TTL => {}
                 Ok(Err(_)) | Err(_) => return "the lease could not be renewed",
             }
         }
@@ -247,11 +254,11 @@ impl Node<'_> {
         let Some(mut lease) = self
             .lease(name)
             .await?
-            .filter(|lease| lease.body.by == self.name)
+            .filter(|lease| lease.body.holder == self.name)
         else {
             return Ok(false);
         };
-        lease.body.until = after(now, HELD);
+        lease.body.until = add_duration(now, LEASE_TTL);
         match self.store.commit(Batch::at(now).update(&lease)).await {
             Ok(()) => Ok(true),
             Err(CommitError::Stale) => Ok(false),
@@ -260,19 +267,20 @@ impl Node<'_> {
     }
 
     /// Records the end of the run and releases the lease.
-    async fn give_back(&self, job: &Job, held: &Lease) -> Result<()> {
+    async fn release(&self, job: &Job, lease: &Lease) -> Result<()> {
         let now = self.now().await?;
-        let Some(mut lease) = self
+        let Some(mut record) = self
             .lease(job.name)
             .await?
-            .filter(|lease| lease.body.by == self.name)
+            .filter(|lease| lease.body.holder == self.name)
         else {
             return Ok(());
         };
-        (lease.body.until, lease.body.ran) = (now, now);
+        record.body.until = now;
+        record.body.last_run_at = now;
         match self
             .store
-            .commit(held.fence(Batch::at(now).update(&lease)))
+            .commit(lease.fence(Batch::at(now).update(&record)))
             .await
         {
             Ok(()) | Err(CommitError::Stale) => Ok(()),
@@ -280,15 +288,15 @@ impl Node<'_> {
         }
     }
 
-    async fn lease(&self, name: &str) -> Result<Option<Record<Held>>> {
-        Ok(self.store.get::<Held>(INSTALLATION, name).await?)
+    async fn lease(&self, name: &str) -> Result<Option<Record<JobLease>>> {
+        Ok(self.store.get::<JobLease>(INSTALLATION, name).await?)
     }
 }
 
-fn after(time: Time, by: Duration) -> Time {
+fn add_duration(time: Time, duration: Duration) -> Time {
     Time(
         time.0
-            .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+            .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
     )
 }
 
@@ -298,11 +306,11 @@ mod tests {
 
     const JOB: Job = Job {
         name: "sweep",
-        every: Duration::from_secs(60),
+        interval: Duration::from_secs(60),
         run: |_, _| Box::pin(async { Ok(()) }),
     };
 
-    fn note(text: &str) -> Batch {
+    fn batch_with(text: &str) -> Batch {
         Batch::at(Time(1)).insert(
             INSTALLATION,
             text,
@@ -331,9 +339,9 @@ mod tests {
         with_two(async |one, two, clock| {
             let lease = one.claim(&JOB).await.unwrap().unwrap();
             assert!(two.claim(&JOB).await.unwrap().is_none());
-            one.give_back(&JOB, &lease).await.unwrap();
+            one.release(&JOB, &lease).await.unwrap();
             assert!(two.claim(&JOB).await.unwrap().is_none(), "it is not due");
-            clock.advance(JOB.every);
+            clock.advance(JOB.interval);
             assert!(two.claim(&JOB).await.unwrap().is_some());
             assert!(one.claim(&JOB).await.unwrap().is_none());
         })
@@ -345,11 +353,11 @@ mod tests {
         with_two(async |one, two, clock| {
             one.claim(&JOB).await.unwrap().unwrap();
             for _ in 0..5 {
-                clock.advance(RENEW);
+                clock.advance(RENEW_INTERVAL);
                 assert!(one.renew(JOB.name).await.unwrap());
                 assert!(two.claim(&JOB).await.unwrap().is_none());
             }
-            clock.advance(HELD);
+            clock.advance(LEASE_TTL);
             assert!(two.claim(&JOB).await.unwrap().is_some());
             assert!(!one.renew(JOB.name).await.unwrap());
         })
@@ -360,19 +368,25 @@ mod tests {
     async fn whoever_wakes_up_past_its_lease_cannot_write() {
         with_two(async |one, two, clock| {
             let old = one.claim(&JOB).await.unwrap().unwrap();
-            one.store.commit(old.fence(note("in time"))).await.unwrap();
-            clock.advance(HELD);
+            one.store
+                .commit(old.fence(batch_with("in time")))
+                .await
+                .unwrap();
+            clock.advance(LEASE_TTL);
             let new = two.claim(&JOB).await.unwrap().unwrap();
             assert_eq!(
-                one.store.commit(old.fence(note("too late"))).await,
+                one.store.commit(old.fence(batch_with("too late"))).await,
                 Err(CommitError::Stale)
             );
-            one.give_back(&JOB, &old).await.unwrap();
+            one.release(&JOB, &old).await.unwrap();
             assert!(
                 two.renew(JOB.name).await.unwrap(),
                 "the old holder cannot give back what it does not have"
             );
-            two.store.commit(new.fence(note("mine"))).await.unwrap();
+            two.store
+                .commit(new.fence(batch_with("mine")))
+                .await
+                .unwrap();
         })
         .await;
     }

@@ -10,16 +10,16 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 
 /// Maximum nesting depth of arrays and objects.
-pub const DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// Parses one JSON value.
 ///
 /// # Errors
 /// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule of this
 /// module. The text names line and column.
-pub fn read(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict { left: DEPTH }.deserialize(&mut from)?;
+    let value = Strict { left: MAX_DEPTH }.deserialize(&mut from)?;
     from.end()?;
     Ok(value)
 }
@@ -34,12 +34,12 @@ impl Strict {
         let left = self
             .left
             .checked_sub(1)
-            .ok_or_else(|| E::custom(format_args!("nested deeper than {DEPTH}")))?;
+            .ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_DEPTH}")))?;
         Ok(Self { left })
     }
 }
 
-fn text<E: serde::de::Error>(text: &str) -> Result<(), E> {
+fn refuse_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
     if text.as_bytes().contains(&0) {
         Err(E::custom("text holds a NUL character"))
     } else {
@@ -83,12 +83,12 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        text(value)?;
+        refuse_nul(value)?;
         Ok(value.into())
     }
 
     fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        text(&value)?;
+        refuse_nul(&value)?;
         Ok(value.into())
     }
 
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Strict {
         let inside = self.inside()?;
         let mut out = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            text(&name)?;
+            refuse_nul(&name)?;
             let value = members.next_value_seed(inside)?;
             if out.contains_key(&name) {
                 return Err(A::Error::custom(format_args!(
@@ -131,7 +131,7 @@ mod tests {
             "[]",
         ] {
             assert_eq!(
-                read(text.as_bytes()).unwrap(),
+                parse(text.as_bytes()).unwrap(),
                 serde_json::from_str::<Value>(text).unwrap()
             );
         }
@@ -140,14 +140,14 @@ mod tests {
     #[test]
     fn depth_is_bounded() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        read(nested(DEPTH).as_bytes()).unwrap();
+        parse(nested(MAX_DEPTH).as_bytes()).unwrap();
         assert!(
-            read(nested(DEPTH + 1).as_bytes())
+            parse(nested(MAX_DEPTH + 1).as_bytes())
                 .unwrap_err()
                 .to_string()
                 .contains("deeper than 64")
         );
-        assert!(read("[".repeat(100_000).as_bytes()).is_err());
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
     }
 
     #[test]
@@ -159,9 +159,9 @@ mod tests {
             (r#"{"\u0000":1}"#, "NUL"),
             ("{} x", "trailing"),
         ] {
-            let error = read(text.as_bytes()).unwrap_err().to_string();
+            let error = parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
-        assert!(read(b"\"\xff\"").is_err());
+        assert!(parse(b"\"\xff\"").is_err());
     }
 }

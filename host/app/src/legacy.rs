@@ -13,9 +13,9 @@ use crate::{
     App, Error, Result,
     auth_configs::AuthConfig,
     connections::Account,
-    cut,
     ids::{AccountId, AuthConfigId, TriggerInstanceId},
     projects::{Project, StoredProject},
+    truncate,
 };
 
 /// The collection of pairs of an older system, by kind and UUID.
@@ -24,11 +24,11 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[],
 };
 /// Number of pairs that are written in one batch.
-const BATCH: usize = 500;
+const BATCH_SIZE: usize = 500;
 /// Maximum size of a file of pairs, in bytes.
-pub const FILE: u64 = 256 << 20;
+pub const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Maximum number of problems that a refusal lists.
-const PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// The kind of object that a legacy id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// Returns the id of a pair's record.
-    fn place(self, uuid: Uuid) -> String {
+    fn record_id(self, uuid: Uuid) -> String {
         let kind = match self {
             Self::ConnectedAccount => "account",
             Self::AuthConfig => "auth_config",
@@ -110,19 +110,19 @@ impl Kind {
 /// Returns an error if the project never had such an object, if it is deleted, or if the store
 /// cannot be read.
 pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> Result<String> {
-    let (found, id) = match app
+    let (field, id) = match app
         .store
-        .get::<Pair>(project.id.as_str(), &kind.place(uuid))
+        .get::<Pair>(project.id.as_str(), &kind.record_id(uuid))
         .await?
     {
         Some(pair) => ("id", pair.body.id),
         None => ("uuid", uuid.to_string()),
     };
     let object = match kind {
-        Kind::ConnectedAccount => object::<Account>(&app.store, project, found, &id).await?,
-        Kind::AuthConfig => object::<AuthConfig>(&app.store, project, found, &id).await?,
+        Kind::ConnectedAccount => find_object::<Account>(&app.store, project, field, &id).await?,
+        Kind::AuthConfig => find_object::<AuthConfig>(&app.store, project, field, &id).await?,
         // This server stores no trigger instances, so the pair is the only source.
-        Kind::TriggerInstance if found == "id" => return Ok(id),
+        Kind::TriggerInstance if field == "id" => return Ok(id),
         Kind::TriggerInstance => None,
     };
     match object {
@@ -139,13 +139,13 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
 }
 
 /// Returns the id of an object, including deleted ones, and true if it is live.
-async fn object<T: Document>(
+async fn find_object<T: Document>(
     store: &Store,
     project: &Project,
     field: &str,
     value: &str,
 ) -> Result<Option<(String, bool)>> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is(field, value)
         .with_deleted()
         .page(0, 1);
@@ -174,17 +174,17 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
         match checked {
             Ok((_, true)) => loaded.known += 1,
             Ok((line, false)) => {
-                let place = line.kind.place(line.uuid);
-                match pairs.insert(place, (line.project, line.nanoid.clone())) {
+                let record_id = line.kind.record_id(line.uuid);
+                match pairs.insert(record_id, (line.project, line.nanoid.clone())) {
                     Some((_, other)) if other != line.nanoid => {
-                        problems.push(at(number, "an earlier line has another `nanoid`"))
+                        problems.push(at_line(number, "an earlier line has another `nanoid`"))
                     }
                     _ => {}
                 }
             }
-            Err(problem) => problems.push(at(number, &problem)),
+            Err(problem) => problems.push(at_line(number, &problem)),
         }
-        if problems.len() == PROBLEMS {
+        if problems.len() == MAX_PROBLEMS {
             break;
         }
     }
@@ -193,9 +193,9 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
     }
     loaded.new = pairs.len();
     let pairs: Vec<_> = pairs.into_iter().collect();
-    for part in pairs.chunks(BATCH) {
-        let insert = |batch: Batch, (place, (project, id)): &(String, (String, String))| {
-            batch.insert(project, place, &Pair { id: id.clone() })
+    for part in pairs.chunks(BATCH_SIZE) {
+        let insert = |batch: Batch, (record_id, (project, id)): &(String, (String, String))| {
+            batch.insert(project, record_id, &Pair { id: id.clone() })
         };
         store
             .commit(part.iter().fold(Batch::at(now), insert))
@@ -208,7 +208,7 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
     Ok(loaded)
 }
 
-fn at(number: usize, problem: &str) -> String {
+fn at_line(number: usize, problem: &str) -> String {
     format!("line {}: {problem}", number + 1)
 }
 
@@ -220,27 +220,27 @@ async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, S
         uuid,
         nanoid,
     } = line;
-    let formed = match kind {
+    let parsed = match kind {
         Kind::ConnectedAccount => AccountId::parse(nanoid).map(drop),
         Kind::AuthConfig => AuthConfigId::parse(nanoid).map(drop),
         Kind::TriggerInstance => TriggerInstanceId::parse(nanoid).map(drop),
     };
-    if let Err(cause) = formed {
+    if let Err(cause) = parsed {
         return Ok(Err(cause.to_string()));
     }
-    let there = match kind {
+    let exists = match kind {
         Kind::ConnectedAccount => store.get::<Account>(project, nanoid).await?.is_some(),
         Kind::AuthConfig => store.get::<AuthConfig>(project, nanoid).await?.is_some(),
         Kind::TriggerInstance => store.lookup::<StoredProject>(project).await?.is_some(),
     };
-    if !there {
+    if !exists {
         return Ok(Err(format!(
             "project {} has no {} {nanoid}",
-            cut(project),
+            truncate(project),
             kind.name()
         )));
     }
-    match store.lookup::<Pair>(&kind.place(*uuid)).await? {
+    match store.lookup::<Pair>(&kind.record_id(*uuid)).await? {
         Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),
         Some(pair) => Ok(Err(format!(
             "{uuid} stands for {} of project {} already",

@@ -28,8 +28,8 @@ use sandbox::Sandbox;
 use store::{Collection, Store};
 
 pub use clock::Clock;
-pub use error::{Error, Result, Row};
-pub use store::{Listed, Mark, Record, Scalar, Time, Window};
+pub use error::{Error, ErrorInfo, Result};
+pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
 
 /// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";
@@ -37,7 +37,7 @@ pub(crate) const INSTALLATION: &str = "installation";
 /// Every collection. The store is opened with this list.
 pub static COLLECTIONS: &[&Collection] = &[
     &vault::COLLECTION,
-    &projects::ORGANISATIONS,
+    &projects::ORGANIZATIONS,
     &projects::PROJECTS,
     &projects::API_KEYS,
     &projects::REMOVALS,
@@ -47,7 +47,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &auth_configs::COLLECTION,
     &connections::COLLECTION,
     &connections::CREDENTIALS,
-    &connections::FLOWS,
+    &connections::CONNECTION_ATTEMPTS,
     &connections::apps::COLLECTION,
     &connections::CLIENTS,
     &legacy::COLLECTION,
@@ -76,12 +76,12 @@ pub struct App {
     /// The number of executions per toolkit.
     pub(crate) usage: Arc<catalog::Usage>,
     /// The language model that turns prompts into arguments.
-    pub(crate) model: Option<tools::text::Model>,
+    pub(crate) model: Option<tools::prompt::Model>,
     /// The cache of API keys.
-    pub keys: projects::Keys,
+    pub keys: projects::KeyCache,
     pub(crate) log: tools::log::Log,
     /// The tokens of connected accounts.
-    pub(crate) accounts: Arc<connections::Keeper>,
+    pub(crate) accounts: Arc<connections::TokenManager>,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -99,7 +99,7 @@ pub struct Parts {
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
     /// The file that holds the schemas of tools.
-    pub texts: catalog::Texts,
+    pub schema_file: catalog::SchemaFile,
     /// The clock.
     pub clock: Clock,
     /// The settings of the execution log.
@@ -111,7 +111,7 @@ pub struct Parts {
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
-    pub model: Option<tools::text::Settings>,
+    pub model: Option<tools::prompt::Settings>,
     /// The bytes that each project may write in a day.
     pub quotas: quotas::Settings,
 }
@@ -127,7 +127,7 @@ impl App {
             store,
             vault,
             sandbox,
-            texts,
+            schema_file,
             clock,
             log,
             files,
@@ -136,7 +136,7 @@ impl App {
             model,
             quotas,
         } = parts;
-        let catalog = catalog::load(&store, texts).await?;
+        let catalog = catalog::load(&store, schema_file).await?;
         let usage = Arc::new(catalog::Usage::default());
         let quotas = Arc::new(quotas::Quotas::open(quotas, &store).await?);
         let (log, writer) = tools::log::open(
@@ -147,9 +147,13 @@ impl App {
             usage.clone(),
             quotas.clone(),
         );
-        let keys = projects::Keys::new(&vault);
-        let accounts =
-            connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
+        let keys = projects::KeyCache::new(&vault);
+        let accounts = connections::TokenManager::new(
+            store.clone(),
+            vault.clone(),
+            clock.clone(),
+            connections,
+        );
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,
@@ -159,7 +163,7 @@ impl App {
             catalog,
             trusted,
             usage,
-            model: model.map(tools::text::Model::new),
+            model: model.map(tools::prompt::Model::new),
             keys,
             log,
             accounts: Arc::new(accounts),
@@ -172,7 +176,7 @@ impl App {
 
     /// Keeps the data in memory consistent with changes made by other servers on the same store.
     /// Never returns.
-    pub async fn follow(&self) {
+    pub async fn watch_changes(&self) {
         loop {
             let change = self.store.changed().await;
             let done = async {
@@ -187,26 +191,26 @@ impl App {
 
     /// Runs the recurring jobs that are due and whose lease this server gets, and writes key uses
     /// and daily quotas to the store. Never returns.
-    pub async fn work(&self) {
+    pub async fn run_jobs(&self) {
         tokio::join!(
-            jobs::work(self),
-            projects::note_uses(self),
-            quotas::work(self)
+            jobs::run_jobs(self),
+            projects::write_key_uses(self),
+            quotas::run_loop(self)
         );
     }
 
     /// Returns the base URL at which clients reach this server.
-    pub(crate) fn address(&self) -> &str {
-        self.files.links.address()
+    pub(crate) fn base_url(&self) -> &str {
+        self.files.links.base_url()
     }
 
     /// Returns the reason why the store accepts no changes, or `None` if it does.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
+    pub fn store_problem(&self) -> Option<String> {
         match self.store.health() {
             store::Health::Ready => None,
             store::Health::Full => Some("the disk is full".into()),
-            store::Health::Away(why) => Some(format!("the database does not answer: {why}")),
+            store::Health::Unreachable(why) => Some(format!("the database does not answer: {why}")),
             store::Health::Failed(why) => Some(format!("the store has failed: {why}")),
             store::Health::Closed => Some("the store is closed".into()),
         }
@@ -214,10 +218,10 @@ impl App {
 }
 
 /// Length in characters of the shortest secret of which responses show a part.
-pub(crate) const SHOWN_FROM: usize = 8;
+pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
 /// Truncates a text from outside to the length that a message needs.
-pub(crate) fn cut(text: &str) -> String {
+pub(crate) fn truncate(text: &str) -> String {
     text.chars().take(80).collect()
 }
 

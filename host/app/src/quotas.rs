@@ -25,11 +25,11 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 const ID: &str = "written";
 /// Length of a part of a day, in milliseconds.
-const PART: i64 = 4 * 3_600_000;
+const PART_MS: i64 = 4 * 3_600_000;
 /// Number of past parts that count in addition to the current one.
-const PARTS: i64 = 6;
+const COUNTED_PARTS: i64 = 6;
 /// Interval at which counts are added to the record.
-const EVERY: Duration = Duration::from_secs(60);
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The bytes that a project may write in a day. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +37,7 @@ pub struct Settings {
     /// The quota of the execution log.
     pub log: Option<u64>,
     /// The quota of kept responses of idempotency keys.
-    pub answers: Option<u64>,
+    pub responses: Option<u64>,
 }
 
 /// The kind of data that is counted.
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     /// Inputs and outputs of executions, and cassettes.
     Log,
     /// Kept responses of idempotency keys.
-    Answers,
+    Responses,
 }
 
 /// Bytes by owner and part of a day.
@@ -57,7 +57,8 @@ type Owners = BTreeMap<String, BTreeMap<i64, u64>>;
 #[serde(default)]
 struct Amounts {
     log: Owners,
-    answers: Owners,
+    #[serde(rename = "answers")]
+    responses: Owners,
 }
 
 impl Document for Amounts {
@@ -80,29 +81,32 @@ struct Counted {
 }
 
 impl Amounts {
-    fn of(&self, kind: Kind) -> &Owners {
+    fn owners(&self, kind: Kind) -> &Owners {
         match kind {
             Kind::Log => &self.log,
-            Kind::Answers => &self.answers,
+            Kind::Responses => &self.responses,
         }
     }
 
-    fn of_mut(&mut self, kind: Kind) -> &mut Owners {
+    fn owners_mut(&mut self, kind: Kind) -> &mut Owners {
         match kind {
             Kind::Log => &mut self.log,
-            Kind::Answers => &mut self.answers,
+            Kind::Responses => &mut self.responses,
         }
     }
 
     /// Returns the bytes of an owner that still count.
     fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
-        self.of(kind).get(owner).map_or(0, |parts| {
-            parts.range(part - PARTS..).map(|(_, bytes)| bytes).sum()
+        self.owners(kind).get(owner).map_or(0, |parts| {
+            parts
+                .range(part - COUNTED_PARTS..)
+                .map(|(_, bytes)| bytes)
+                .sum()
         })
     }
 
     fn add(&mut self, kind: Kind, owner: &str, part: i64, bytes: u64) {
-        let owners = self.of_mut(kind);
+        let owners = self.owners_mut(kind);
         match owners.get_mut(owner) {
             Some(parts) => *parts.entry(part).or_default() += bytes,
             None => drop(owners.insert(owner.to_owned(), BTreeMap::from([(part, bytes)]))),
@@ -111,8 +115,8 @@ impl Amounts {
 
     /// Adds the counts of `other`.
     fn add_all(&mut self, other: &Self) {
-        for kind in [Kind::Log, Kind::Answers] {
-            for (owner, parts) in other.of(kind) {
+        for kind in [Kind::Log, Kind::Responses] {
+            for (owner, parts) in other.owners(kind) {
                 parts
                     .iter()
                     .for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
@@ -121,17 +125,17 @@ impl Amounts {
     }
 
     /// Subtracts the counts of `other` and drops the parts that no longer count.
-    fn take_away(&mut self, other: &Self, part: i64) {
-        for kind in [Kind::Log, Kind::Answers] {
-            self.of_mut(kind).retain(|owner, parts| {
-                let others = other.of(kind).get(owner);
+    fn subtract(&mut self, other: &Self, part: i64) {
+        for kind in [Kind::Log, Kind::Responses] {
+            self.owners_mut(kind).retain(|owner, parts| {
+                let others = other.owners(kind).get(owner);
                 parts.retain(|at, bytes| {
                     *bytes -= others
                         .and_then(|others| others.get(at))
                         .copied()
                         .unwrap_or(0)
                         .min(*bytes);
-                    *bytes > 0 && *at >= part - PARTS
+                    *bytes > 0 && *at >= part - COUNTED_PARTS
                 });
                 !parts.is_empty()
             });
@@ -139,7 +143,7 @@ impl Amounts {
     }
 
     fn is_empty(&self) -> bool {
-        self.log.is_empty() && self.answers.is_empty()
+        self.log.is_empty() && self.responses.is_empty()
     }
 }
 
@@ -164,10 +168,10 @@ impl Quotas {
     pub(crate) fn take(&self, kind: Kind, owner: &str, bytes: usize, now: Time) -> bool {
         let quota = match kind {
             Kind::Log => self.settings.log,
-            Kind::Answers => self.settings.answers,
+            Kind::Responses => self.settings.responses,
         };
         let Some(quota) = quota else { return true };
-        let (part, bytes) = (now.0.div_euclid(PART), bytes as u64);
+        let (part, bytes) = (now.0.div_euclid(PART_MS), bytes as u64);
         let mut counted = self.lock();
         let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
         let fits = used.saturating_add(bytes) <= quota;
@@ -186,14 +190,14 @@ impl Quotas {
     }
 
     async fn add(&self, store: &Store, now: Time) -> Result<()> {
-        let (part, own) = (now.0.div_euclid(PART), self.lock().own.clone());
+        let (part, own) = (now.0.div_euclid(PART_MS), self.lock().own.clone());
         let shared = if own.is_empty() {
             let record = store.get::<Amounts>(INSTALLATION, ID).await?;
             record.map(|record| record.body).unwrap_or_default()
         } else {
             let add = |amounts: &mut Amounts| -> Result<Amounts> {
                 amounts.add_all(&own);
-                amounts.take_away(&Amounts::default(), part);
+                amounts.subtract(&Amounts::default(), part);
                 Ok(amounts.clone())
             };
             match store
@@ -212,7 +216,7 @@ impl Quotas {
         };
         let mut counted = self.lock();
         counted.shared = shared;
-        counted.own.take_away(&own, part);
+        counted.own.subtract(&own, part);
         Ok(())
     }
 
@@ -222,9 +226,9 @@ impl Quotas {
 }
 
 /// Adds the counts to the record every minute. Never returns.
-pub(crate) async fn work(app: &App) {
+pub(crate) async fn run_loop(app: &App) {
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SAVE_INTERVAL).await;
         app.quotas.save(&app.store, app.clock.now()).await;
     }
 }
@@ -236,7 +240,7 @@ mod tests {
 
     const LIMITED: Settings = Settings {
         log: Some(100),
-        answers: None,
+        responses: None,
     };
 
     #[test]
@@ -250,7 +254,7 @@ mod tests {
         assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
         assert!(quotas.take(Kind::Log, "b", 100, Time(0)));
         assert!(
-            quotas.take(Kind::Answers, "a", 1_000, Time(0)),
+            quotas.take(Kind::Responses, "a", 1_000, Time(0)),
             "there is no limit"
         );
     }

@@ -56,7 +56,7 @@ impl Place {
 
     async fn pack(&self, store: &Store, name: &str) -> Result<Counts, ArchiveError> {
         let mut read = Vec::new();
-        archive::read_out(store, &mut read).await.unwrap();
+        archive::export_frames(store, &mut read).await.unwrap();
         archive::pack(
             || Ok(&*read),
             &self.path(name),
@@ -66,7 +66,7 @@ impl Place {
         )
     }
 
-    fn check(&self, name: &str) -> Result<archive::Checked, ArchiveError> {
+    fn check(&self, name: &str) -> Result<archive::CheckedArchive, ArchiveError> {
         archive::check(&self.path(name), &self.unlock(), &mut |_| {})
     }
 
@@ -83,7 +83,8 @@ impl Place {
 
 /// Returns all records and blobs of a store, in order.
 async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u8>)>) {
-    let (mut rows, mut blobs) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut blobs = Vec::new();
     for at in COLLECTIONS {
         rows.extend(
             store
@@ -233,7 +234,7 @@ async fn failed_export_leaves_and_overwrites_nothing() {
     let place = Place::new();
     let store = small(&place).await;
     let mut read = Vec::new();
-    archive::read_out(&store, &mut read).await.unwrap();
+    archive::export_frames(&store, &mut read).await.unwrap();
     let pack = |from: &[u8]| {
         archive::pack(
             || Ok(from),
@@ -245,7 +246,7 @@ async fn failed_export_leaves_and_overwrites_nothing() {
     };
     assert!(matches!(
         pack(&read[..read.len() - 1]),
-        Err(ArchiveError::BrokenOff(_))
+        Err(ArchiveError::Incomplete(_))
     ));
     let left = |name: &Path| {
         std::fs::read_dir(name)
@@ -272,7 +273,7 @@ async fn wrong_key_makes_no_archive() {
         .unwrap();
     let other = KeyFile::create(&place.path("other.key")).unwrap();
     let mut read = Vec::new();
-    archive::read_out(&store, &mut read).await.unwrap();
+    archive::export_frames(&store, &mut read).await.unwrap();
     let packed = archive::pack(
         || Ok(&*read),
         &place.path("all.age"),
@@ -298,9 +299,12 @@ async fn another_identity_or_passphrase_does_not_open_it() {
     std::fs::write(place.path("identity"), other.expose_secret()).unwrap();
     assert!(matches!(
         place.check("all.age"),
-        Err(ArchiveError::Locked { .. })
+        Err(ArchiveError::Undecryptable { .. })
     ));
-    assert!(matches!(Lock::passphrase("short"), Err(ArchiveError::Weak)));
+    assert!(matches!(
+        Lock::passphrase("short"),
+        Err(ArchiveError::WeakPassphrase)
+    ));
     let lock = Lock::passphrase("several words are good").unwrap();
     let place = Place { lock, ..place };
     place.pack(&store, "words.age").await.unwrap();
@@ -313,7 +317,7 @@ async fn another_identity_or_passphrase_does_not_open_it() {
     };
     assert!(matches!(
         check("several words are bad"),
-        Err(ArchiveError::Locked { .. })
+        Err(ArchiveError::Undecryptable { .. })
     ));
     assert_eq!(check("several words are good").unwrap().counts.records, 1);
 }

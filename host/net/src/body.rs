@@ -16,97 +16,102 @@ use reqwest::{
 };
 
 /// Maximum expansion ratio of a compressed body; a higher one counts as an attack.
-const RATIO: u64 = 100;
+const MAX_EXPANSION_RATIO: u64 = 100;
 /// Size from which the ratio applies, in bytes. Below it a short run of equal bytes expands more.
-const RATIO_FROM: u64 = 1 << 20;
+const RATIO_CHECK_FROM_BYTES: u64 = 1 << 20;
 /// Maximum size reserved in advance because of `content-length`, in bytes.
-const ROOM: u64 = 1 << 20;
+const MAX_PREALLOCATED_BYTES: u64 = 1 << 20;
 
 /// Memory budget for response bodies.
-pub trait Room: std::fmt::Debug + Send + Sync {
+pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
     /// Reserves more bytes. Returns false if none are left.
     fn grow(&self, bytes: u64) -> bool;
 }
 
 /// Reason that a body could not be read.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ReadError {
     TooLarge,
-    NoRoom,
-    Bomb,
+    NoMemory,
+    ExpandsTooMuch,
     Encoding(io::Error),
     Broken(reqwest::Error),
 }
 
 /// Reads the whole body, at most `limit` bytes after decompression. Each byte is reserved from
-/// `room` as it arrives.
+/// `memory` as it arrives.
 pub(crate) async fn read(
-    mut answer: Response,
+    mut response: Response,
     headers: &mut HeaderMap,
     limit: u64,
-    room: Option<&dyn Room>,
-) -> Result<Bytes, Failure> {
-    if answer.status() != StatusCode::PARTIAL_CONTENT && gzipped(headers) {
+    memory: Option<&dyn MemoryBudget>,
+) -> Result<Bytes, ReadError> {
+    if response.status() != StatusCode::PARTIAL_CONTENT && is_gzip(headers) {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);
-        return unpack(answer, limit, room).await;
+        return decompress(response, limit, memory).await;
     }
-    let announced = answer.content_length().unwrap_or(0);
-    if announced > limit {
-        return Err(Failure::TooLarge);
+    let content_length = response.content_length().unwrap_or(0);
+    if content_length > limit {
+        return Err(ReadError::TooLarge);
     }
     let mut body = Vec::new();
-    make_room(&mut body, announced.min(ROOM) as usize, limit, room)?;
-    while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
-        make_room(&mut body, piece.len(), limit, room)?;
+    reserve(
+        &mut body,
+        content_length.min(MAX_PREALLOCATED_BYTES) as usize,
+        limit,
+        memory,
+    )?;
+    while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
+        reserve(&mut body, piece.len(), limit, memory)?;
         body.extend_from_slice(&piece);
     }
     Ok(body.into())
 }
 
-/// Makes room for `more` bytes and doubles the capacity, so that a body is seldom moved.
-fn make_room(
+/// Reserves memory for `more` bytes and doubles the capacity, so that a body is seldom moved.
+fn reserve(
     body: &mut Vec<u8>,
     more: usize,
     limit: u64,
-    room: Option<&dyn Room>,
-) -> Result<(), Failure> {
+    memory: Option<&dyn MemoryBudget>,
+) -> Result<(), ReadError> {
     let size = body.len() + more;
     if size as u64 > limit {
-        return Err(Failure::TooLarge);
+        return Err(ReadError::TooLarge);
     }
     if size > body.capacity() {
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let capacity = (2 * body.capacity()).min(most).max(size);
-        if room.is_some_and(|room| !room.grow((capacity - body.capacity()) as u64)) {
-            return Err(Failure::NoRoom);
+        if memory.is_some_and(|memory| !memory.grow((capacity - body.capacity()) as u64)) {
+            return Err(ReadError::NoMemory);
         }
         body.reserve_exact(capacity - body.len());
     }
     Ok(())
 }
 
-fn gzipped(headers: &HeaderMap) -> bool {
+fn is_gzip(headers: &HeaderMap) -> bool {
     let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
     encoding.is_some_and(|value| {
         value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip")
     })
 }
 
-async fn unpack(
-    mut answer: Response,
+async fn decompress(
+    mut response: Response,
     limit: u64,
-    room: Option<&dyn Room>,
-) -> Result<Bytes, Failure> {
+    memory: Option<&dyn MemoryBudget>,
+) -> Result<Bytes, ReadError> {
     let mut decoder = MultiGzDecoder::new(Bounded {
         bytes: Vec::new(),
         limit,
-        room,
+        memory,
         arrived: 0,
         failure: None,
     });
     let mut empty = true;
-    while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
+    while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
         if let Err(cause) = decoder.write_all(&piece) {
@@ -114,7 +119,7 @@ async fn unpack(
                 .get_mut()
                 .failure
                 .take()
-                .unwrap_or(Failure::Encoding(cause)));
+                .unwrap_or(ReadError::Encoding(cause)));
         }
     }
     // A response to HEAD and a 304 name an encoding but have no body.
@@ -127,7 +132,7 @@ async fn unpack(
             .get_mut()
             .failure
             .take()
-            .unwrap_or(Failure::Encoding(cause))),
+            .unwrap_or(ReadError::Encoding(cause))),
     }
 }
 
@@ -135,18 +140,21 @@ async fn unpack(
 struct Bounded<'r> {
     bytes: Vec<u8>,
     limit: u64,
-    room: Option<&'r dyn Room>,
+    memory: Option<&'r dyn MemoryBudget>,
     arrived: u64,
-    failure: Option<Failure>,
+    failure: Option<ReadError>,
 }
 
 impl Write for Bounded<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let size = self.bytes.len() as u64 + piece.len() as u64;
-        if size <= self.limit && size > RATIO_FROM && size > self.arrived.saturating_mul(RATIO) {
-            self.failure = Some(Failure::Bomb);
+        if size <= self.limit
+            && size > RATIO_CHECK_FROM_BYTES
+            && size > self.arrived.saturating_mul(MAX_EXPANSION_RATIO)
+        {
+            self.failure = Some(ReadError::ExpandsTooMuch);
         } else {
-            self.failure = make_room(&mut self.bytes, piece.len(), self.limit, self.room).err();
+            self.failure = reserve(&mut self.bytes, piece.len(), self.limit, self.memory).err();
         }
         if self.failure.is_some() {
             return Err(io::Error::other("over the limit"));

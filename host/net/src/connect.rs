@@ -17,35 +17,35 @@ use tower::Service;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 tokio::task_local! {
-    static LIMIT: Duration;
+    static CONNECT_TIMEOUT: Duration;
 }
 
-/// Runs `request` with a connect timeout of `limit`.
-pub(crate) async fn within<F: Future>(limit: Duration, request: F) -> F::Output {
-    LIMIT.scope(limit, request).await
+/// Runs `request` with a connect timeout of `timeout`.
+pub(crate) async fn with_connect_timeout<F: Future>(timeout: Duration, request: F) -> F::Output {
+    CONNECT_TIMEOUT.scope(timeout, request).await
 }
 
 /// Layer that adds the timeout to the connector.
 #[derive(Clone)]
-pub(crate) struct Layer;
+pub(crate) struct ConnectTimeoutLayer;
 
 /// Connector with a timeout.
 #[derive(Clone)]
-pub(crate) struct Limited<S>(S);
+pub(crate) struct TimeoutConnector<S>(S);
 
 /// Error for a connection that was not established in time.
 #[derive(Debug)]
-pub(crate) struct TooSlow;
+pub(crate) struct ConnectTimeout;
 
-impl<S> tower::Layer<S> for Layer {
-    type Service = Limited<S>;
+impl<S> tower::Layer<S> for ConnectTimeoutLayer {
+    type Service = TimeoutConnector<S>;
 
-    fn layer(&self, inner: S) -> Limited<S> {
-        Limited(inner)
+    fn layer(&self, inner: S) -> TimeoutConnector<S> {
+        TimeoutConnector(inner)
     }
 }
 
-impl<S, R> Service<R> for Limited<S>
+impl<S, R> Service<R> for TimeoutConnector<S>
 where
     S: Service<R, Error = BoxError>,
     S::Future: Send + 'static,
@@ -59,23 +59,23 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let limit = LIMIT
-            .try_with(|limit| *limit)
+        let timeout = CONNECT_TIMEOUT
+            .try_with(|timeout| *timeout)
             .unwrap_or(Duration::from_secs(5));
         let connecting = self.0.call(request);
         Box::pin(async move {
-            match tokio::time::timeout(limit, connecting).await {
+            match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,
-                Err(_) => Err(TooSlow.into()),
+                Err(_) => Err(ConnectTimeout.into()),
             }
         })
     }
 }
 
-impl fmt::Display for TooSlow {
+impl fmt::Display for ConnectTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the connection did not stand in time")
     }
 }
 
-impl StdError for TooSlow {}
+impl StdError for ConnectTimeout {}

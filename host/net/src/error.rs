@@ -35,7 +35,7 @@ pub enum ErrorKind {
     /// The response is larger than its limit.
     TooLarge,
     /// No memory is left for the response.
-    NoRoom,
+    NoMemory,
     /// The server does not speak valid HTTP or closed the connection early.
     Protocol,
 }
@@ -49,10 +49,10 @@ impl fmt::Display for Error {
 impl StdError for Error {}
 
 /// Method and origin of a request, for error messages.
-pub(crate) struct Place(String);
+pub(crate) struct ErrorContext(String);
 
-impl Place {
-    pub(crate) fn of(method: &Method, url: &Url) -> Self {
+impl ErrorContext {
+    pub(crate) fn new(method: &Method, url: &Url) -> Self {
         let port = url
             .port()
             .map(|port| format!(":{port}"))
@@ -100,22 +100,22 @@ impl Place {
         )
     }
 
-    pub(crate) fn unreadable(&self, failure: &body::Failure, limits: Limits) -> Error {
+    pub(crate) fn unreadable(&self, failure: &body::ReadError, limits: Limits) -> Error {
         match failure {
-            body::Failure::TooLarge => self.too_large("body", limits.response_bytes),
-            body::Failure::NoRoom => self.error(
-                ErrorKind::NoRoom,
+            body::ReadError::TooLarge => self.too_large("body", limits.response_bytes),
+            body::ReadError::NoMemory => self.error(
+                ErrorKind::NoMemory,
                 "this server has no memory left for the answer; try again later",
             ),
-            body::Failure::Bomb => self.error(
+            body::ReadError::ExpandsTooMuch => self.error(
                 ErrorKind::TooLarge,
                 "the answer's body expands more than a hundredfold; ask for less",
             ),
-            body::Failure::Encoding(cause) => self.error(
+            body::ReadError::Encoding(cause) => self.error(
                 ErrorKind::Protocol,
                 format_args!("the answer's body cannot be decompressed: {cause}"),
             ),
-            body::Failure::Broken(cause) => self.error(
+            body::ReadError::Broken(cause) => self.error(
                 ErrorKind::Protocol,
                 format_args!(
                     "the answer broke off: {}; try again later",
@@ -139,7 +139,7 @@ impl Place {
                 Some(failed) => return self.error(ErrorKind::Dns, failed),
                 None => {}
             }
-            if cause.is::<connect::TooSlow>() {
+            if cause.is::<connect::ConnectTimeout>() {
                 return self.timeout("the connection", connect_limit);
             }
             let certificate = cause.downcast_ref::<io::Error>().is_some_and(|error| {

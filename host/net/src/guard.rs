@@ -97,13 +97,13 @@ pub enum Refused {
 
 /// Returns true if an address may be reached: it is public or the operator allowed it.
 #[must_use]
-pub fn permitted(address: IpAddr, allow: &[IpNet]) -> bool {
-    let address = embedded(address);
-    public(address) || allow.iter().any(|net| net.contains(&address))
+pub fn is_permitted(address: IpAddr, allow: &[IpNet]) -> bool {
+    let address = embedded_v4(address);
+    is_public(address) || allow.iter().any(|net| net.contains(&address))
 }
 
 /// Returns the embedded IPv4 address of an IPv6 address, or the address itself.
-fn embedded(address: IpAddr) -> IpAddr {
+fn embedded_v4(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if EMBEDS_V4.iter().any(|net| net.contains(&v6)) => {
             let [.., a, b, c, d] = v6.octets();
@@ -113,7 +113,7 @@ fn embedded(address: IpAddr) -> IpAddr {
     }
 }
 
-fn public(address: IpAddr) -> bool {
+fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !DENIED_V4.iter().any(|net| net.contains(&v4)),
         IpAddr::V6(v6) => GLOBAL_V6.contains(&v6) && !DENIED_V6.iter().any(|net| net.contains(&v6)),
@@ -140,7 +140,7 @@ pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
         Some(Host::Ipv6(address)) => IpAddr::V6(address),
     };
-    if permitted(literal, allow) {
+    if is_permitted(literal, allow) {
         Ok(())
     } else {
         Err(Refused::Literal(literal))
@@ -161,7 +161,7 @@ impl Resolver {
     }
 
     /// Creates a resolver that permits every address, for names that the operator configured.
-    pub(crate) fn vouched(lookups: Arc<Lookups>) -> Self {
+    pub(crate) fn unguarded(lookups: Arc<Lookups>) -> Self {
         let everywhere = [Ipv4Net::default().into(), Ipv6Net::default().into()];
         Self {
             allow: everywhere.into(),
@@ -174,17 +174,20 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { allow, lookups } = self.clone();
         Box::pin(async move {
-            let addresses = judge(lookups.find(name.as_str()).await?, &allow)?;
+            let addresses = check_addresses(lookups.find(name.as_str()).await?, &allow)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
 /// Returns all addresses, or a refusal if one of them is forbidden.
-fn judge(addresses: Vec<SocketAddr>, allow: &[IpNet]) -> Result<Vec<SocketAddr>, Unresolved> {
+fn check_addresses(
+    addresses: Vec<SocketAddr>,
+    allow: &[IpNet],
+) -> Result<Vec<SocketAddr>, Unresolved> {
     match addresses
         .iter()
-        .find(|address| !permitted(address.ip(), allow))
+        .find(|address| !is_permitted(address.ip(), allow))
     {
         Some(bad) => Err(Unresolved::Refused(Refused::Resolved(bad.ip()))),
         None => Ok(addresses),
@@ -237,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn refused(text: &str) -> bool {
-        !permitted(text.parse().unwrap(), &[])
+        !is_permitted(text.parse().unwrap(), &[])
     }
 
     #[test]
@@ -366,15 +369,18 @@ mod tests {
     #[test]
     fn only_the_operators_range_is_permitted() {
         let allow = ["10.1.0.0/16".parse().unwrap()];
-        assert!(permitted("10.1.2.3".parse().unwrap(), &allow));
-        assert!(permitted("::ffff:10.1.2.3".parse().unwrap(), &allow));
-        assert!(!permitted("10.2.0.1".parse().unwrap(), &allow));
+        assert!(is_permitted("10.1.2.3".parse().unwrap(), &allow));
+        assert!(is_permitted("::ffff:10.1.2.3".parse().unwrap(), &allow));
+        assert!(!is_permitted("10.2.0.1".parse().unwrap(), &allow));
     }
 
     #[test]
     fn a_mixed_answer_is_refused_as_a_whole() {
         let both = vec!["8.8.8.8:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
-        assert!(matches!(judge(both, &[]), Err(Unresolved::Refused(_))));
+        assert!(matches!(
+            check_addresses(both, &[]),
+            Err(Unresolved::Refused(_))
+        ));
     }
 
     proptest! {
@@ -383,9 +389,9 @@ mod tests {
             let plain = Ipv4Addr::from(bits);
             let mapped = IpAddr::V6(plain.to_ipv6_mapped());
             let nat64 = IpAddr::V6(Ipv6Addr::from((0x0064_ff9b_u128 << 96) | u128::from(bits)));
-            let expected = permitted(IpAddr::V4(plain), &[]);
-            prop_assert_eq!(permitted(mapped, &[]), expected);
-            prop_assert_eq!(permitted(nat64, &[]), expected);
+            let expected = is_permitted(IpAddr::V4(plain), &[]);
+            prop_assert_eq!(is_permitted(mapped, &[]), expected);
+            prop_assert_eq!(is_permitted(nat64, &[]), expected);
             for url in [format!("https://{bits}/"), format!("https://{bits:#x}/"), format!("https://{bits:#o}/").replace("0o", "0")] {
                 prop_assert_eq!(check_url(&Url::parse(&url).unwrap(), &[]).is_ok(), expected, "{}", url);
             }
@@ -396,11 +402,11 @@ mod tests {
             let four = Ipv4Addr::from(bits);
             let local = four.is_loopback() || four.is_private() || four.is_link_local() || four.is_multicast()
                 || four.is_broadcast() || four.is_documentation() || four.is_unspecified();
-            prop_assert!(!(local && permitted(IpAddr::V4(four), &[])));
+            prop_assert!(!(local && is_permitted(IpAddr::V4(four), &[])));
             let six = Ipv6Addr::from(six);
             let local = six.is_loopback() || six.is_unspecified() || six.is_multicast() || six.is_unique_local()
                 || six.is_unicast_link_local();
-            prop_assert!(!(local && permitted(IpAddr::V6(six), &[])));
+            prop_assert!(!(local && is_permitted(IpAddr::V6(six), &[])));
         }
 
         #[test]
@@ -410,8 +416,8 @@ mod tests {
             {
                 match url.host().unwrap() {
                     Host::Domain(name) => prop_assert!(name.parse::<IpAddr>().is_err()),
-                    Host::Ipv4(address) => prop_assert!(permitted(IpAddr::V4(address), &[])),
-                    Host::Ipv6(address) => prop_assert!(permitted(IpAddr::V6(address), &[])),
+                    Host::Ipv4(address) => prop_assert!(is_permitted(IpAddr::V4(address), &[])),
+                    Host::Ipv6(address) => prop_assert!(is_permitted(IpAddr::V6(address), &[])),
                 }
             }
         }

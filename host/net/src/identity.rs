@@ -16,9 +16,9 @@ use zeroize::Zeroizing;
 use crate::{Error, ErrorKind, guard, lookup::Lookups};
 
 /// Maximum number of clients kept for certificates.
-const KEPT: usize = 64;
+const MAX_CACHED_CLIENTS: usize = 64;
 /// Length of a line of PEM, in characters (RFC 7468, section 2).
-const LINE: usize = 64;
+const PEM_LINE_CHARS: usize = 64;
 
 /// Certificate with its chain and its key. They are hidden in `Debug` output.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub struct Identity {
 }
 
 /// Cache of one client per identity, with the most recently used at the end.
-pub(crate) struct Kept<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
+pub(crate) struct ClientCache<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
 
 impl Identity {
     /// Reads a certificate, or a chain that begins with it, and its key, both in PEM. Line ends
@@ -37,7 +37,11 @@ impl Identity {
     /// # Errors
     /// Returns an error if one of them is not PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, Error> {
-        let all = Zeroizing::new(format!("{}{}", &*mended(certificate), &*mended(key)));
+        let all = Zeroizing::new(format!(
+            "{}{}",
+            &*repaired_pem(certificate),
+            &*repaired_pem(key)
+        ));
         let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
             kind: ErrorKind::Tls,
             message: "the client certificate or its key cannot be read; give both as PEM, whole"
@@ -54,7 +58,7 @@ impl Identity {
     /// # Errors
     /// Returns an error if they do not match or if their type cannot be used in a connection.
     pub fn check(&self) -> Result<(), Error> {
-        let resolver = guard::Resolver::vouched(Lookups::new());
+        let resolver = guard::Resolver::unguarded(Lookups::new());
         crate::build("", resolver, Some(self), None).map(drop).map_err(|_| Error {
             kind: ErrorKind::Tls,
             message:
@@ -69,7 +73,7 @@ impl Identity {
     }
 }
 
-impl<T> Kept<T> {
+impl<T> ClientCache<T> {
     pub(crate) fn new() -> Self {
         Self(Mutex::default())
     }
@@ -80,22 +84,22 @@ impl<T> Kept<T> {
         digest: [u8; 32],
         make: impl FnOnce() -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = match kept.iter().position(|(own, _)| *own == digest) {
-            Some(at) => kept.remove(at),
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = match cached.iter().position(|(other, _)| *other == digest) {
+            Some(at) => cached.remove(at),
             None => (digest, Arc::new(make()?)),
         };
-        if kept.len() >= KEPT {
-            kept.remove(0);
+        if cached.len() >= MAX_CACHED_CLIENTS {
+            cached.remove(0);
         }
         let found = entry.1.clone();
-        kept.push(entry);
+        cached.push(entry);
         Ok(found)
     }
 }
 
 /// Restores the lines of PEM text. A single-line field removes them, and JSON writes them as `\n`.
-fn mended(text: &str) -> Zeroizing<String> {
+fn repaired_pem(text: &str) -> Zeroizing<String> {
     let text = Zeroizing::new(text.replace("\\n", "\n"));
     let mut mended = Zeroizing::new(String::new());
     // Labels and contents alternate between the dashes.
@@ -110,7 +114,7 @@ fn mended(text: &str) -> Zeroizing<String> {
         }
         let letters: Zeroizing<Vec<char>> =
             Zeroizing::new(part.chars().filter(|c| !c.is_whitespace()).collect());
-        for line in letters.chunks(LINE) {
+        for line in letters.chunks(PEM_LINE_CHARS) {
             mended.extend(line);
             mended.push('\n');
         }
@@ -142,7 +146,7 @@ mod tests {
             pem.replace('\n', "\\n"),
             pem.replace('\n', "\r\n"),
         ] {
-            assert_eq!(*mended(&given), pem, "{given:?}");
+            assert_eq!(*repaired_pem(&given), pem, "{given:?}");
         }
         let refused = Identity::from_pem("canary", &pem).unwrap_err();
         assert!(
@@ -153,8 +157,8 @@ mod tests {
 
     #[test]
     fn what_was_used_last_is_kept() {
-        let kept = Kept::new();
-        let get = |number: u8, make: u32| *kept.get([number; 32], || Ok(make)).unwrap();
+        let cached = ClientCache::new();
+        let get = |number: u8, make: u32| *cached.get([number; 32], || Ok(make)).unwrap();
         assert_eq!((get(0, 1), get(0, 2)), (1, 1));
         for number in 1..=64 {
             get(number, 0);

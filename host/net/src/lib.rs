@@ -38,11 +38,11 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
 use crate::lookup::Lookups;
 
-pub use body::Room;
+pub use body::MemoryBudget;
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
-pub use lookup::{DOMAIN_PART, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
+pub use lookup::{DOMAIN_SHARE_DIVISOR, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
 pub use proxy::{InvalidProxy, Proxy};
 pub use reqwest::{
     Method, StatusCode, header,
@@ -53,11 +53,11 @@ pub use rewrite::{InvalidOrigin, Origin, Rewrite};
 pub use url::Url;
 
 /// Maximum size of a response's headers, names and values together, in bytes.
-const HEADER_BYTES: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 /// Maximum number of idle connections per host.
-const IDLE_PER_HOST: usize = 64;
+const MAX_IDLE_CONNECTIONS_PER_HOST: usize = 64;
 /// Time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Operator settings for outgoing traffic.
 #[derive(Debug, Clone, Default)]
@@ -79,19 +79,19 @@ pub struct Client {
     identity: Option<Identity>,
     proxy: Option<Arc<Proxy>>,
     /// Memory budget for responses; none for no limit on all of them together.
-    room: Option<Arc<dyn Room>>,
+    memory: Option<Arc<dyn MemoryBudget>>,
 }
 
 struct Inner {
     /// Clients without a certificate, shared by all callers.
     shared: Clients,
     /// Clients with one certificate each.
-    owned: identity::Kept<Clients>,
+    by_identity: identity::ClientCache<Clients>,
     user_agent: String,
     rewrites: Vec<Rewrite>,
     allow: Arc<[IpNet]>,
     lookups: Arc<Lookups>,
-    proxied: proxy::Clients,
+    by_proxy: proxy::ClientCache,
 }
 
 /// HTTP clients with separate connections.
@@ -100,7 +100,7 @@ struct Clients {
     guarded: reqwest::Client,
     /// Client for the targets of rewrites, which the operator configured; created only if rewrites
     /// exist.
-    vouched: Option<reqwest::Client>,
+    unguarded: Option<reqwest::Client>,
 }
 
 /// One request.
@@ -182,28 +182,28 @@ impl Client {
         let allow: Arc<[IpNet]> = allow.into();
         let lookups = Lookups::new();
         let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
-        let proxied = proxy::Clients::default();
+        let by_proxy = proxy::ClientCache::default();
         let inner = Inner {
             shared,
-            owned: identity::Kept::new(),
+            by_identity: identity::ClientCache::new(),
             user_agent,
             rewrites,
             allow,
             lookups,
-            proxied,
+            by_proxy,
         };
         Ok(Self {
             inner: Arc::new(inner),
             identity: None,
             proxy: None,
-            room: None,
+            memory: None,
         })
     }
 
     /// Returns this client with connections that use a client certificate and are not shared with
     /// other identities. With `None` the connections use no certificate.
     #[must_use]
-    pub fn showing(&self, identity: Option<Identity>) -> Self {
+    pub fn with_identity(&self, identity: Option<Identity>) -> Self {
         Self {
             identity,
             ..self.clone()
@@ -212,18 +212,19 @@ impl Client {
 
     /// Returns this client with a proxy for all requests except those to rewritten origins.
     #[must_use]
-    pub fn through(&self, proxy: Option<Arc<Proxy>>) -> Self {
+    pub fn with_proxy(&self, proxy: Option<Arc<Proxy>>) -> Self {
         Self {
             proxy,
             ..self.clone()
         }
     }
 
-    /// Returns this client with the memory budget `room` for the response bodies that it receives.
+    /// Returns this client with the memory budget `memory` for the response bodies that it
+    /// receives.
     #[must_use]
-    pub fn within(&self, room: Arc<dyn Room>) -> Self {
+    pub fn with_memory_budget(&self, memory: Arc<dyn MemoryBudget>) -> Self {
         Self {
-            room: Some(room),
+            memory: Some(memory),
             ..self.clone()
         }
     }
@@ -240,20 +241,24 @@ impl Client {
     /// Returns an [`Error`] whose kind is one of [`ErrorKind`]. For [`ErrorKind::Denied`] and
     /// [`ErrorKind::InvalidRequest`] nothing was sent.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        let place = error::Place::of(&request.method, &request.url);
+        let context = error::ErrorContext::new(&request.method, &request.url);
         let total = request.limits.total;
-        match tokio::time::timeout(total, self.exchange(request, &place)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(place.timeout("the whole exchange", total)),
+        match tokio::time::timeout(total, self.exchange(request, &context)).await {
+            Ok(response) => response,
+            Err(_) => Err(context.timeout("the whole exchange", total)),
         }
     }
 
-    async fn exchange(&self, request: Request, place: &error::Place) -> Result<Response, Error> {
+    async fn exchange(
+        &self,
+        request: Request,
+        context: &error::ErrorContext,
+    ) -> Result<Response, Error> {
         let started = Instant::now();
         let inner = &self.inner;
         let owned = match &self.identity {
             None => None,
-            Some(identity) => Some(inner.owned.get(identity.digest, || {
+            Some(identity) => Some(inner.by_identity.get(identity.digest, || {
                 let Inner {
                     user_agent,
                     allow,
@@ -271,7 +276,7 @@ impl Client {
             })?),
         };
         let clients = owned.as_deref().unwrap_or(&inner.shared);
-        let (client, target) = self.route(clients, &request.url, place)?;
+        let (client, target) = self.route(clients, &request.url, context)?;
         let mut headers = request.headers;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         let mut builder = client
@@ -283,25 +288,28 @@ impl Client {
             Body::Multipart(form) => builder.multipart(form),
         };
         let limits = request.limits;
-        let head = connect::within(limits.connect, builder.send());
-        let answer = match tokio::time::timeout(limits.first_byte, head).await {
-            Ok(answer) => answer.map_err(|cause| place.failed(&cause, limits.connect))?,
-            Err(_) => return Err(place.timeout("the first byte of the answer", limits.first_byte)),
+        let head = connect::with_connect_timeout(limits.connect, builder.send());
+        let response = match tokio::time::timeout(limits.first_byte, head).await {
+            Ok(response) => response.map_err(|cause| context.failed(&cause, limits.connect))?,
+            Err(_) => {
+                return Err(context.timeout("the first byte of the response", limits.first_byte));
+            }
         };
-        if header_bytes(answer.headers()) > HEADER_BYTES {
-            return Err(place.too_large("header block", HEADER_BYTES as u64));
+        if header_bytes(response.headers()) > MAX_HEADER_BYTES {
+            return Err(context.too_large("header block", MAX_HEADER_BYTES as u64));
         }
-        let (status, mut headers) = (answer.status(), answer.headers().clone());
+        let status = response.status();
+        let mut headers = response.headers().clone();
         let left = limits.total.saturating_sub(started.elapsed());
         let body = body::read(
-            answer,
+            response,
             &mut headers,
             limits.response_bytes,
-            self.room.as_deref(),
+            self.memory.as_deref(),
         );
         let body = match tokio::time::timeout(left, body).await {
-            Ok(body) => body.map_err(|failure| place.unreadable(&failure, limits))?,
-            Err(_) => return Err(place.timeout("the whole exchange", limits.total)),
+            Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
+            Err(_) => return Err(context.timeout("the whole exchange", limits.total)),
         };
         Ok(Response {
             status,
@@ -317,30 +325,31 @@ impl Client {
         &self,
         clients: &Clients,
         url: &Url,
-        place: &error::Place,
+        context: &error::ErrorContext,
     ) -> Result<(reqwest::Client, Url), Error> {
         let Inner {
             rewrites,
             allow,
             user_agent,
             lookups,
-            proxied,
+            by_proxy,
             ..
         } = &*self.inner;
-        if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(rewrites, url)) {
-            return Ok((vouched.clone(), target));
+        if let (Some(unguarded), Some(target)) = (&clients.unguarded, rewrite::apply(rewrites, url))
+        {
+            return Ok((unguarded.clone(), target));
         }
-        guard::check_url(url, allow).map_err(|refused| place.denied(&refused))?;
+        guard::check_url(url, allow).map_err(|refused| context.denied(&refused))?;
         let client = match &self.proxy {
             Some(proxy) => {
                 let resolver = guard::Resolver::new(allow.clone(), lookups.clone());
-                proxied.of(
+                by_proxy.get(
                     proxy,
                     self.identity.as_ref(),
                     user_agent,
                     allow,
                     resolver,
-                    place,
+                    context,
                 )?
             }
             None => clients.guarded.clone(),
@@ -363,24 +372,24 @@ impl Clients {
             identity,
             None,
         )?;
-        let vouched = || {
+        let unguarded = || {
             build(
                 user_agent,
-                guard::Resolver::vouched(lookups.clone()),
+                guard::Resolver::unguarded(lookups.clone()),
                 identity,
                 None,
             )
         };
         Ok(Self {
             guarded,
-            vouched: if rewrites { Some(vouched()?) } else { None },
+            unguarded: if rewrites { Some(unguarded()?) } else { None },
         })
     }
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "this is the one place that makes clients"
+    reason = "this is the one context that makes clients"
 )]
 fn build(
     user_agent: &str,
@@ -399,11 +408,11 @@ fn build(
         .retry(reqwest::retry::never())
         .no_gzip()
         .tcp_nodelay(true)
-        .pool_max_idle_per_host(IDLE_PER_HOST)
-        .pool_idle_timeout(IDLE)
-        .http2_max_header_list_size(HEADER_BYTES as u32)
+        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_HOST)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .http2_max_header_list_size(MAX_HEADER_BYTES as u32)
         .dns_resolver(resolver)
-        .connector_layer(connect::Layer);
+        .connector_layer(connect::ConnectTimeoutLayer);
     if !user_agent.is_empty() {
         builder = builder.user_agent(user_agent);
     }

@@ -24,7 +24,7 @@ pub const MAX_LOOKUPS: usize = 64;
 /// Maximum number of names that wait for a lookup.
 pub const MAX_WAITING_LOOKUPS: usize = 256;
 /// Divisor of both limits for the names below one registered domain.
-pub const DOMAIN_PART: usize = 4;
+pub const DOMAIN_SHARE_DIVISOR: usize = 4;
 /// Timeout for the addresses of a name. It is shorter than the connect timeout, so that the error
 /// names the reason.
 pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
@@ -32,18 +32,18 @@ pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
 const STACK_BYTES: usize = 512 << 10;
 
 /// Addresses of a name or the reason that there are none.
-type Found = Result<Vec<SocketAddr>, String>;
+type LookupResult = Result<Vec<SocketAddr>, String>;
 
 /// Scheduler of name lookups.
 pub(crate) struct Lookups {
-    look_up: Box<dyn Fn(&str) -> Found + Send + Sync>,
+    look_up: Box<dyn Fn(&str) -> LookupResult + Send + Sync>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     /// Callers of each name that is being looked up or waits for a lookup.
-    callers: HashMap<String, Vec<oneshot::Sender<Found>>>,
+    callers: HashMap<String, Vec<oneshot::Sender<LookupResult>>>,
     waiting: VecDeque<String>,
     running: usize,
     running_of_domain: HashMap<String, usize>,
@@ -52,7 +52,7 @@ struct State {
 impl Lookups {
     /// Creates a scheduler that uses the system's resolver.
     pub(crate) fn new() -> Arc<Self> {
-        Self::by(|name| {
+        Self::with_resolver(|name| {
             let found = (name, 0).to_socket_addrs();
             found
                 .map(Iterator::collect)
@@ -60,7 +60,7 @@ impl Lookups {
         })
     }
 
-    fn by(look_up: impl Fn(&str) -> Found + Send + Sync + 'static) -> Arc<Self> {
+    fn with_resolver(look_up: impl Fn(&str) -> LookupResult + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             look_up: Box::new(look_up),
             state: Mutex::default(),
@@ -73,7 +73,7 @@ impl Lookups {
     /// Returns an error if the name has no addresses, if they do not arrive in time, or if too many
     /// names wait.
     pub(crate) async fn find(self: &Arc<Self>, name: &str) -> Result<Vec<SocketAddr>, Unresolved> {
-        let found = self.ask(name)?;
+        let found = self.request(name)?;
         match timeout(LOOKUP_TIMEOUT, found).await {
             Ok(Ok(found)) => found.map_err(Unresolved::Failed),
             Ok(Err(_)) => Err(Unresolved::Failed("the look-up was broken off".to_owned())),
@@ -85,7 +85,10 @@ impl Lookups {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(self: &Arc<Self>, name: &str) -> Result<oneshot::Receiver<Found>, Unresolved> {
+    fn request(
+        self: &Arc<Self>,
+        name: &str,
+    ) -> Result<oneshot::Receiver<LookupResult>, Unresolved> {
         let (caller, found) = oneshot::channel();
         let mut state = self.state();
         if let Some(callers) = state.callers.get_mut(name) {
@@ -100,7 +103,7 @@ impl Lookups {
             .filter(|waiting| domain(waiting) == domain(name))
             .count();
         if state.waiting.len() >= MAX_WAITING_LOOKUPS
-            || of_domain >= MAX_WAITING_LOOKUPS / DOMAIN_PART
+            || of_domain >= MAX_WAITING_LOOKUPS / DOMAIN_SHARE_DIVISOR
         {
             return Err(Unresolved::TooMany);
         }
@@ -115,12 +118,13 @@ impl Lookups {
     /// Looks up a name on a new thread, which then continues with the waiting names.
     fn start(self: &Arc<Self>, mut next: Option<String>) {
         while let Some(name) = next {
-            let (own, first) = (self.clone(), name.clone());
+            let own = self.clone();
+            let first = name.clone();
             let run = move || {
                 let mut next = Some(first);
                 while let Some(name) = next {
                     let found = (own.look_up)(&name);
-                    next = own.end(&name, &found);
+                    next = own.finish(&name, &found);
                 }
             };
             match thread::Builder::new()
@@ -130,14 +134,14 @@ impl Lookups {
             {
                 Ok(_) => return,
                 Err(cause) => {
-                    next = self.end(&name, &Err(format!("no thread can be started: {cause}")))
+                    next = self.finish(&name, &Err(format!("no thread can be started: {cause}")))
                 }
             }
         }
     }
 
     /// Sends the result to the callers of a name and returns the next name to look up.
-    fn end(&self, name: &str, found: &Found) -> Option<String> {
+    fn finish(&self, name: &str, found: &LookupResult) -> Option<String> {
         let mut state = self.state();
         state.running -= 1;
         if let Some(running) = state.running_of_domain.get_mut(domain(name)) {
@@ -180,15 +184,18 @@ impl State {
             return None;
         }
         self.drop_unwanted();
-        let most = MAX_LOOKUPS / DOMAIN_PART;
+        let max_running = MAX_LOOKUPS / DOMAIN_SHARE_DIVISOR;
         let running = |name: &String| {
             self.running_of_domain
                 .get(domain(name))
                 .copied()
                 .unwrap_or_default()
         };
-        let place = self.waiting.iter().position(|name| running(name) < most)?;
-        let name = self.waiting.remove(place)?;
+        let index = self
+            .waiting
+            .iter()
+            .position(|name| running(name) < max_running)?;
+        let name = self.waiting.remove(index)?;
         self.running += 1;
         *self
             .running_of_domain
@@ -219,7 +226,7 @@ mod tests {
     impl Silent {
         fn lookups(self: &Arc<Self>) -> Arc<Lookups> {
             let own = self.clone();
-            Lookups::by(move |name| {
+            Lookups::with_resolver(move |name| {
                 own.asked.fetch_add(1, Ordering::SeqCst);
                 if name.ends_with("silent.com") {
                     let speaks = own.speaks.0.lock().unwrap();
@@ -239,12 +246,13 @@ mod tests {
     async fn silent_domain_leaves_threads_to_others() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let (running, waiting) = (MAX_LOOKUPS / DOMAIN_PART, MAX_WAITING_LOOKUPS / DOMAIN_PART);
+        let running = MAX_LOOKUPS / DOMAIN_SHARE_DIVISOR;
+        let waiting = MAX_WAITING_LOOKUPS / DOMAIN_SHARE_DIVISOR;
         let held: Vec<_> = (0..running + waiting)
-            .map(|n| lookups.ask(&format!("x{n}.silent.com")).unwrap())
+            .map(|n| lookups.request(&format!("x{n}.silent.com")).unwrap())
             .collect();
         assert!(matches!(
-            lookups.ask("more.silent.com"),
+            lookups.request("more.silent.com"),
             Err(Unresolved::TooMany)
         ));
         assert_eq!(lookups.state().running, running);
@@ -269,7 +277,7 @@ mod tests {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
         let callers: Vec<_> = (0..500)
-            .map(|_| lookups.ask("www.silent.com").unwrap())
+            .map(|_| lookups.request("www.silent.com").unwrap())
             .collect();
         silent.speak();
         for caller in callers {

@@ -18,10 +18,10 @@ use ipnet::IpNet;
 use reqwest::header::HeaderValue;
 use url::Url;
 
-use crate::{Error, Identity, build, error::Place, guard};
+use crate::{Error, Identity, build, error::ErrorContext, guard};
 
 /// Maximum number of cached clients, each with its connections. All are dropped when it is reached.
-const KEPT: usize = 64;
+const MAX_CACHED_CLIENTS: usize = 64;
 
 /// Proxy and its credential. The credential is hidden in `Debug` output.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -49,14 +49,14 @@ impl Proxy {
     /// Returns an [`InvalidProxy`] if one of them is invalid.
     pub fn new(address: &str, authorization: Option<&str>) -> Result<Self, InvalidProxy> {
         let url = Url::parse(address).map_err(|_| InvalidProxy::Address)?;
-        let bare = matches!(url.scheme(), "http" | "https")
+        let is_bare_origin = matches!(url.scheme(), "http" | "https")
             && url.host_str().is_some_and(|host| !host.is_empty())
             && url.username().is_empty()
             && url.password().is_none()
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none();
-        if !bare {
+        if !is_bare_origin {
             return Err(InvalidProxy::Address);
         }
         let value = |text: &str| {
@@ -78,34 +78,34 @@ impl fmt::Debug for Proxy {
 }
 
 /// Proxy and the digest of the client certificate for connections through it.
-type Way = (Arc<Proxy>, Option<[u8; 32]>);
+type ClientKey = (Arc<Proxy>, Option<[u8; 32]>);
 
 /// Cache of one client per proxy and certificate.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<HashMap<Way, reqwest::Client>>);
+pub(crate) struct ClientCache(Mutex<HashMap<ClientKey, reqwest::Client>>);
 
-impl Clients {
+impl ClientCache {
     /// Returns the client of a proxy and creates it on first use.
-    pub(crate) fn of(
+    pub(crate) fn get(
         &self,
         proxy: &Arc<Proxy>,
         identity: Option<&Identity>,
         user_agent: &str,
         allow: &[IpNet],
         resolver: guard::Resolver,
-        place: &Place,
+        context: &ErrorContext,
     ) -> Result<reqwest::Client, Error> {
-        guard::check_url(&proxy.url, allow).map_err(|refused| place.denied_proxy(&refused))?;
+        guard::check_url(&proxy.url, allow).map_err(|refused| context.denied_proxy(&refused))?;
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let way = (proxy.clone(), identity.map(|identity| identity.digest));
-        if let Some(client) = clients.get(&way) {
+        let key = (proxy.clone(), identity.map(|identity| identity.digest));
+        if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
         let client = build(user_agent, resolver, identity, Some(proxy))?;
-        if clients.len() >= KEPT {
+        if clients.len() >= MAX_CACHED_CLIENTS {
             clients.clear();
         }
-        clients.insert(way, client.clone());
+        clients.insert(key, client.clone());
         Ok(client)
     }
 }

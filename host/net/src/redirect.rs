@@ -33,35 +33,40 @@ impl Client {
         credentials: &[HeaderName],
         mut follow: impl FnMut(&mut Request) -> bool + Send,
     ) -> Result<Response, Error> {
-        let first = Origin::of(&request.url);
+        let first = Origin::from_url(&request.url);
         let deadline = Instant::now() + request.limits.total;
-        let (mut client, plain) = (self, self.showing(None));
+        let mut client = self;
+        let without_identity = self.with_identity(None);
         let mut left = hops;
         loop {
             request.limits.total = deadline.saturating_duration_since(Instant::now());
-            let (method, url, limits) =
-                (request.method.clone(), request.url.clone(), request.limits);
-            let (mut headers, mut again) = (request.headers.clone(), copy(&request.body));
-            let answer = client.send(request).await?;
+            let method = request.method.clone();
+            let url = request.url.clone();
+            let limits = request.limits;
+            let mut headers = request.headers.clone();
+            let mut retry_body = copy_body(&request.body);
+            let response = client.send(request).await?;
             let next = if left == 0 {
                 None
             } else {
-                led(&answer, &method, &url)
+                redirect_target(&response, &method, &url)
             };
             let Some((next_method, next_url)) = next else {
-                return Ok(answer);
+                return Ok(response);
             };
             if next_method != method {
-                again = Some(Body::Empty);
+                retry_body = Some(Body::Empty);
                 headers.remove(CONTENT_TYPE);
                 headers.remove(CONTENT_ENCODING);
             }
-            let Some(body) = again else { return Ok(answer) };
-            if Origin::of(&next_url) != first {
+            let Some(body) = retry_body else {
+                return Ok(response);
+            };
+            if Origin::from_url(&next_url) != first {
                 credentials
                     .iter()
                     .for_each(|name| drop(headers.remove(name)));
-                client = &plain;
+                client = &without_identity;
             }
             request = Request {
                 method: next_method,
@@ -71,7 +76,7 @@ impl Client {
                 limits,
             };
             if !follow(&mut request) {
-                return Ok(answer);
+                return Ok(response);
             }
             left -= 1;
         }
@@ -79,7 +84,7 @@ impl Client {
 }
 
 /// Returns a copy of the body if it can be sent again.
-fn copy(body: &Body) -> Option<Body> {
+fn copy_body(body: &Body) -> Option<Body> {
     match body {
         Body::Empty => Some(Body::Empty),
         Body::Bytes(bytes) => Some(Body::Bytes(bytes.clone())),
@@ -88,8 +93,8 @@ fn copy(body: &Body) -> Option<Body> {
 }
 
 /// Returns the target of a redirect if it stays on the same host.
-fn led(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
-    let method = match answer.status {
+fn redirect_target(response: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
+    let method = match response.status {
         StatusCode::SEE_OTHER if *method != Method::HEAD => Method::GET,
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if *method == Method::POST => Method::GET,
         StatusCode::MOVED_PERMANENTLY
@@ -100,7 +105,7 @@ fn led(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
         _ => return None,
     };
     let next = url
-        .join(answer.headers.get(LOCATION)?.to_str().ok()?)
+        .join(response.headers.get(LOCATION)?.to_str().ok()?)
         .ok()?;
     let same_host = next.host() == url.host() && matches!(next.scheme(), "http" | "https");
     same_host.then_some((method, next))

@@ -32,7 +32,7 @@ pub struct InvalidOrigin(String);
 impl Origin {
     /// Returns the origin of a URL, or `None` if it has no host or no known port.
     #[must_use]
-    pub fn of(url: &Url) -> Option<Self> {
+    pub fn from_url(url: &Url) -> Option<Self> {
         Some(Self {
             scheme: url.scheme().to_owned(),
             host: url.host_str()?.to_owned(),
@@ -47,14 +47,14 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
         let invalid = || InvalidOrigin(text.to_owned());
         let url = Url::parse(text).map_err(|_| invalid())?;
-        let bare = matches!(url.scheme(), "http" | "https")
+        let is_bare = matches!(url.scheme(), "http" | "https")
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        if bare {
-            Self::of(&url).ok_or_else(invalid)
+        if is_bare {
+            Self::from_url(&url).ok_or_else(invalid)
         } else {
             Err(invalid())
         }
@@ -63,9 +63,9 @@ impl FromStr for Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = if self.scheme == "https" { 443 } else { 80 };
+        let default_port = if self.scheme == "https" { 443 } else { 80 };
         write!(f, "{}://{}", self.scheme, self.host)?;
-        if self.port == usual {
+        if self.port == default_port {
             Ok(())
         } else {
             write!(f, ":{}", self.port)
@@ -78,7 +78,7 @@ pub(crate) fn apply(rewrites: &[Rewrite], url: &Url) -> Option<Url> {
     if !url.username().is_empty() || url.password().is_some() {
         return None;
     }
-    let origin = Origin::of(url)?;
+    let origin = Origin::from_url(url)?;
     let to = &rewrites.iter().find(|rewrite| rewrite.from == origin)?.to;
     let mut target = url.clone();
     target.set_scheme(&to.scheme).ok()?;

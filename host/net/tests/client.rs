@@ -34,12 +34,15 @@ impl Application {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (notes, answer) = (seen.clone(), Arc::new(answer));
+        let notes = seen.clone();
+        let answer = Arc::new(answer);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let (notes, answer) = (notes.clone(), answer.clone());
+                let notes = notes.clone();
+                let answer = answer.clone();
                 tokio::spawn(async move {
-                    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+                    let mut request = Vec::new();
+                    let mut piece = [0; 4096];
                     while let Ok(length @ 1..) = stream.read(&mut piece).await {
                         request.extend_from_slice(&piece[..length]);
                         if request.ends_with(b"\r\n\r\n") {
@@ -350,7 +353,7 @@ async fn proxy_and_its_targets_pass_the_guard() {
     };
     let url = |text: &str| Url::parse(text).unwrap();
     for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1"] {
-        let client = client(&[]).through(through(host, Some("Bearer canary")));
+        let client = client(&[]).with_proxy(through(host, Some("Bearer canary")));
         let refused = client
             .send(get(url("http://application.example/")))
             .await
@@ -358,7 +361,7 @@ async fn proxy_and_its_targets_pass_the_guard() {
         assert_eq!(refused.kind, ErrorKind::Denied, "{host}: {refused}");
         assert!(!refused.message.contains("canary"), "{refused}");
     }
-    let client = client(&["127.0.0.0/8"]).through(through("127.0.0.1", Some("Bearer canary")));
+    let client = client(&["127.0.0.0/8"]).with_proxy(through("127.0.0.1", Some("Bearer canary")));
     for target in [
         "http://10.0.0.1/",
         "http://user@application.example/",

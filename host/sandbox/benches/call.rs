@@ -96,7 +96,9 @@ async fn measure(
     let mut running = tokio::task::JoinSet::new();
     let started = Instant::now();
     for _ in 0..tasks {
-        let (sandbox, tool, input) = (sandbox.clone(), tool.clone(), input.clone());
+        let sandbox = sandbox.clone();
+        let tool = tool.clone();
+        let input = input.clone();
         running.spawn(async move {
             let mut times = Vec::with_capacity(CALLS);
             for number in 0..WARM_UP + CALLS {
@@ -152,7 +154,7 @@ async fn one(
         .await
         .map_err(|refused| refused.to_string())?;
     outcome
-        .answer
+        .output
         .map(drop)
         .map_err(|failed| failed.to_string())
 }

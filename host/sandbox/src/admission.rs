@@ -19,7 +19,7 @@ use crate::{Refusal, Settings};
 
 /// Issues permits to calls.
 #[derive(Clone)]
-pub(crate) struct Admission(Arc<Shared>);
+pub(crate) struct CallScheduler(Arc<Shared>);
 
 struct Shared {
     live: usize,
@@ -44,7 +44,7 @@ struct Tenant {
     live: usize,
     waiting: VecDeque<(u64, oneshot::Sender<Permit>)>,
     next_ticket: u64,
-    busy: Arc<Semaphore>,
+    cpu_permits: Arc<Semaphore>,
 }
 
 /// Right to run one call. It is released when dropped.
@@ -52,10 +52,10 @@ pub(crate) struct Permit {
     shared: Arc<Shared>,
     tenant: Arc<str>,
     /// Concurrency limit for the tenant's long-running computations.
-    pub(crate) busy: Arc<Semaphore>,
+    pub(crate) cpu_permits: Arc<Semaphore>,
 }
 
-impl Admission {
+impl CallScheduler {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self(Arc::new(Shared {
             live: settings.live.max(1),
@@ -75,17 +75,17 @@ impl Admission {
     }
 
     /// Returns a permit for a call of `tenant`, immediately or within the maximum wait time.
-    pub(crate) async fn enter(&self, tenant: &Arc<str>) -> Result<Permit, Refusal> {
-        let (ticket, place) = match self.0.try_enter(tenant)? {
+    pub(crate) async fn acquire(&self, tenant: &Arc<str>) -> Result<Permit, Refusal> {
+        let (ticket, receiver) = match self.0.try_acquire(tenant)? {
             Entry::Permit(permit) => return Ok(permit),
-            Entry::Queued(ticket, place) => (ticket, place),
+            Entry::Queued(ticket, receiver) => (ticket, receiver),
         };
-        let _leaves = Waiting {
+        let _leaves = QueuedCall {
             shared: &self.0,
             tenant,
             ticket,
         };
-        match timeout(self.0.queue_wait, place).await {
+        match timeout(self.0.queue_wait, receiver).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(self.0.refusal(tenant)),
         }
@@ -102,14 +102,14 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_enter(self: &Arc<Self>, name: &Arc<str>) -> Result<Entry, Refusal> {
+    fn try_acquire(self: &Arc<Self>, name: &Arc<str>) -> Result<Entry, Refusal> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let tenant = inner.tenants.entry(name.clone()).or_insert_with(|| Tenant {
             live: 0,
             waiting: VecDeque::new(),
             next_ticket: 0,
-            busy: Arc::new(Semaphore::new(self.busy_per_tenant)),
+            cpu_permits: Arc::new(Semaphore::new(self.busy_per_tenant)),
         });
         // Free permits are issued as soon as they are free, so a permit that is left belongs to no
         // waiting call.
@@ -128,31 +128,31 @@ impl Shared {
             (inner.queued >= self.queue).then_some(Refusal::NodeBusy)
         };
         if let Some(refused) = refused {
-            inner.forget(name);
+            inner.remove_if_idle(name);
             return Err(refused);
         }
-        let (give, take) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let ticket = tenant.next_ticket;
         tenant.next_ticket += 1;
         if tenant.waiting.is_empty() {
             inner.order.push_back(name.clone());
         }
-        tenant.waiting.push_back((ticket, give));
+        tenant.waiting.push_back((ticket, sender));
         inner.queued += 1;
-        Ok(Entry::Queued(ticket, take))
+        Ok(Entry::Queued(ticket, receiver))
     }
 
     fn permit(self: &Arc<Self>, name: &Arc<str>, tenant: &Tenant) -> Permit {
         Permit {
             shared: self.clone(),
             tenant: name.clone(),
-            busy: tenant.busy.clone(),
+            cpu_permits: tenant.cpu_permits.clone(),
         }
     }
 
     /// Issues free permits to waiting calls, one tenant after the other. Returns the permits whose
     /// callers are gone.
-    fn give_out(self: &Arc<Self>, inner: &mut Inner) -> Vec<Permit> {
+    fn issue_permits(self: &Arc<Self>, inner: &mut Inner) -> Vec<Permit> {
         let mut unwanted = Vec::new();
         let mut passed = 0;
         while inner.live < self.live && passed < inner.order.len() {
@@ -167,13 +167,13 @@ impl Shared {
                 passed += 1;
                 continue;
             }
-            if let Some((_, give)) = tenant.waiting.pop_front() {
+            if let Some((_, sender)) = tenant.waiting.pop_front() {
                 inner.queued -= 1;
                 inner.live += 1;
                 tenant.live += 1;
                 passed = 0;
                 let permit = self.permit(&name, tenant);
-                unwanted.extend(give.send(permit).err());
+                unwanted.extend(sender.send(permit).err());
             }
             if !tenant.waiting.is_empty() {
                 inner.order.push_back(name);
@@ -198,7 +198,7 @@ impl Shared {
 
 impl Inner {
     /// Removes a tenant that has neither running nor waiting calls.
-    fn forget(&mut self, name: &Arc<str>) {
+    fn remove_if_idle(&mut self, name: &Arc<str>) {
         if self
             .tenants
             .get(name)
@@ -218,11 +218,11 @@ impl Drop for Permit {
                 tenant.live -= 1;
             }
             let unwanted = if inner.queued > 0 {
-                self.shared.give_out(&mut inner)
+                self.shared.issue_permits(&mut inner)
             } else {
                 Vec::new()
             };
-            inner.forget(&self.tenant);
+            inner.remove_if_idle(&self.tenant);
             unwanted
         };
         // The callers of these permits are gone. Releasing them takes the lock again.
@@ -231,13 +231,13 @@ impl Drop for Permit {
 }
 
 /// Entry of a waiting call. Dropping it removes the call from the queue.
-struct Waiting<'w> {
+struct QueuedCall<'w> {
     shared: &'w Shared,
     tenant: &'w Arc<str>,
     ticket: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
         let mut inner = self.shared.lock();
         let inner = &mut *inner;
@@ -255,7 +255,7 @@ impl Drop for Waiting<'_> {
                 inner.order.retain(|name| name != self.tenant);
             }
         }
-        inner.forget(self.tenant);
+        inner.remove_if_idle(self.tenant);
     }
 }
 
@@ -265,13 +265,13 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn admission(
+    fn scheduler(
         live: usize,
         live_per_tenant: usize,
         queue: usize,
         queue_per_tenant: usize,
         queue_wait: Duration,
-    ) -> Admission {
+    ) -> CallScheduler {
         let net = net::Client::new(net::Settings::default()).unwrap();
         let settings = Settings {
             live,
@@ -281,7 +281,7 @@ mod tests {
             queue_wait,
             ..Settings::new("unused".into(), [0; 32], net)
         };
-        Admission::new(&settings)
+        CallScheduler::new(&settings)
     }
 
     fn tenant(name: &str) -> Arc<str> {
@@ -290,38 +290,41 @@ mod tests {
 
     #[tokio::test]
     async fn tenant_at_its_limit_waits_then_is_refused() {
-        let admission = admission(10, 1, 10, 1, Duration::from_millis(50));
-        let (a, b) = (tenant("a"), tenant("b"));
-        let held = admission.enter(&a).await.unwrap();
+        let scheduler = scheduler(10, 1, 10, 1, Duration::from_millis(50));
+        let a = tenant("a");
+        let b = tenant("b");
+        let held = scheduler.acquire(&a).await.unwrap();
         let waits = tokio::spawn({
-            let (admission, a) = (admission.clone(), a.clone());
-            async move { admission.enter(&a).await.map(drop) }
+            let scheduler = scheduler.clone();
+            let a = a.clone();
+            async move { scheduler.acquire(&a).await.map(drop) }
         });
-        while admission.counts().1 == 0 {
+        while scheduler.counts().1 == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(admission.enter(&a).await.err(), Some(Refusal::TenantBusy));
-        assert!(admission.enter(&b).await.is_ok());
+        assert_eq!(scheduler.acquire(&a).await.err(), Some(Refusal::TenantBusy));
+        assert!(scheduler.acquire(&b).await.is_ok());
         assert_eq!(waits.await.unwrap(), Err(Refusal::TenantBusy));
         drop(held);
-        assert_eq!(admission.counts(), (0, 0));
-        assert!(admission.0.lock().tenants.is_empty());
+        assert_eq!(scheduler.counts(), (0, 0));
+        assert!(scheduler.0.lock().tenants.is_empty());
     }
 
     #[tokio::test]
     async fn free_places_go_to_tenants_in_turn() {
-        let admission = admission(1, 1, 10, 10, Duration::from_secs(10));
-        let held = admission.enter(&tenant("z")).await.unwrap();
+        let scheduler = scheduler(1, 1, 10, 10, Duration::from_secs(10));
+        let held = scheduler.acquire(&tenant("z")).await.unwrap();
         let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         for (position, name) in ["a", "a", "a", "b"].into_iter().enumerate() {
-            let (waiting, done) = (admission.clone(), done.clone());
+            let waiting = scheduler.clone();
+            let done = done.clone();
             tasks.push(tokio::spawn(async move {
-                let permit = waiting.enter(&tenant(name)).await.unwrap();
+                let permit = waiting.acquire(&tenant(name)).await.unwrap();
                 done.send(name).unwrap();
                 drop(permit);
             }));
-            while admission.counts().1 <= position {
+            while scheduler.counts().1 <= position {
                 tokio::task::yield_now().await;
             }
         }
@@ -331,28 +334,28 @@ mod tests {
             order.push(name);
         }
         assert_eq!(order, ["a", "b", "a", "a"]);
-        assert_eq!(admission.counts(), (0, 0));
+        assert_eq!(scheduler.counts(), (0, 0));
     }
 
     #[tokio::test]
     async fn a_call_that_stops_waiting_leaves_no_trace() {
-        let admission = admission(1, 1, 1, 1, Duration::from_secs(10));
-        let held = admission.enter(&tenant("a")).await.unwrap();
+        let scheduler = scheduler(1, 1, 1, 1, Duration::from_secs(10));
+        let held = scheduler.acquire(&tenant("a")).await.unwrap();
         let waits = tokio::spawn({
-            let admission = admission.clone();
-            async move { admission.enter(&tenant("b")).await.map(drop) }
+            let scheduler = scheduler.clone();
+            async move { scheduler.acquire(&tenant("b")).await.map(drop) }
         });
-        while admission.counts().1 == 0 {
+        while scheduler.counts().1 == 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(
-            admission.enter(&tenant("c")).await.err(),
+            scheduler.acquire(&tenant("c")).await.err(),
             Some(Refusal::NodeBusy)
         );
         waits.abort();
         assert!(waits.await.unwrap_err().is_cancelled());
-        assert_eq!(admission.counts(), (1, 0));
+        assert_eq!(scheduler.counts(), (1, 0));
         drop(held);
-        assert!(admission.enter(&tenant("c")).await.is_ok());
+        assert!(scheduler.acquire(&tenant("c")).await.is_ok());
     }
 }

@@ -29,9 +29,9 @@ use zeroize::Zeroizing;
 
 use crate::Digest;
 
-const SEAL: usize = 32;
+const SEAL_BYTES: usize = 32;
 /// Domain separation for the seal, so that the same key can serve other purposes.
-const PURPOSE: &[u8] = b"compiled component\0";
+const SEAL_CONTEXT: &[u8] = b"compiled component\0";
 
 /// Folder of compiled components.
 pub(crate) struct Cache {
@@ -70,18 +70,18 @@ impl Cache {
     pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
         let seen = fs::symlink_metadata(self.path(digest)).ok()?;
         seen.len()
-            .checked_sub(SEAL as u64)
+            .checked_sub(SEAL_BYTES as u64)
             .filter(|_| seen.is_file())
     }
 
     /// Seals and stores a compiled component.
-    pub(crate) fn put(&self, digest: &Digest, artefact: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&self, digest: &Digest, artifact: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new()
             .prefix(".writing-")
             .tempfile_in(&self.folder)?;
         let mut seal = self.seal(digest);
-        seal.update(artefact);
-        file.write_all(artefact)?;
+        seal.update(artifact);
+        file.write_all(artifact)?;
         file.write_all(&seal.finalize().into_bytes())?;
         // The file is not synced: a file torn by a crash fails verification and is compiled again.
         file.persist(self.path(digest))
@@ -125,7 +125,7 @@ impl Cache {
         let private = seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0;
         let Some(mut left) = seen
             .len()
-            .checked_sub(SEAL as u64)
+            .checked_sub(SEAL_BYTES as u64)
             .filter(|_| seen.is_file() && private)
         else {
             return Ok(false);
@@ -138,7 +138,7 @@ impl Cache {
             seal.update(&piece[..length]);
             left -= length as u64;
         }
-        let mut written = [0; SEAL];
+        let mut written = [0; SEAL_BYTES];
         file.read_exact(&mut written)?;
         Ok(seal.verify_slice(&written).is_ok())
     }
@@ -146,7 +146,7 @@ impl Cache {
     fn seal(&self, digest: &Digest) -> Hmac<Sha256> {
         let mut seal = <Hmac<Sha256> as KeyInit>::new_from_slice(&*self.key)
             .expect("a key of any length is fine");
-        seal.update(PURPOSE);
+        seal.update(SEAL_CONTEXT);
         seal.update(digest.as_bytes());
         seal.update(self.engine_hash.as_bytes());
         seal
@@ -206,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::new(&engine::config()).unwrap();
         let cache = Cache::open(&folder.path().join("cache"), [7; 32], "0123456789abcdef").unwrap();
-        let digest = Digest::of(EMPTY);
+        let digest = Digest::compute(EMPTY);
         cache
             .put(&digest, &engine.precompile_component(EMPTY).unwrap())
             .unwrap();
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(fs::metadata(&cache.folder).unwrap().mode() & 0o777, 0o700);
         assert!(
             cache
-                .load(&engine, &Digest::of(b"another"))
+                .load(&engine, &Digest::compute(b"another"))
                 .unwrap()
                 .is_none()
         );
@@ -235,21 +235,31 @@ mod tests {
         let (_folder, engine, cache, digest) = kept();
         let path = cache.path(&digest);
         let good = fs::read(&path).unwrap();
-        for at in [0, 64, good.len() / 2, good.len() - SEAL, good.len() - 1] {
+        for at in [
+            0,
+            64,
+            good.len() / 2,
+            good.len() - SEAL_BYTES,
+            good.len() - 1,
+        ] {
             let mut bad = good.clone();
             bad[at] ^= 1;
             fs::write(&path, &bad).unwrap();
             assert!(cache.load(&engine, &digest).unwrap().is_none(), "byte {at}");
             assert!(!path.exists());
-            cache.put(&digest, &good[..good.len() - SEAL]).unwrap();
+            cache
+                .put(&digest, &good[..good.len() - SEAL_BYTES])
+                .unwrap();
         }
-        for length in [0, 10, SEAL, good.len() - 1] {
+        for length in [0, 10, SEAL_BYTES, good.len() - 1] {
             fs::write(&path, &good[..length]).unwrap();
             assert!(
                 cache.load(&engine, &digest).unwrap().is_none(),
                 "length {length}"
             );
-            cache.put(&digest, &good[..good.len() - SEAL]).unwrap();
+            cache
+                .put(&digest, &good[..good.len() - SEAL_BYTES])
+                .unwrap();
         }
         assert!(cache.load(&engine, &digest).unwrap().is_some());
     }
@@ -257,7 +267,7 @@ mod tests {
     #[test]
     fn foreign_seal_or_wrong_component_is_not_loaded() {
         let (folder, engine, cache, digest) = kept();
-        let other = Digest::of(b"another");
+        let other = Digest::compute(b"another");
         fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none());
         cache

@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    Action, Answer, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
+    Action, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Output, Refusal, Usage,
     abi::v1::types,
     admission::Permit,
-    cassette::Tape,
+    cassette::CassetteSession,
     engine::Runtime,
     failure::{self, over_size},
     host::{
@@ -22,140 +22,145 @@ use crate::{
     limiter::{Limiter, NodeMemory, Reservation},
     meter::Meter,
     quarantine::Quarantine,
+    scheduler::{self, Stopped},
     state::State,
-    ticker::{Living, TICK},
+    ticker::{ActiveGuard, TICK},
     trace::Trace,
-    turns::{self, Stopped},
 };
 
 /// Maximum number of handles to the guest's own resources.
-const HANDLES: usize = 256;
+const MAX_GUEST_HANDLES: usize = 256;
 /// Bytes that one host call may carry in addition to bodies and results.
-const HOSTCALL_SLACK: u64 = 1 << 20;
+const HOSTCALL_SLACK_BYTES: u64 = 1 << 20;
 /// Number of ticks before the first epoch callback. A short call never reaches it.
-const FIRST_LOOK: u64 = 2;
+const FIRST_CALLBACK_TICKS: u64 = 2;
 
-const CURSOR_BYTES: usize = 64 << 10;
-const EVENTS: usize = 10_000;
-const EVENT_ID_BYTES: usize = 512;
-const MEDIA_TYPE_BYTES: usize = 128;
+const MAX_CURSOR_BYTES: usize = 64 << 10;
+const MAX_EVENTS: usize = 10_000;
+const MAX_EVENT_ID_BYTES: usize = 512;
+const MAX_MEDIA_TYPE_BYTES: usize = 128;
 
 /// Parts of the sandbox that a call uses.
-pub(crate) struct Place<'s> {
+pub(crate) struct CallContext<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) memory: &'s Arc<NodeMemory>,
     pub(crate) threads: &'s Handle,
     pub(crate) net: &'s net::Client,
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
-    pub(crate) tape: Option<Arc<Tape>>,
+    pub(crate) session: Option<Arc<CassetteSession>>,
     /// Recorded remaining time that the guest is told during a replay.
     pub(crate) remaining_ms: Option<u64>,
 }
 
 /// Way in which a guest ended.
-enum Ended {
-    Answered {
-        answer: Result<Answer, Failure>,
+enum GuestEnd {
+    Returned {
+        output: Result<Output, Failure>,
         files: Vec<File>,
         memory: Reservation,
         state: BTreeMap<String, Vec<u8>>,
     },
-    Broken(Failure),
+    Failed(Failure),
     /// No instance slot was free: nothing ran.
     NoSlot,
 }
 
 /// Runs a call to its end.
 pub(crate) async fn run(
-    place: Place<'_>,
+    context: CallContext<'_>,
     loaded: Arc<Loaded>,
     call: Call,
     permit: Permit,
-    living: Living,
+    active: ActiveGuard,
 ) -> Result<Outcome, Refusal> {
     let limits = call.limits.clamped();
     let started = Instant::now();
     let deadline = started + limits.wall;
     let meter = Arc::new(Meter::default());
     let trace = Arc::new(Trace::new(started, limits));
-    let before = call.state.clone();
+    let initial_state = call.state.clone();
     let node = Node {
-        net: place.net,
-        memory: place.memory,
-        threads: place.threads,
-        busy: &permit.busy,
+        net: context.net,
+        memory: context.memory,
+        threads: context.threads,
+        cpu_permits: &permit.cpu_permits,
     };
     let outgoing = Outgoing::new(node, call.policy, call.grant, limits, trace.clone());
     let state = State {
-        limiter: Limiter::new(place.memory.reserve(), limits.memory, meter.clone()),
+        limiter: Limiter::new(context.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
         trace: trace.clone(),
         outgoing: Arc::new(outgoing),
-        files: Files::new(call.files, place.memory.reserve(), limits),
-        kept: call.state,
-        clock: place.clock.clone(),
-        tape: place.tape.clone(),
+        files: Files::new(call.files, context.memory.reserve(), limits),
+        guest_state: call.state,
+        clock: context.clock.clone(),
+        session: context.session.clone(),
         deadline,
-        host_calls: limits.host_calls,
+        max_host_calls: limits.host_calls,
         instantiated: false,
-        table: State::table(),
+        table: State::new_table(),
         wasi: None,
     };
-    let context = types::Context {
+    let guest_context = types::Context {
         run_id: call.context.run_id,
         user_id: call.context.user_id,
         fields: call.context.fields,
-        remaining_ms: place.remaining_ms.unwrap_or(limits.wall.as_millis() as u64),
+        remaining_ms: context
+            .remaining_ms
+            .unwrap_or(limits.wall.as_millis() as u64),
     };
-    let store = store(place.runtime, state, limits);
-    let busy = permit.busy.clone();
+    let store = store(context.runtime, state, limits);
+    let cpu_permits = permit.cpu_permits.clone();
     let action = call.action;
     let guest = async move {
-        let ended = live(store, &loaded, action, context, limits).await;
+        let ended = run_guest(store, &loaded, action, guest_context, limits).await;
         // These are held until the store is dropped.
-        drop((permit, living));
+        drop((permit, active));
         ended
     };
-    let ended = turns::run(
+    let ended = scheduler::run(
         Box::pin(guest),
         meter.clone(),
-        place.threads,
-        busy,
+        context.threads,
+        cpu_permits,
         deadline,
     )
     .await;
-    let (answer, files, memory, state) = match ended {
-        Ok(Ended::Answered {
-            answer: Ok(answer),
+    let (output, files, memory, state) = match ended {
+        Ok(GuestEnd::Returned {
+            output: Ok(output),
             files,
             memory,
             state,
-        }) => (Ok(answer), files, Some(memory), state),
+        }) => (Ok(output), files, Some(memory), state),
         Ok(
-            Ended::Answered {
-                answer: Err(failure),
+            GuestEnd::Returned {
+                output: Err(failure),
                 ..
             }
-            | Ended::Broken(failure),
-        ) => (Err(failure), Vec::new(), None, before),
-        Ok(Ended::NoSlot) => return Err(Refusal::NodeBusy),
+            | GuestEnd::Failed(failure),
+        ) => (Err(failure), Vec::new(), None, initial_state),
+        Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");
-                place.quarantine.panicked(&call.component, Instant::now());
+                context.quarantine.panicked(&call.component, Instant::now());
             }
             (
-                Err(failure::stopped(&stopped, limits)),
+                Err(failure::from_stopped(&stopped, limits)),
                 Vec::new(),
                 None,
-                before,
+                initial_state,
             )
         }
     };
-    let answer = match place.tape.and_then(|tape| tape.differs()) {
-        Some(how) => Err(failure::differs(how)),
-        None => answer,
+    let output = match context
+        .session
+        .and_then(|session| session.take_difference())
+    {
+        Some(how) => Err(failure::replay_difference(how)),
+        None => output,
     };
     let (log, requests) = trace.take();
     let usage = Usage {
@@ -165,7 +170,7 @@ pub(crate) async fn run(
         host_calls: meter.host_calls(),
     };
     Ok(Outcome {
-        answer,
+        output,
         requests,
         log,
         usage,
@@ -181,10 +186,10 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     let mut store = Store::new(&runtime.engine, state);
     store.limiter(|state| &mut state.limiter);
     // The fuel of each host call covers its arguments or the guest's result.
-    let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK;
+    let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK_BYTES;
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
-    store.set_max_component_handles(HANDLES);
-    store.set_epoch_deadline(FIRST_LOOK);
+    store.set_max_component_handles(MAX_GUEST_HANDLES);
+    store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
     store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits)));
     store
 }
@@ -197,7 +202,7 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
         return UpdateDeadline::Interrupt;
     }
     if meter.is_long() {
-        meter.yields();
+        meter.set_yielded();
         return UpdateDeadline::Yield(1);
     }
     // Ticks also pass while a guest waits; only processor time counts.
@@ -205,27 +210,27 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
         return UpdateDeadline::Continue(1);
     }
     meter.set_long();
-    meter.yields();
+    meter.set_yielded();
     UpdateDeadline::Yield(1)
 }
 
 /// Runs the guest from instantiation to the last byte of its result.
-async fn live(
+async fn run_guest(
     mut store: Store<State>,
     loaded: &Loaded,
     action: Action,
-    context: types::Context,
+    guest_context: types::Context,
     limits: Limits,
-) -> Ended {
-    match invoke(&mut store, loaded, action, &context, limits).await {
-        Ok(answer) => Ended::Answered {
-            answer,
-            files: store.data().files.take_made(),
-            memory: store.data().files.take_room(),
-            state: std::mem::take(&mut store.data_mut().kept),
+) -> GuestEnd {
+    match invoke(&mut store, loaded, action, &guest_context, limits).await {
+        Ok(output) => GuestEnd::Returned {
+            output,
+            files: store.data().files.take_created(),
+            memory: store.data().files.take_memory(),
+            state: std::mem::take(&mut store.data_mut().guest_state),
         },
-        Err(cause) if cause.is::<wasmtime::PoolConcurrencyLimitError>() => Ended::NoSlot,
-        Err(cause) => Ended::Broken(failure::broken(&cause, store.data(), limits)),
+        Err(cause) if cause.is::<wasmtime::PoolConcurrencyLimitError>() => GuestEnd::NoSlot,
+        Err(cause) => GuestEnd::Failed(failure::from_engine_error(&cause, store.data(), limits)),
     }
 }
 
@@ -233,50 +238,58 @@ async fn invoke(
     store: &mut Store<State>,
     loaded: &Loaded,
     action: Action,
-    context: &types::Context,
+    guest_context: &types::Context,
     limits: Limits,
-) -> wasmtime::Result<Result<Answer, Failure>> {
+) -> wasmtime::Result<Result<Output, Failure>> {
     let toolkit = &loaded.toolkit;
     let instance = toolkit.instantiate(store).await?;
     store.data_mut().instantiated = true;
     Ok(match action {
         Action::Execute { tool, arguments } => {
-            let answer = toolkit
-                .execute(store, &instance, (&tool, &arguments, context))
+            let output = toolkit
+                .execute(store, &instance, (&tool, &arguments, guest_context))
                 .await?;
-            answer
-                .map_err(failure::told)
-                .and_then(|bytes| data(bytes, limits))
+            output
+                .map_err(failure::from_tool_error)
+                .and_then(|bytes| tool_output(bytes, limits))
         }
         Action::Poll {
             trigger,
             config,
             cursor,
         } => {
-            let answer = toolkit
-                .poll(store, &instance, (&trigger, &config, &cursor, context))
+            let output = toolkit
+                .poll(
+                    store,
+                    &instance,
+                    (&trigger, &config, &cursor, guest_context),
+                )
                 .await?;
-            answer
-                .map_err(failure::told)
-                .and_then(|polled| self::polled(polled, limits))
+            output
+                .map_err(failure::from_tool_error)
+                .and_then(|polled| poll_output(polled, limits))
         }
         Action::Receive {
             trigger,
             config,
             request,
         } => {
-            let request = inbound(request);
-            let answer = toolkit
-                .receive(store, &instance, (&trigger, &config, &request, context))
+            let request = to_inbound(request);
+            let output = toolkit
+                .receive(
+                    store,
+                    &instance,
+                    (&trigger, &config, &request, guest_context),
+                )
                 .await?;
-            answer
-                .map_err(failure::told)
-                .and_then(|received| self::received(received, limits))
+            output
+                .map_err(failure::from_tool_error)
+                .and_then(|received| receive_output(received, limits))
         }
     })
 }
 
-fn inbound(request: Inbound) -> types::Inbound {
+fn to_inbound(request: Inbound) -> types::Inbound {
     let Inbound {
         method,
         path,
@@ -291,32 +304,32 @@ fn inbound(request: Inbound) -> types::Inbound {
     }
 }
 
-fn data(bytes: Vec<u8>, limits: Limits) -> Result<Answer, Failure> {
+fn tool_output(bytes: Vec<u8>, limits: Limits) -> Result<Output, Failure> {
     if bytes.len() as u64 > limits.result {
         return Err(over_size(limits));
     }
-    json(&bytes, "the answer")?;
-    Ok(Answer::Data(bytes.into()))
+    check_json(&bytes, "the answer")?;
+    Ok(Output::Data(bytes.into()))
 }
 
-fn polled(polled: types::Polled, limits: Limits) -> Result<Answer, Failure> {
-    if polled.cursor.len() > CURSOR_BYTES {
+fn poll_output(polled: types::Polled, limits: Limits) -> Result<Output, Failure> {
+    if polled.cursor.len() > MAX_CURSOR_BYTES {
         return Err(failure::invalid(format!(
-            "the cursor has more than {CURSOR_BYTES} bytes"
+            "the cursor has more than {MAX_CURSOR_BYTES} bytes"
         )));
     }
     let events = events(polled.events, limits)?;
-    Ok(Answer::Polled {
+    Ok(Output::Polled {
         events,
         cursor: polled.cursor.into(),
         more: polled.more,
     })
 }
 
-fn received(received: types::Received, limits: Limits) -> Result<Answer, Failure> {
+fn receive_output(received: types::Received, limits: Limits) -> Result<Output, Failure> {
     let media_type = received.media_type;
     let plain = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    if !(200..600).contains(&received.status) || media_type.len() > MEDIA_TYPE_BYTES || !plain {
+    if !(200..600).contains(&received.status) || media_type.len() > MAX_MEDIA_TYPE_BYTES || !plain {
         return Err(failure::invalid(
             "the answer to the webhook request has no proper status or media type",
         ));
@@ -325,7 +338,7 @@ fn received(received: types::Received, limits: Limits) -> Result<Answer, Failure
         return Err(over_size(limits));
     }
     let events = events(received.events, limits)?;
-    Ok(Answer::Received {
+    Ok(Output::Received {
         events,
         status: received.status,
         media_type,
@@ -338,16 +351,16 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
         .iter()
         .map(|event| (event.id.len() + event.payload.len()) as u64)
         .sum();
-    if size > limits.result || events.len() > EVENTS {
+    if size > limits.result || events.len() > MAX_EVENTS {
         return Err(over_size(limits));
     }
     let event = |event: types::Event| {
-        if event.id.is_empty() || event.id.len() > EVENT_ID_BYTES {
+        if event.id.is_empty() || event.id.len() > MAX_EVENT_ID_BYTES {
             return Err(failure::invalid(format!(
-                "an event's id has no bytes, or more than {EVENT_ID_BYTES}"
+                "an event's id has no bytes, or more than {MAX_EVENT_ID_BYTES}"
             )));
         }
-        json(&event.payload, "an event's payload")?;
+        check_json(&event.payload, "an event's payload")?;
         Ok(Event {
             id: event.id,
             payload: Bytes::from(event.payload),
@@ -358,7 +371,7 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
 
 /// Refuses bytes that are not JSON or that are nested deeper than the recursion limit of the
 /// parser.
-fn json(bytes: &[u8], what: &str) -> Result<(), Failure> {
+fn check_json(bytes: &[u8], what: &str) -> Result<(), Failure> {
     let invalid =
         |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
     let text = std::str::from_utf8(bytes).map_err(|cause| invalid(&cause))?;

@@ -14,27 +14,27 @@ use wasmparser::{
 use crate::{
     InstallError,
     abi::v1::ENTRY,
-    engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES},
+    engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
     limits::Limits,
     trace::{cut, one_line},
 };
 
 /// Maximum size of a component, in bytes. A component that embeds Python has 18 MB; the rest is for
 /// the content of the toolkit.
-pub(crate) const COMPONENT_BYTES: usize = 24 << 20;
+pub(crate) const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Maximum number of functions in a component.
-pub const FUNCTIONS: u64 = 50_000;
+pub const MAX_FUNCTIONS: u64 = 50_000;
 /// Maximum size of one function body, in bytes.
-pub const FUNCTION_BYTES: usize = 1 << 20;
-const TYPES: u64 = 20_000;
+pub const MAX_FUNCTION_BYTES: usize = 1 << 20;
+const MAX_TYPES: u64 = 20_000;
 /// Maximum number of imports, exports, aliases, globals, segments and similar items together.
-const ITEMS: u64 = 50_000;
-const MODULES: u64 = 64;
-const COMPONENTS: u64 = 256;
+const MAX_ITEMS: u64 = 50_000;
+const MAX_MODULES: u64 = 64;
+const MAX_COMPONENTS: u64 = 256;
 /// Maximum number of problems to list one by one.
-const LISTED: usize = 50;
+const MAX_LISTED_PROBLEMS: usize = 50;
 
-const OURS: &str = "toolhost:toolkit/";
+const CONTRACT_PREFIX: &str = "toolhost:toolkit/";
 /// Interfaces of the contract that a toolkit may import, at any 1.0 version.
 const INTERFACES: [&str; 7] = ["types", "http", "log", "clock", "random", "state", "blob"];
 /// WASI interfaces that are linked for guests in other languages, with every access denied.
@@ -107,8 +107,8 @@ pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
 
 /// Limits the number and the length of the problem lines.
 fn listed(mut problems: Vec<String>) -> Vec<String> {
-    let more = problems.len().saturating_sub(LISTED);
-    problems.truncate(LISTED);
+    let more = problems.len().saturating_sub(MAX_LISTED_PROBLEMS);
+    problems.truncate(MAX_LISTED_PROBLEMS);
     if more > 0 {
         problems.push(format!("and {more} more problems"));
     }
@@ -166,23 +166,23 @@ impl Survey {
             Payload::ComponentSection { .. } => self.depth += 1,
             Payload::End(_) => self.depth = self.depth.saturating_sub(1),
             Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
-            Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES => {
+            Payload::CodeSectionEntry(body) if body.range().len() > MAX_FUNCTION_BYTES => {
                 self.over.push(format!(
-                    "one function is larger than {FUNCTION_BYTES} bytes"
+                    "one function is larger than {MAX_FUNCTION_BYTES} bytes"
                 ));
             }
             Payload::MemorySection(section) => {
                 self.memories += u64::from(section.count());
                 section
                     .into_iter()
-                    .take(MEMORIES as usize + 1)
+                    .take(MAX_MEMORIES as usize + 1)
                     .try_for_each(|memory| memory.map(|it| self.memory(it)))?;
             }
             Payload::TableSection(section) => {
                 self.tables += u64::from(section.count());
                 section
                     .into_iter()
-                    .take(TABLES as usize + 1)
+                    .take(MAX_TABLES as usize + 1)
                     .try_for_each(|table| table.map(|it| self.table(it.ty)))?;
             }
             Payload::TagSection(_) => {
@@ -216,9 +216,9 @@ impl Survey {
     }
 
     fn table(&mut self, table: TableType) {
-        if table.initial > TABLE_ELEMENTS as u64 {
+        if table.initial > MAX_TABLE_ELEMENTS as u64 {
             self.over.push(format!(
-                "a table begins with {} elements; at most {TABLE_ELEMENTS} are possible",
+                "a table begins with {} elements; at most {MAX_TABLE_ELEMENTS} are possible",
                 table.initial
             ));
         }
@@ -229,7 +229,7 @@ impl Survey {
         section: wasmparser::InstanceSectionReader<'_>,
     ) -> wasmparser::Result<()> {
         self.items += u64::from(section.count());
-        for instance in section.into_iter().take(ITEMS as usize) {
+        for instance in section.into_iter().take(MAX_ITEMS as usize) {
             if let Instance::Instantiate { .. } = instance? {
                 self.core_instances += 1;
             }
@@ -245,13 +245,13 @@ impl Survey {
         if self.depth > 0 {
             return Ok(());
         }
-        for import in section.into_iter().take(ITEMS as usize) {
+        for import in section.into_iter().take(MAX_ITEMS as usize) {
             let name = import?.name.name;
-            if !gives(name) {
+            if !is_import_available(name) {
                 let name = cut(name, 120);
-                let instead = instead(name);
+                let advice = import_advice(name);
                 self.problem(format!(
-                    "it imports `{name}`, which this host does not give to toolkits; {instead}"
+                    "it imports `{name}`, which this host does not give to toolkits; {advice}"
                 ));
             }
             self.imports.push(cut(name, 120).to_owned());
@@ -267,7 +267,7 @@ impl Survey {
         if self.depth > 0 {
             return Ok(());
         }
-        for export in section.into_iter().take(ITEMS as usize) {
+        for export in section.into_iter().take(MAX_ITEMS as usize) {
             let export = export?;
             self.entry |=
                 export.name.name == ENTRY && export.kind == ComponentExternalKind::Instance;
@@ -281,18 +281,22 @@ impl Survey {
 
     fn limits(&self) -> [(u64, u64, &'static str); 8] {
         [
-            (self.functions, FUNCTIONS, "functions"),
-            (self.types, TYPES, "types"),
-            (self.items, ITEMS, "imports, exports, globals and segments"),
-            (self.modules, MODULES, "modules"),
-            (self.components, COMPONENTS, "nested components"),
+            (self.functions, MAX_FUNCTIONS, "functions"),
+            (self.types, MAX_TYPES, "types"),
+            (
+                self.items,
+                MAX_ITEMS,
+                "imports, exports, globals and segments",
+            ),
+            (self.modules, MAX_MODULES, "modules"),
+            (self.components, MAX_COMPONENTS, "nested components"),
             (
                 self.core_instances,
-                CORE_INSTANCES.into(),
+                MAX_CORE_INSTANCES.into(),
                 "module instances",
             ),
-            (self.memories, MEMORIES.into(), "memories"),
-            (self.tables, TABLES.into(), "tables"),
+            (self.memories, MAX_MEMORIES.into(), "memories"),
+            (self.tables, MAX_TABLES.into(), "tables"),
         ]
     }
 
@@ -334,11 +338,11 @@ fn items(payload: &Payload<'_>) -> u64 {
 /// Returns true if a toolkit may import this name, by exact name and version. Allowed are
 /// interfaces of the contract, and of WASI for guests in other languages.
 #[must_use]
-pub fn gives(name: &str) -> bool {
+pub fn is_import_available(name: &str) -> bool {
     let Some((interface, version)) = name.rsplit_once('@') else {
         return false;
     };
-    match interface.strip_prefix(OURS) {
+    match interface.strip_prefix(CONTRACT_PREFIX) {
         Some(ours) => INTERFACES.contains(&ours) && patch(version, "1.0.").is_some(),
         None => {
             WASI.contains(&interface)
@@ -349,11 +353,11 @@ pub fn gives(name: &str) -> bool {
 
 /// Returns advice about an import that is not available.
 #[must_use]
-pub fn instead(name: &str) -> &'static str {
+pub fn import_advice(name: &str) -> &'static str {
     let interface = name.split('@').next().unwrap_or_default();
     let package = interface.split('/').next().unwrap_or_default();
     match package {
-        _ if interface.starts_with(OURS) => {
+        _ if interface.starts_with(CONTRACT_PREFIX) => {
             "of the contract there is 1.0; build it with this release of `toolkit`"
         }
         _ if WASI.contains(&interface) => {
@@ -399,7 +403,7 @@ mod tests {
             "wasi:cli/exit@0.2.0",
             "wasi:io/poll@0.2.12",
         ] {
-            assert!(gives(name), "{name}");
+            assert!(is_import_available(name), "{name}");
         }
         for name in [
             "toolhost:toolkit/http",
@@ -420,7 +424,7 @@ mod tests {
             "http",
             "toolhost:toolkit/../http@1.0.0",
         ] {
-            assert!(!gives(name), "{name}");
+            assert!(!is_import_available(name), "{name}");
         }
     }
 
@@ -433,7 +437,11 @@ mod tests {
             ("toolhost:toolkit/http@2.0.0", "1.0"),
             ("evil:api/thing", "leave out"),
         ] {
-            assert!(instead(name).contains(word), "{name}: {}", instead(name));
+            assert!(
+                import_advice(name).contains(word),
+                "{name}: {}",
+                import_advice(name)
+            );
         }
     }
 
@@ -489,13 +497,13 @@ mod tests {
 
     #[test]
     fn counts_past_their_limit_are_refused_quickly() {
-        let modules = "(core module)".repeat(MODULES as usize + 1);
+        let modules = "(core module)".repeat(MAX_MODULES as usize + 1);
         let instances = format!(
             "(core module $m) {}",
-            "(core instance (instantiate $m))".repeat(CORE_INSTANCES as usize + 1)
+            "(core instance (instantiate $m))".repeat(MAX_CORE_INSTANCES as usize + 1)
         );
-        let memories = "(core module (memory 1))".repeat(MEMORIES as usize + 1);
-        let types = "(type string)".repeat(TYPES as usize + 1);
+        let memories = "(core module (memory 1))".repeat(MAX_MEMORIES as usize + 1);
+        let types = "(type string)".repeat(MAX_TYPES as usize + 1);
         for (body, what) in [
             (modules, "modules"),
             (instances, "module instances"),
@@ -530,7 +538,7 @@ mod tests {
                 // not crash it.
                 Ok(_) => drop(ENGINE.precompile_component(&bytes)),
                 Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
-                    prop_assert!(!problems.is_empty() && problems.len() <= LISTED + 1);
+                    prop_assert!(!problems.is_empty() && problems.len() <= MAX_LISTED_PROBLEMS + 1);
                 }
                 Err(other) => prop_assert!(false, "{other:?}"),
             }

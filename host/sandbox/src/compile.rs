@@ -29,27 +29,27 @@ use tokio::{
 use wasmtime::Engine;
 
 use crate::{
-    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, syscalls,
-    trace::one_line,
+    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::MAX_COMPONENT_BYTES, engine,
+    syscalls, trace::one_line,
 };
 
 /// Address space of the child in addition to its writable memory, for its program and its
 /// reservations, in bytes.
-const PROGRAM: u64 = 2 << 30;
+const PROGRAM_ADDRESS_SPACE_BYTES: u64 = 2 << 30;
 /// Maximum size of a compiled form, in bytes. The largest known one, of an interpreter, has a third
 /// of it.
-const ARTEFACT_BYTES: u64 = 128 << 20;
+const MAX_ARTIFACT_BYTES: u64 = 128 << 20;
 /// Maximum size of the child's message about a component, in bytes.
-const MESSAGE_BYTES: u64 = 16 << 10;
+const MAX_MESSAGE_BYTES: u64 = 16 << 10;
 /// Exit code of a child that refused the component and wrote the reason to standard error.
-const REFUSED: u8 = 2;
+const EXIT_REFUSED: u8 = 2;
 /// Exit code of a Rust program that panicked. The compiler met a component that it cannot handle.
-const PANICKED: i32 = 101;
+const EXIT_PANICKED: i32 = 101;
 
 /// Beginning of the compiler's panic message for components inside a component that pass values
 /// between their memories.
-const ADAPTER: &str = "invalid adapter module";
-const TWO_MEMORIES: &str = "components inside it pass values to each other, each with a memory of its own, which this host does \
+const ADAPTER_PANIC_PREFIX: &str = "invalid adapter module";
+const TWO_MEMORIES_PROBLEM: &str = "components inside it pass values to each other, each with a memory of its own, which this host does \
     not support; link them into one module before it becomes a component";
 
 /// Compiles a component that passed the checks.
@@ -64,7 +64,7 @@ pub(crate) async fn compile(
             let engine = engine.clone();
             let compiled =
                 tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
-            let compiled = compiled.map_err(|broken| panicked(&broken.to_string()))?;
+            let compiled = compiled.map_err(|broken| compiler_panicked(&broken.to_string()))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
     }
@@ -76,13 +76,13 @@ pub(crate) async fn compile(
 /// Call it first in `main`, before any thread starts, because it sets the limits of the process.
 #[must_use]
 pub fn compile_child() -> ExitCode {
-    if let Err(cause) = confine(told()).and_then(|()| syscalls::restrict()) {
+    if let Err(cause) = confine(limits_from_arguments()).and_then(|()| syscalls::restrict()) {
         let _ = writeln!(io::stderr(), "the compiler's limits cannot be set: {cause}");
         return ExitCode::FAILURE;
     }
     match compile_stdin() {
-        Ok(artefact) => match io::stdout()
-            .write_all(&artefact)
+        Ok(artifact) => match io::stdout()
+            .write_all(&artifact)
             .and_then(|()| io::stdout().flush())
         {
             Ok(()) => ExitCode::SUCCESS,
@@ -90,13 +90,13 @@ pub fn compile_child() -> ExitCode {
         },
         Err(problem) => {
             let _ = io::stderr().write_all(problem.as_bytes());
-            ExitCode::from(REFUSED)
+            ExitCode::from(EXIT_REFUSED)
         }
     }
 }
 
 /// Reads the limits that the parent wrote into the arguments with [`arguments`].
-fn told() -> CompileLimits {
+fn limits_from_arguments() -> CompileLimits {
     let mut numbers = std::env::args().skip(2).map_while(|text| text.parse().ok());
     let defaults = CompileLimits::default();
     CompileLimits {
@@ -119,7 +119,11 @@ fn confine(limits: CompileLimits) -> io::Result<()> {
     let limits = [
         // The kernel kills one second later, so the earlier signal can report the reason.
         (Resource::Cpu, limits.cpu_seconds, 1),
-        (Resource::As, limits.memory.saturating_add(PROGRAM), 0),
+        (
+            Resource::As,
+            limits.memory.saturating_add(PROGRAM_ADDRESS_SPACE_BYTES),
+            0,
+        ),
         (Resource::Data, limits.memory, 0),
         (Resource::Core, 0, 0),
         (Resource::Fsize, 0, 0),
@@ -129,10 +133,8 @@ fn confine(limits: CompileLimits) -> io::Result<()> {
         let in_force = rustix::process::getrlimit(resource)
             .maximum
             .unwrap_or(u64::MAX);
-        let (current, maximum) = (
-            limit.min(in_force),
-            limit.saturating_add(grace).min(in_force),
-        );
+        let current = limit.min(in_force);
+        let maximum = limit.saturating_add(grace).min(in_force);
         setrlimit(
             resource,
             Rlimit {
@@ -147,7 +149,7 @@ fn confine(limits: CompileLimits) -> io::Result<()> {
 fn compile_stdin() -> Result<Vec<u8>, String> {
     let mut component = Vec::new();
     io::stdin()
-        .take(COMPONENT_BYTES as u64)
+        .take(MAX_COMPONENT_BYTES as u64)
         .read_to_end(&mut component)
         .map_err(|cause| format!("the component cannot be read: {cause}"))?;
     let engine = Engine::new(&engine::config())
@@ -185,36 +187,41 @@ async fn in_child(
             program.display()
         ))
     })?;
-    let output = match timeout(limits.wall, converse(child, component)).await {
+    let output = match timeout(limits.wall, exchange_output(child, component)).await {
         Ok(output) => output.map_err(|cause| {
             InstallError::Unavailable(format!("the compiler broke off: {cause}"))
         })?,
         // Dropping the future killed the child.
         Err(_) => {
-            return Err(past(format!(
+            return Err(past_limit(format!(
                 "compiling it takes longer than {:?}",
                 limits.wall
             )));
         }
     };
-    judge(output, limits)
+    read_output(output, limits)
 }
 
-fn past(limit: String) -> InstallError {
+fn past_limit(limit: String) -> InstallError {
     InstallError::PastLimit(vec![limit])
 }
 
 /// Writes to the child and reads its output concurrently, so that no pipe blocks.
-async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
+async fn exchange_output(mut child: Child, component: Bytes) -> io::Result<Output> {
     let missing = || io::Error::other("a pipe is missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
     let mut stdout = child
         .stdout
         .take()
         .ok_or_else(missing)?
-        .take(ARTEFACT_BYTES + 1);
-    let mut stderr = child.stderr.take().ok_or_else(missing)?.take(MESSAGE_BYTES);
-    let (mut artefact, mut message) = (Vec::new(), Vec::new());
+        .take(MAX_ARTIFACT_BYTES + 1);
+    let mut stderr = child
+        .stderr
+        .take()
+        .ok_or_else(missing)?
+        .take(MAX_MESSAGE_BYTES);
+    let mut artifact = Vec::new();
+    let mut message = Vec::new();
     let write = async {
         // A child that ended early reports the reason on standard error, so the broken pipe is
         // ignored.
@@ -224,49 +231,51 @@ async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
     };
     tokio::try_join!(
         write,
-        stdout.read_to_end(&mut artefact),
+        stdout.read_to_end(&mut artifact),
         stderr.read_to_end(&mut message)
     )?;
     drop((stdout, stderr));
     Ok(Output {
         status: child.wait().await?,
-        stdout: artefact,
+        stdout: artifact,
         stderr: message,
     })
 }
 
-fn judge(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError> {
+fn read_output(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError> {
     let message = one_line(String::from_utf8_lossy(&output.stderr).trim());
     match output.status.code() {
-        Some(0) if !output.stdout.is_empty() && output.stdout.len() as u64 <= ARTEFACT_BYTES => {
+        Some(0)
+            if !output.stdout.is_empty() && output.stdout.len() as u64 <= MAX_ARTIFACT_BYTES =>
+        {
             Ok(output.stdout)
         }
-        Some(0) => Err(past(format!(
-            "its compiled form is larger than {ARTEFACT_BYTES} bytes"
+        Some(0) => Err(past_limit(format!(
+            "its compiled form is larger than {MAX_ARTIFACT_BYTES} bytes"
         ))),
-        Some(code) if code == i32::from(REFUSED) => Err(InstallError::Refused(vec![message])),
-        Some(PANICKED) => Err(panicked(&message)),
+        Some(code) if code == i32::from(EXIT_REFUSED) => Err(InstallError::Refused(vec![message])),
+        Some(EXIT_PANICKED) => Err(compiler_panicked(&message)),
         Some(code) => Err(InstallError::Unavailable(format!(
             "the compiler ended with code {code}: {message}"
         ))),
-        None => Err(past(ended(output.status.signal(), limits))),
+        None => Err(past_limit(signal_reason(output.status.signal(), limits))),
     }
 }
 
 /// Converts a panic of the compiler into an error about the component.
-fn panicked(message: &str) -> InstallError {
+fn compiler_panicked(message: &str) -> InstallError {
     // Values pass between two memories through a module with both. The compiler writes that module
     // and then finds it invalid, because a module has one memory here. Only the compiler knows
     // which calls need that.
-    if message.contains(ADAPTER) {
-        return InstallError::Refused(vec![TWO_MEMORIES.to_owned()]);
+    if message.contains(ADAPTER_PANIC_PREFIX) {
+        return InstallError::Refused(vec![TWO_MEMORIES_PROBLEM.to_owned()]);
     }
     tracing::warn!(message, "the compiler panicked");
-    past("the compiler cannot deal with it".to_owned())
+    past_limit("the compiler cannot deal with it".to_owned())
 }
 
 /// Converts the signal that ended the child into a message about the component.
-fn ended(signal: Option<i32>, limits: CompileLimits) -> String {
+fn signal_reason(signal: Option<i32>, limits: CompileLimits) -> String {
     let memory = format!("{} MiB of memory", limits.memory >> 20);
     match signal.and_then(Signal::from_named_raw) {
         Some(Signal::XCPU) => format!(

@@ -18,7 +18,7 @@ pub struct InvalidDigest(String);
 impl Digest {
     /// Computes the digest of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_written_and_read_as_hexadecimal() {
-        let digest = Digest::of(b"");
+        let digest = Digest::compute(b"");
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest.to_string(), text);
         assert_eq!(text.parse(), Ok(digest));

@@ -14,13 +14,13 @@ use crate::{Allocator, Settings, abi, host, limits::Limits, state::State};
 
 /// Maximum number of core instances of one component. Components that embed interpreters need
 /// several; a component that needs more is treated as an attack.
-pub const CORE_INSTANCES: u32 = 32;
-/// Maximum number of memories of one component. See [`CORE_INSTANCES`].
-pub const MEMORIES: u32 = 4;
-/// Maximum number of tables of one component. See [`CORE_INSTANCES`].
-pub const TABLES: u32 = 20;
+pub const MAX_CORE_INSTANCES: u32 = 32;
+/// Maximum number of memories of one component. See [`MAX_CORE_INSTANCES`].
+pub const MAX_MEMORIES: u32 = 4;
+/// Maximum number of tables of one component. See [`MAX_CORE_INSTANCES`].
+pub const MAX_TABLES: u32 = 20;
 /// Maximum number of elements of one table.
-pub const TABLE_ELEMENTS: usize = 20_000;
+pub const MAX_TABLE_ELEMENTS: usize = 20_000;
 
 /// Native stack available to WebAssembly code, in bytes.
 const WASM_STACK: usize = 512 << 10;
@@ -142,18 +142,18 @@ fn pooled(live: usize) -> Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(live)
         // These are counters, not memory, so no guest is refused because of complex neighbors.
-        .total_core_instances(live.saturating_mul(CORE_INSTANCES))
+        .total_core_instances(live.saturating_mul(MAX_CORE_INSTANCES))
         // Nearly every component has one memory and two tables.
-        .total_memories(live + live / 4 + MEMORIES)
-        .total_tables(live.saturating_mul(4) + TABLES)
+        .total_memories(live + live / 4 + MAX_MEMORIES)
+        .total_tables(live.saturating_mul(4) + MAX_TABLES)
         .total_stacks(live)
-        .max_core_instances_per_component(CORE_INSTANCES)
-        .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(TABLES)
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
         .max_memories_per_module(1)
         .max_tables_per_module(4)
         .max_memory_size(usize::try_from(Limits::CEILING.memory)?)
-        .table_elements(TABLE_ELEMENTS)
+        .table_elements(MAX_TABLE_ELEMENTS)
         // There are as many warm slots as busy toolkits on a node, because a slot that held the
         // same component is the fastest.
         .max_unused_warm_slots(live.min(128))

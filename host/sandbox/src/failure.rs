@@ -8,30 +8,30 @@ use wasmtime::{Trap, WasmBacktrace};
 use crate::{
     Cause, Failure, Limits,
     abi::v1::types::ToolError,
-    meter::HELD_UP,
+    meter::MAX_HELD_UP,
     outcome::kind,
+    scheduler::Stopped,
     state::State,
     trace::{cut, one_line},
-    turns::Stopped,
 };
 
-const MESSAGE_BYTES: usize = 4 << 10;
-const DETAILS_BYTES: usize = 64 << 10;
-const KIND_BYTES: usize = 64;
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+const MAX_DETAILS_BYTES: usize = 64 << 10;
+const MAX_KIND_BYTES: usize = 64;
 
 /// Kind for a guest error without a valid kind or with a kind of the platform. Callers would
 /// attribute such a kind to the platform.
-const INTERNAL: &str = "internal";
+const DEFAULT_KIND: &str = "internal";
 
 /// Converts the guest's own error and limits its size.
-pub(crate) fn told(error: ToolError) -> Failure {
+pub(crate) fn from_tool_error(error: ToolError) -> Failure {
     let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let proper = !error.kind.is_empty()
-        && error.kind.len() <= KIND_BYTES
+        && error.kind.len() <= MAX_KIND_BYTES
         && error.kind.bytes().all(named)
         && !kind::ALL.contains(&error.kind.as_str());
     let details = error.details.filter(|details| {
-        details.len() <= DETAILS_BYTES
+        details.len() <= MAX_DETAILS_BYTES
             && std::str::from_utf8(details).is_ok()
             && serde_json::from_slice::<serde::de::IgnoredAny>(details).is_ok()
     });
@@ -40,9 +40,9 @@ pub(crate) fn told(error: ToolError) -> Failure {
         kind: if proper {
             error.kind
         } else {
-            INTERNAL.to_owned()
+            DEFAULT_KIND.to_owned()
         },
-        message: cut(&error.message, MESSAGE_BYTES).to_owned(),
+        message: cut(&error.message, MAX_MESSAGE_BYTES).to_owned(),
         retry_after: error.retry_after_ms.map(Duration::from_millis),
         upstream_status: error.upstream_status,
         details: details.map(Bytes::from),
@@ -50,7 +50,7 @@ pub(crate) fn told(error: ToolError) -> Failure {
 }
 
 /// Creates the failure of a guest that was stopped from outside.
-pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
+pub(crate) fn from_stopped(stopped: &Stopped, limits: Limits) -> Failure {
     match stopped {
         Stopped::Timeout => limit(
             kind::TIMEOUT,
@@ -59,7 +59,7 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
         Stopped::HeldUp => limit(
             kind::TIMEOUT,
             format!(
-                "the tool took longer than {:?}, and no processor was free for it for {HELD_UP:?} more",
+                "the tool took longer than {:?}, and no processor was free for it for {MAX_HELD_UP:?} more",
                 limits.wall
             ),
         ),
@@ -70,9 +70,9 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
 }
 
 /// Creates the failure of a guest that the engine ended.
-pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
+pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
-    if state.flooded() {
+    if state.exceeded_host_calls() {
         return limit(
             kind::HOST_CALLS,
             format!("the tool made more than {} host calls", limits.host_calls),
@@ -94,7 +94,7 @@ pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> 
                 format!("the tool used more than {:?} of processor time", limits.cpu),
             );
         }
-        Some(Trap::UnreachableCodeReached) if state.limiter.refused() => return memory(),
+        Some(Trap::UnreachableCodeReached) if state.limiter.refused_memory() => return memory(),
         Some(trap) => {
             return limit(
                 kind::TRAP,
@@ -104,7 +104,9 @@ pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> 
                 ),
             );
         }
-        None if state.limiter.ended() || (state.limiter.refused() && !state.instantiated) => {
+        None if state.limiter.is_ended()
+            || (state.limiter.refused_memory() && !state.instantiated) =>
+        {
             return memory();
         }
         None => {}
@@ -146,7 +148,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> Failure {
 }
 
 /// Creates the failure for a call that differs from the recorded one.
-pub(crate) fn differs(how: String) -> Failure {
+pub(crate) fn replay_difference(how: String) -> Failure {
     failure(Cause::Host, kind::REPLAY_DIFFERS, how)
 }
 
@@ -187,9 +189,10 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind_told(kind: &str) -> String {
-        let (kind, message) = (kind.to_owned(), "m".to_owned());
-        told(ToolError {
+    fn reported_kind(kind: &str) -> String {
+        let kind = kind.to_owned();
+        let message = "m".to_owned();
+        from_tool_error(ToolError {
             kind,
             message,
             retry_after_ms: None,
@@ -202,10 +205,10 @@ mod tests {
     #[test]
     fn guests_cannot_claim_kinds_of_the_platform() {
         for kind in kind::ALL {
-            assert_eq!(kind_told(kind), INTERNAL);
+            assert_eq!(reported_kind(kind), DEFAULT_KIND);
         }
         for own in ["rate_limited", "tool_broken", "timeout"] {
-            assert_eq!(kind_told(own), own);
+            assert_eq!(reported_kind(own), own);
         }
     }
 }

@@ -30,7 +30,7 @@ pub trait Grant: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if the refresh failed. The guest then gets the 401.
-    async fn renew(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
+    async fn refresh(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
 
     /// Returns the proxy for the requests of the account, or `None` for a direct connection.
     fn proxy(&self) -> Option<Arc<net::Proxy>> {

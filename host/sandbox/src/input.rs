@@ -30,7 +30,7 @@ pub struct Call {
 }
 
 /// Proxy request: one request of the caller with the credential of a connected account.
-pub struct Pass {
+pub struct ProxyRequest {
     /// Tenant that the request counts against, as for a [`Call`].
     pub tenant: Arc<str>,
     /// Hosts that the request may reach.

@@ -11,9 +11,9 @@ use crate::{
     Compiler, Digest,
     abi::v1::Toolkit,
     cache::Cache,
-    check::{self, COMPONENT_BYTES, Checked},
+    check::{self, Checked, MAX_COMPONENT_BYTES},
     compile,
-    engine::{MEMORIES, Runtime, TABLE_ELEMENTS, TABLES},
+    engine::{MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, Runtime},
 };
 
 /// Component that can be called.
@@ -26,7 +26,7 @@ pub struct Installed {
     /// Size of the component, in bytes.
     pub size: u64,
     /// Size of the compiled form, in bytes.
-    pub artefact_size: u64,
+    pub artifact_size: u64,
     /// Imports of the component in order, for example `toolhost:toolkit/http@1.0.0`.
     pub imports: Vec<String>,
 }
@@ -57,50 +57,52 @@ pub(crate) async fn install(
     runtime: &Arc<Runtime>,
     cache: &Arc<Cache>,
 ) -> Result<Installed, InstallError> {
-    if wasm.len() > COMPONENT_BYTES {
+    if wasm.len() > MAX_COMPONENT_BYTES {
         return Err(InstallError::TooLarge);
     }
     let bytes = wasm.clone();
-    let (digest, checked) = blocking(move || (Digest::of(&bytes), check::check(&bytes))).await?;
+    let (digest, checked) =
+        blocking(move || (Digest::compute(&bytes), check::check(&bytes))).await?;
     let Checked { manifest, imports } = checked?;
     let size = wasm.len() as u64;
     if cache.size(&digest).is_none() {
-        let _place = compiling.acquire().await;
+        let _permit = compiling.acquire().await;
         // Another installation may have compiled it while this one waited for its permit.
         if cache.size(&digest).is_none() {
-            let artefact = compile::compile(compiler, &runtime.engine, wasm).await?;
-            let (runtime, cache) = (runtime.clone(), cache.clone());
-            blocking(move || keep(&digest, &artefact, &runtime, &cache)).await??;
+            let artifact = compile::compile(compiler, &runtime.engine, wasm).await?;
+            let runtime = runtime.clone();
+            let cache = cache.clone();
+            blocking(move || store_artifact(&digest, &artifact, &runtime, &cache)).await??;
         }
     }
-    let artefact_size = cache.size(&digest).unwrap_or_default();
+    let artifact_size = cache.size(&digest).unwrap_or_default();
     Ok(Installed {
         digest,
         manifest,
         size,
-        artefact_size,
+        artifact_size,
         imports,
     })
 }
 
 /// Stores a compiled form and loads it once to check that it fits this host.
-fn keep(
+fn store_artifact(
     digest: &Digest,
-    artefact: &[u8],
+    artifact: &[u8],
     runtime: &Runtime,
     cache: &Cache,
 ) -> Result<(), InstallError> {
     let unavailable = |cause: std::io::Error| {
         InstallError::Unavailable(format!("the compiled form cannot be kept: {cause}"))
     };
-    cache.put(digest, artefact).map_err(unavailable)?;
+    cache.put(digest, artifact).map_err(unavailable)?;
     let loaded = cache.load(&runtime.engine, digest).map_err(unavailable)?;
     let component = loaded.ok_or_else(|| {
         InstallError::PastLimit(vec![
             "it needs more instances, memories or tables than one component may have".to_owned(),
         ])
     })?;
-    fits(&component, runtime).inspect_err(|_| {
+    check_fits(&component, runtime).inspect_err(|_| {
         if let Err(cause) = cache.remove(digest) {
             tracing::warn!(%digest, %cause, "the compiled form of a refused component could not be removed");
         }
@@ -108,15 +110,15 @@ fn keep(
 }
 
 /// Checks that the host provides what a component needs.
-fn fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
+fn check_fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
     if let Some(needs) = component.resources_required() {
         let tables = needs.max_initial_table_size.unwrap_or(0);
-        if needs.num_memories > MEMORIES
-            || needs.num_tables > TABLES
-            || tables > TABLE_ELEMENTS as u64
+        if needs.num_memories > MAX_MEMORIES
+            || needs.num_tables > MAX_TABLES
+            || tables > MAX_TABLE_ELEMENTS as u64
         {
             return Err(InstallError::PastLimit(vec![format!(
-                "it needs {} memories and {} tables; at most {MEMORIES} and {TABLES} are possible",
+                "it needs {} memories and {} tables; at most {MAX_MEMORIES} and {MAX_TABLES} are possible",
                 needs.num_memories, needs.num_tables
             )]));
         }

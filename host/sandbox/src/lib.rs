@@ -12,7 +12,7 @@
 //!
 //! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. Modules of the
 //! install path, in reading order: `check`, `compile` and `cache`. Modules of the call path:
-//! `admission`, `library`, `call`, `turns` and the files of `host`. `engine` holds every engine
+//! `admission`, `library`, `call`, `scheduler` and the files of `host`. `engine` holds every engine
 //! setting and its reason.
 
 mod abi;
@@ -36,13 +36,13 @@ mod meter;
 mod outcome;
 mod quarantine;
 mod redact;
+mod scheduler;
 mod settings;
 mod sign;
 mod state;
 mod syscalls;
 mod ticker;
 mod trace;
-mod turns;
 
 #[cfg(test)]
 #[path = "../tests/guest/mod.rs"]
@@ -53,36 +53,36 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use admission::Admission;
+use admission::CallScheduler;
 use cache::Cache;
-use cassette::{Cassette, Tape};
+use cassette::{Cassette, CassetteSession};
 use engine::Runtime;
 use library::Library;
 use limiter::NodeMemory;
 use quarantine::Quarantine;
+use scheduler::GuestThreads;
 use ticker::Ticker;
-use turns::GuestThreads;
 
-pub use check::{FUNCTION_BYTES, FUNCTIONS, gives, instead};
+pub use check::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available};
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
-pub use engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES};
+pub use engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
 pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
-pub use input::{Action, Call, Context, File, Inbound, Pass, Policy};
+pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest};
 pub use install::{InstallError, Installed};
 pub use limiter::Reservation;
 pub use limits::Limits;
 pub use outcome::{
-    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer,
-    PassedFailure, Refusal, RequestRecord, Usage, kind,
+    Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyFailure, ProxyOutcome,
+    ProxyResponse, Refusal, RequestRecord, Usage, kind,
 };
 pub use redact::STEPS_PER_BYTE;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
-pub use sign::{Moment, Signing, Unsigned, digest};
+pub use sign::{SignatureStamp, Signing, SigningError, digest};
 
 /// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
 /// gigabytes of memory.
-const COMPILATIONS: usize = 2;
+const MAX_COMPILATIONS: usize = 2;
 
 /// Argument that makes the program of [`Compiler::Child`] compile a component.
 pub const COMPILE_ARG: &str = "compile-component";
@@ -95,7 +95,7 @@ pub struct Sandbox {
 
 struct Inner {
     settings: Settings,
-    admission: Admission,
+    scheduler: CallScheduler,
     cache: Arc<Cache>,
     library: Arc<Library>,
     memory: Arc<NodeMemory>,
@@ -140,7 +140,7 @@ impl Sandbox {
         let no_threads =
             |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
         let inner = Inner {
-            admission: Admission::new(&settings),
+            scheduler: CallScheduler::new(&settings),
             library: Arc::new(Library::new(
                 runtime.clone(),
                 cache.clone(),
@@ -151,7 +151,7 @@ impl Sandbox {
             threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
             ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
             runtime,
-            compiling: Semaphore::new(COMPILATIONS),
+            compiling: Semaphore::new(MAX_COMPILATIONS),
             quarantine: Quarantine::default(),
             settings,
         };
@@ -195,10 +195,10 @@ impl Sandbox {
         call: Call,
         most: usize,
     ) -> Result<(Outcome, Option<Cassette>), Refusal> {
-        let tape = Arc::new(Tape::record(most));
+        let session = Arc::new(CassetteSession::record(most));
         let cassette = Cassette::begin(&call);
-        let outcome = self.run(call, Some(tape.clone()), None).await?;
-        let cassette = cassette.end(&tape, &outcome);
+        let outcome = self.run(call, Some(session.clone()), None).await?;
+        let cassette = cassette.end(&session, &outcome);
         Ok((outcome, cassette))
     }
 
@@ -235,7 +235,11 @@ impl Sandbox {
             policy: Arc::default(),
             grant: None,
             limits,
-            files: cassette.files.iter().map(cassette::Given::file).collect(),
+            files: cassette
+                .files
+                .iter()
+                .map(cassette::InputFile::file)
+                .collect(),
             state: cassette
                 .state
                 .iter()
@@ -244,7 +248,7 @@ impl Sandbox {
         };
         self.run(
             call,
-            Some(Arc::new(Tape::play(cassette))),
+            Some(Arc::new(CassetteSession::replay(cassette))),
             Some(cassette.remaining_ms),
         )
         .await
@@ -254,25 +258,25 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns a [`Refusal`] if no capacity is free; nothing was sent in that case.
-    pub async fn pass(&self, pass: Pass) -> Result<Passed, Refusal> {
+    pub async fn send_proxy_request(&self, request: ProxyRequest) -> Result<ProxyOutcome, Refusal> {
         let inner = &*self.inner;
-        let place = inner.admission.enter(&pass.tenant).await?;
-        if inner.memory.full() {
+        let permit = inner.scheduler.acquire(&request.tenant).await?;
+        if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
         let node = host::http::Node {
             net: &inner.settings.net,
             memory: &inner.memory,
             threads: inner.guest_threads()?,
-            busy: &place.busy,
+            cpu_permits: &permit.cpu_permits,
         };
-        Ok(host::http::pass(node, pass).await)
+        Ok(host::http::send_proxy_request(node, request).await)
     }
 
     async fn run(
         &self,
         call: Call,
-        tape: Option<Arc<Tape>>,
+        session: Option<Arc<CassetteSession>>,
         remaining_ms: Option<u64>,
     ) -> Result<Outcome, Refusal> {
         let inner = &*self.inner;
@@ -280,27 +284,27 @@ impl Sandbox {
             return Err(Refusal::Quarantined);
         }
         let loaded = inner.library.get(&call.component).await?;
-        let permit = inner.admission.enter(&call.tenant).await?;
-        if inner.memory.full() {
+        let permit = inner.scheduler.acquire(&call.tenant).await?;
+        if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
-        let place = call::Place {
+        let context = call::CallContext {
             runtime: &inner.runtime,
             memory: &inner.memory,
             threads: inner.guest_threads()?,
             net: &inner.settings.net,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
-            tape,
+            session,
             remaining_ms,
         };
-        call::run(place, loaded, call, permit, inner.ticker.enter()).await
+        call::run(context, loaded, call, permit, inner.ticker.enter()).await
     }
 
     /// Returns the current load of the sandbox.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
-        let (live, queued) = self.inner.admission.counts();
+        let (live, queued) = self.inner.scheduler.counts();
         Gauges {
             live,
             queued,

@@ -17,34 +17,34 @@ use tokio::sync::Mutex;
 use crate::{Digest, Refusal, abi::v1::Toolkit, cache::Cache, engine::Runtime};
 
 /// Maximum number of simultaneous loads; one component is never loaded twice at the same time.
-const LANES: usize = 8;
+const LOAD_LOCKS: usize = 8;
 
 /// Loaded components by digest.
 pub(crate) struct Library {
     runtime: Arc<Runtime>,
     cache: Arc<Cache>,
-    resident: usize,
+    max_loaded: usize,
     loaded: RwLock<HashMap<Digest, Arc<Loaded>>>,
-    lanes: [Mutex<()>; LANES],
+    load_locks: [Mutex<()>; LOAD_LOCKS],
     /// Number of calls so far; orders components by last use.
-    now: AtomicU64,
+    calls: AtomicU64,
 }
 
 /// Component in memory.
 pub(crate) struct Loaded {
     pub(crate) toolkit: Toolkit,
-    used: AtomicU64,
+    last_used: AtomicU64,
 }
 
 impl Library {
-    pub(crate) fn new(runtime: Arc<Runtime>, cache: Arc<Cache>, resident: usize) -> Self {
+    pub(crate) fn new(runtime: Arc<Runtime>, cache: Arc<Cache>, max_loaded: usize) -> Self {
         Self {
             runtime,
             cache,
-            resident: resident.max(1),
+            max_loaded: max_loaded.max(1),
             loaded: RwLock::default(),
-            lanes: Default::default(),
-            now: AtomicU64::new(0),
+            load_locks: Default::default(),
+            calls: AtomicU64::new(0),
         }
     }
 
@@ -61,13 +61,14 @@ impl Library {
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
         }
-        let _lane = self.lanes[usize::from(digest.as_bytes()[0]) % LANES]
+        let _load_lock = self.load_locks[usize::from(digest.as_bytes()[0]) % LOAD_LOCKS]
             .lock()
             .await;
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
         }
-        let (library, wanted) = (self.clone(), *digest);
+        let library = self.clone();
+        let wanted = *digest;
         let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
         loaded.unwrap_or_else(|broken| {
             Err(Refusal::Unavailable(format!(
@@ -79,7 +80,9 @@ impl Library {
     fn find(&self, digest: &Digest) -> Option<Arc<Loaded>> {
         let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
         let found = loaded.get(digest)?;
-        found.used.store(self.now.fetch_add(1, Relaxed), Relaxed);
+        found
+            .last_used
+            .store(self.calls.fetch_add(1, Relaxed), Relaxed);
         Some(found.clone())
     }
 
@@ -97,13 +100,13 @@ impl Library {
         })?;
         let loaded = Arc::new(Loaded {
             toolkit,
-            used: AtomicU64::new(self.now.fetch_add(1, Relaxed)),
+            last_used: AtomicU64::new(self.calls.fetch_add(1, Relaxed)),
         });
         let mut all = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        while all.len() >= self.resident {
+        while all.len() >= self.max_loaded {
             let oldest = all
                 .iter()
-                .min_by_key(|(_, loaded)| loaded.used.load(Relaxed))
+                .min_by_key(|(_, loaded)| loaded.last_used.load(Relaxed))
                 .map(|(digest, _)| *digest);
             let Some(oldest) = oldest else { break };
             all.remove(&oldest);

@@ -14,12 +14,12 @@ use wasmtime::{ResourceLimiter, Result};
 use crate::{engine, meter::Meter};
 
 /// Maximum number of elements of all tables of a guest together.
-const ALL_TABLE_ELEMENTS: usize = 2 * engine::TABLE_ELEMENTS;
+const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;
 /// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
-const FAILED_GROWS: u32 = 100;
+const MAX_FAILED_GROWS: u32 = 100;
 /// Part of the node's memory that is left to guests: bodies of responses are refused before they
 /// take it, so that one project's responses do not end the runs of others.
-const GUESTS_PART: u64 = 4;
+const GUEST_SHARE_DIVISOR: u64 = 4;
 
 /// Memory budget of all guests of the node.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl NodeMemory {
     }
 
     /// Returns true if no memory is left for another guest.
-    pub(crate) fn full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.used() >= self.limit
     }
 
@@ -101,10 +101,10 @@ impl Reservation {
     }
 }
 
-impl net::Room for Reservation {
+impl net::MemoryBudget for Reservation {
     fn grow(&self, bytes: u64) -> bool {
         let limit = self.node.limit;
-        self.grow_within(bytes, limit - limit / GUESTS_PART)
+        self.grow_within(bytes, limit - limit / GUEST_SHARE_DIVISOR)
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Limiter {
     memory: u64,
     limit: u64,
     table_elements: usize,
-    failed: u32,
+    failed_grows: u32,
     meter: Arc<Meter>,
 }
 
@@ -131,24 +131,24 @@ impl Limiter {
             memory: 0,
             limit,
             table_elements: 0,
-            failed: 0,
+            failed_grows: 0,
             meter,
         }
     }
 
     /// Returns true if the guest requested memory and did not get it.
-    pub(crate) fn refused(&self) -> bool {
-        self.failed > 0
+    pub(crate) fn refused_memory(&self) -> bool {
+        self.failed_grows > 0
     }
 
     /// Returns true if the guest was ended because of too many failed attempts to grow.
-    pub(crate) fn ended(&self) -> bool {
-        self.failed >= FAILED_GROWS
+    pub(crate) fn is_ended(&self) -> bool {
+        self.failed_grows >= MAX_FAILED_GROWS
     }
 
-    fn refuse(&mut self) -> Result<bool> {
-        self.failed += 1;
-        if self.failed >= FAILED_GROWS {
+    fn refuse_growth(&mut self) -> Result<bool> {
+        self.failed_grows += 1;
+        if self.failed_grows >= MAX_FAILED_GROWS {
             wasmtime::bail!("the guest keeps asking for memory that it cannot have");
         }
         Ok(false)
@@ -169,10 +169,10 @@ impl ResourceLimiter for Limiter {
             .is_some_and(|sum| sum <= self.limit);
         if maximum.is_some_and(|maximum| desired > maximum) || !fits || !self.reservation.grow(more)
         {
-            return self.refuse();
+            return self.refuse_growth();
         }
         self.memory += more;
-        self.meter.memory_is(self.memory);
+        self.meter.record_memory(self.memory);
         Ok(true)
     }
 
@@ -189,24 +189,24 @@ impl ResourceLimiter for Limiter {
         let sum = self
             .table_elements
             .saturating_add(desired.saturating_sub(current));
-        let over = desired > engine::TABLE_ELEMENTS || sum > ALL_TABLE_ELEMENTS;
+        let over = desired > engine::MAX_TABLE_ELEMENTS || sum > MAX_ALL_TABLE_ELEMENTS;
         if over || maximum.is_some_and(|maximum| desired > maximum) {
-            return self.refuse();
+            return self.refuse_growth();
         }
         self.table_elements = sum;
         Ok(true)
     }
 
     fn instances(&self) -> usize {
-        engine::CORE_INSTANCES as usize
+        engine::MAX_CORE_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        engine::TABLES as usize
+        engine::MAX_TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        engine::MEMORIES as usize
+        engine::MAX_MEMORIES as usize
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
         assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
         assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
         assert!(!limiter.memory_growing(2 * PAGE, 3 * PAGE, None).unwrap());
-        assert!(limiter.refused());
+        assert!(limiter.refused_memory());
         assert_eq!(limiter.meter.peak_memory(), 4 * PAGE as u64);
     }
 
@@ -249,8 +249,8 @@ mod tests {
     fn responses_leave_memory_to_guests() {
         let node = NodeMemory::new(4 * PAGE as u64);
         let body = node.reserve();
-        assert!(net::Room::grow(&body, 3 * PAGE as u64));
-        assert!(!net::Room::grow(&body, 1));
+        assert!(net::MemoryBudget::grow(&body, 3 * PAGE as u64));
+        assert!(!net::MemoryBudget::grow(&body, 1));
         let mut guest = limiter(&node, u64::MAX);
         assert!(guest.memory_growing(0, PAGE, None).unwrap());
     }
@@ -259,7 +259,7 @@ mod tests {
     fn guest_that_only_requests_memory_is_ended() {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
-        let answers: Vec<_> = (0..FAILED_GROWS)
+        let answers: Vec<_> = (0..MAX_FAILED_GROWS)
             .map(|_| limiter.memory_growing(0, PAGE, None).is_err())
             .collect();
         assert_eq!(answers.iter().filter(|ended| **ended).count(), 1);
@@ -272,17 +272,17 @@ mod tests {
         let mut limiter = limiter(&node, 0);
         assert!(
             !limiter
-                .table_growing(0, engine::TABLE_ELEMENTS + 1, None)
+                .table_growing(0, engine::MAX_TABLE_ELEMENTS + 1, None)
                 .unwrap()
         );
         assert!(
             limiter
-                .table_growing(0, engine::TABLE_ELEMENTS, None)
+                .table_growing(0, engine::MAX_TABLE_ELEMENTS, None)
                 .unwrap()
         );
         assert!(
             limiter
-                .table_growing(0, engine::TABLE_ELEMENTS, None)
+                .table_growing(0, engine::MAX_TABLE_ELEMENTS, None)
                 .unwrap()
         );
         assert!(!limiter.table_growing(0, 1, None).unwrap());

@@ -22,7 +22,7 @@ pub struct Limits {
     /// Maximum number of outgoing requests.
     pub requests: u32,
     /// Maximum number of outgoing requests in flight.
-    pub requests_at_once: u32,
+    pub concurrent_requests: u32,
     /// Maximum size of one request body taken from guest memory, in bytes.
     pub request_body: u64,
     /// Maximum size of one response body handed to guest memory, in bytes, after decompression.
@@ -56,7 +56,7 @@ impl Limits {
         wall: Duration::from_secs(300),
         host_calls: 100_000,
         requests: 500,
-        requests_at_once: 16,
+        concurrent_requests: 16,
         request_body: 32 * MIB,
         response_body: 64 * MIB,
         responses: 128 * MIB,
@@ -72,14 +72,14 @@ impl Limits {
 
     /// Returns these limits with the values that a toolkit requests, capped at [`Limits::CEILING`].
     #[must_use]
-    pub fn asked(self, asked: manifest::Limits) -> Self {
+    pub fn with_requested(self, requested: manifest::Limits) -> Self {
         let millis = |value: u32| Duration::from_millis(value.into());
         Self {
-            memory: asked
+            memory: requested
                 .memory_mib
                 .map_or(self.memory, |mib| u64::from(mib) * MIB),
-            cpu: asked.cpu_ms.map_or(self.cpu, millis),
-            wall: asked.wall_ms.map_or(self.wall, millis),
+            cpu: requested.cpu_ms.map_or(self.cpu, millis),
+            wall: requested.wall_ms.map_or(self.wall, millis),
             ..self
         }
         .clamped()
@@ -88,25 +88,27 @@ impl Limits {
     /// Returns these limits, each capped at its ceiling.
     #[must_use]
     pub fn clamped(self) -> Self {
-        let top = Self::CEILING;
+        let ceiling = Self::CEILING;
         Self {
-            memory: self.memory.min(top.memory),
-            cpu: self.cpu.min(top.cpu),
-            wall: self.wall.min(top.wall),
-            host_calls: self.host_calls.min(top.host_calls),
-            requests: self.requests.min(top.requests),
-            requests_at_once: self.requests_at_once.clamp(1, top.requests_at_once),
-            request_body: self.request_body.min(top.request_body),
-            response_body: self.response_body.min(top.response_body),
-            responses: self.responses.min(top.responses),
-            result: self.result.min(top.result),
-            log_lines: self.log_lines.min(top.log_lines),
-            log_bytes: self.log_bytes.min(top.log_bytes),
-            file: self.file.min(top.file),
-            files: self.files.min(top.files),
-            connect: self.connect.min(top.connect),
-            first_byte: self.first_byte.min(top.first_byte),
-            exchange: self.exchange.min(top.exchange),
+            memory: self.memory.min(ceiling.memory),
+            cpu: self.cpu.min(ceiling.cpu),
+            wall: self.wall.min(ceiling.wall),
+            host_calls: self.host_calls.min(ceiling.host_calls),
+            requests: self.requests.min(ceiling.requests),
+            concurrent_requests: self
+                .concurrent_requests
+                .clamp(1, ceiling.concurrent_requests),
+            request_body: self.request_body.min(ceiling.request_body),
+            response_body: self.response_body.min(ceiling.response_body),
+            responses: self.responses.min(ceiling.responses),
+            result: self.result.min(ceiling.result),
+            log_lines: self.log_lines.min(ceiling.log_lines),
+            log_bytes: self.log_bytes.min(ceiling.log_bytes),
+            file: self.file.min(ceiling.file),
+            files: self.files.min(ceiling.files),
+            connect: self.connect.min(ceiling.connect),
+            first_byte: self.first_byte.min(ceiling.first_byte),
+            exchange: self.exchange.min(ceiling.exchange),
         }
     }
 }
@@ -119,7 +121,7 @@ impl Default for Limits {
             wall: Duration::from_secs(30),
             host_calls: 10_000,
             requests: 50,
-            requests_at_once: 6,
+            concurrent_requests: 6,
             request_body: 4 * MIB,
             response_body: 10 * MIB,
             responses: 32 * MIB,
@@ -141,17 +143,17 @@ mod tests {
 
     #[test]
     fn requested_limits_are_capped_at_the_ceiling() {
-        let asked = manifest::Limits {
+        let requested = manifest::Limits {
             memory_mib: Some(u32::MAX),
             cpu_ms: Some(100),
             wall_ms: Some(u32::MAX),
         };
-        let limits = Limits::default().asked(asked);
+        let limits = Limits::default().with_requested(requested);
         assert_eq!(limits.memory, Limits::CEILING.memory);
         assert_eq!(limits.cpu, Duration::from_millis(100));
         assert_eq!(limits.wall, Limits::CEILING.wall);
         assert_eq!(
-            Limits::default().asked(manifest::Limits::default()),
+            Limits::default().with_requested(manifest::Limits::default()),
             Limits::default()
         );
     }

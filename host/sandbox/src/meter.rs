@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::ticker::TICK;
 
 /// Maximum extension of a call's wall-clock time for its waits for a processor, all together.
-pub(crate) const HELD_UP: Duration = Duration::from_secs(60);
+pub(crate) const MAX_HELD_UP: Duration = Duration::from_secs(60);
 
 /// Counters of one call. Processor time is the time of the thread that polls the guest, so waiting
 /// costs nothing and a busy machine does not count against the guest.
@@ -52,7 +52,7 @@ impl Meter {
         if self.watched.load(Relaxed) {
             self.advance(now(ClockId::ThreadCPUTime));
         } else {
-            self.used.fetch_add(self.unwatched(), Relaxed);
+            self.used.fetch_add(self.unwatched_nanos(), Relaxed);
         }
     }
 
@@ -62,7 +62,7 @@ impl Meter {
         if self.watched.swap(true, Relaxed) {
             self.advance(thread);
         } else {
-            self.used.fetch_add(self.unwatched(), Relaxed);
+            self.used.fetch_add(self.unwatched_nanos(), Relaxed);
             self.since.store(thread, Relaxed);
         }
         self.used()
@@ -70,7 +70,7 @@ impl Meter {
 
     /// Returns the nanoseconds of a poll that no tick has found yet, at most one tick. Most of a
     /// longer time went to other threads.
-    fn unwatched(&self) -> u64 {
+    fn unwatched_nanos(&self) -> u64 {
         now(ClockId::Monotonic)
             .saturating_sub(self.since.load(Relaxed))
             .min(TICK.as_nanos() as u64)
@@ -97,7 +97,7 @@ impl Meter {
     }
 
     /// Records that the guest was interrupted to give others a turn.
-    pub(crate) fn yields(&self) {
+    pub(crate) fn set_yielded(&self) {
         self.yielded.store(true, Relaxed);
     }
 
@@ -107,7 +107,7 @@ impl Meter {
     }
 
     /// Marks the guest as ready to continue.
-    pub(crate) fn ready(&self) {
+    pub(crate) fn set_ready(&self) {
         let _ = self
             .ready
             .compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
@@ -115,16 +115,15 @@ impl Meter {
 
     /// Runs one turn of a guest that was marked with [`Meter::ready`]. The time before the turn and
     /// the processor time that others used during it count as time held up.
-    pub(crate) fn turn<T>(&self, poll: impl FnOnce() -> T) -> T {
+    pub(crate) fn measure_turn<T>(&self, poll: impl FnOnce() -> T) -> T {
         self.yielded.store(false, Relaxed);
-        let (begun, used) = (now(ClockId::Monotonic), self.used());
+        let begun = now(ClockId::Monotonic);
+        let used = self.used();
         self.held_up
             .fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
         let polled = poll();
-        let (took, used) = (
-            now(ClockId::Monotonic).saturating_sub(begun),
-            self.used().saturating_sub(used),
-        );
+        let took = now(ClockId::Monotonic).saturating_sub(begun);
+        let used = self.used().saturating_sub(used);
         self.held_up
             .fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
         polled
@@ -142,12 +141,12 @@ impl Meter {
     }
 
     /// Returns the actual end of a call with this deadline: later by the time it was held up, up to
-    /// [`HELD_UP`].
-    pub(crate) fn end_of(&self, deadline: Instant) -> Instant {
-        deadline + self.held_up().min(HELD_UP)
+    /// [`MAX_HELD_UP`].
+    pub(crate) fn extended_deadline(&self, deadline: Instant) -> Instant {
+        deadline + self.held_up().min(MAX_HELD_UP)
     }
 
-    pub(crate) fn memory_is(&self, bytes: u64) {
+    pub(crate) fn record_memory(&self, bytes: u64) {
         self.peak_memory.fetch_max(bytes, Relaxed);
     }
 
@@ -156,7 +155,7 @@ impl Meter {
     }
 
     /// Counts a host call and returns the number of calls so far.
-    pub(crate) fn host_call(&self) -> u32 {
+    pub(crate) fn count_host_call(&self) -> u32 {
         self.host_calls.fetch_add(1, Relaxed).saturating_add(1)
     }
 

@@ -10,7 +10,7 @@ use crate::{File, limiter::Reservation};
 #[derive(Debug)]
 pub struct Outcome {
     /// Output of the guest or its failure.
-    pub answer: Result<Answer, Failure>,
+    pub output: Result<Output, Failure>,
     /// Outgoing requests in order of start.
     pub requests: Vec<RequestRecord>,
     /// Log lines in order, limited in number and size.
@@ -27,9 +27,9 @@ pub struct Outcome {
 
 /// Result of a proxy request that was sent or refused.
 #[derive(Debug)]
-pub struct Passed {
+pub struct ProxyOutcome {
     /// Response of the provider or the failure.
-    pub answer: Result<PassedAnswer, PassedFailure>,
+    pub response: Result<ProxyResponse, ProxyFailure>,
     /// Requests that were sent: one, or more after a retry.
     pub requests: Vec<RequestRecord>,
     /// Log lines about headers and parameters that were left out.
@@ -40,7 +40,7 @@ pub struct Passed {
 
 /// Response of the provider with any status and with secrets removed.
 #[derive(Debug)]
-pub struct PassedAnswer {
+pub struct ProxyResponse {
     /// HTTP status of the provider.
     pub status: u16,
     /// Headers with lower-case names, without cookies.
@@ -53,7 +53,7 @@ pub struct PassedAnswer {
 
 /// Reason that a proxy request has no response.
 #[derive(Debug)]
-pub struct PassedFailure {
+pub struct ProxyFailure {
     /// Kind as the toolkit contract names it, for example `denied`, `invalid_request`, `dns` or
     /// `timeout`.
     pub kind: String,
@@ -63,7 +63,7 @@ pub struct PassedFailure {
 
 /// Output of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Output {
     /// Result of a tool as UTF-8 JSON text, not checked further.
     Data(Bytes),
     /// Result of a poll.

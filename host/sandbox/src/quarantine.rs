@@ -19,9 +19,9 @@ use std::{
 use crate::Digest;
 
 /// Number of panics that quarantines a component.
-const PANICS: usize = 3;
+const MAX_PANICS: usize = 3;
 /// Time window for these panics.
-const WINDOW: Duration = Duration::from_secs(600);
+const PANIC_WINDOW: Duration = Duration::from_secs(600);
 
 /// Quarantined components.
 #[derive(Default)]
@@ -31,17 +31,17 @@ pub(crate) struct Quarantine {
     panics: RwLock<HashMap<Digest, Vec<Instant>>>,
     /// True if any component is quarantined. This is rare, and the check should cost other calls
     /// nothing.
-    anybody: AtomicBool,
+    is_in_use: AtomicBool,
 }
 
 impl Quarantine {
     /// Returns true if the component must not run.
     pub(crate) fn holds(&self, component: &Digest) -> bool {
-        self.anybody.load(Relaxed) && {
+        self.is_in_use.load(Relaxed) && {
             let panics = self.panics.read().unwrap_or_else(PoisonError::into_inner);
             panics
                 .get(component)
-                .is_some_and(|times| times.len() >= PANICS)
+                .is_some_and(|times| times.len() >= MAX_PANICS)
         }
     }
 
@@ -49,18 +49,18 @@ impl Quarantine {
     pub(crate) fn panicked(&self, component: &Digest, now: Instant) {
         let mut all = self.panics.write().unwrap_or_else(PoisonError::into_inner);
         let times = all.entry(*component).or_default();
-        if times.len() >= PANICS {
+        if times.len() >= MAX_PANICS {
             return;
         }
-        times.retain(|time| now.saturating_duration_since(*time) < WINDOW);
+        times.retain(|time| now.saturating_duration_since(*time) < PANIC_WINDOW);
         times.push(now);
-        if times.len() >= PANICS {
-            self.anybody.store(true, Relaxed);
+        if times.len() >= MAX_PANICS {
+            self.is_in_use.store(true, Relaxed);
             tracing::error!(
                 %component,
-                "a component is quarantined: host code panicked {PANICS} times within {} minutes while it ran. Its calls \
+                "a component is quarantined: host code panicked {MAX_PANICS} times within {} minutes while it ran. Its calls \
                  are refused until the server starts again; report the panics above",
-                WINDOW.as_secs() / 60
+                PANIC_WINDOW.as_secs() / 60
             );
         }
     }
@@ -73,26 +73,27 @@ mod tests {
     #[test]
     fn third_panic_within_window_quarantines_the_component() {
         let quarantine = Quarantine::default();
-        let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
+        let bad = Digest::compute(b"bad");
+        let good = Digest::compute(b"good");
         let begun = Instant::now();
-        for after in [0, 1, 599] {
+        for seconds in [0, 1, 599] {
             assert!(!quarantine.holds(&bad));
-            quarantine.panicked(&bad, begun + Duration::from_secs(after));
+            quarantine.panicked(&bad, begun + Duration::from_secs(seconds));
         }
         quarantine.panicked(&good, begun);
-        quarantine.panicked(&bad, begun + 10 * WINDOW);
+        quarantine.panicked(&bad, begun + 10 * PANIC_WINDOW);
         assert!(quarantine.holds(&bad) && !quarantine.holds(&good));
     }
 
     #[test]
     fn panics_far_apart_hold_nobody_back() {
         let quarantine = Quarantine::default();
-        let component = Digest::of(b"unlucky");
+        let component = Digest::compute(b"unlucky");
         let begun = Instant::now();
         for turn in 0..10 {
             quarantine.panicked(
                 &component,
-                begun + turn * (WINDOW / 2 + Duration::from_secs(1)),
+                begun + turn * (PANIC_WINDOW / 2 + Duration::from_secs(1)),
             );
         }
         assert!(!quarantine.holds(&component));

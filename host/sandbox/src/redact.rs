@@ -31,19 +31,19 @@ use zeroize::Zeroizing;
 use crate::Secret;
 
 /// Replacement for a secret.
-pub(crate) const REMOVED: &str = "[redacted]";
+pub(crate) const REDACTED_TEXT: &str = "[redacted]";
 /// Replacement for a text that takes too many steps to search.
-pub(crate) const WITHHELD: &str = "[withheld: it takes too long to search for secrets]";
+pub(crate) const WITHHELD_TEXT: &str = "[withheld: it takes too long to search for secrets]";
 /// Minimum length of a secret, in bytes.
-const SHORTEST: usize = 4;
+const MIN_SECRET_BYTES: usize = 4;
 /// Minimum length of a base64 fragment to search for; a shorter one would match by chance.
-const SHORTEST_BASE64: usize = 6;
+const MIN_BASE64_CHARS: usize = 6;
 /// Minimum length of a secret that is also searched for as hexadecimal, in bytes.
-const SHORTEST_HEX: usize = 4;
+const MIN_HEX_SECRET_BYTES: usize = 4;
 
 /// Maximum length of the introducers before one character, in bytes. A text nested three times has
 /// eight. Without a limit, a response of backslashes alone would be read again from each of them.
-const NESTED: usize = 16;
+const MAX_INTRODUCER_BYTES: usize = 16;
 
 /// Search steps available for each byte of a text. A step compares one position of the text with
 /// one character of one secret. An ordinary text takes less than one step for each byte.
@@ -51,9 +51,9 @@ pub const STEPS_PER_BYTE: u64 = 32;
 /// Additional steps for all texts that one [`Redactor`] searches together.
 const SPARE_STEPS: u64 = 1 << 20;
 /// Number of spare steps that a search takes at a time.
-const SPARE_PIECE: u64 = 4 << 10;
+const SPARE_STEPS_TAKEN_AT_ONCE: u64 = 4 << 10;
 /// Positions and steps of one turn of a long search, which take about a millisecond.
-const TURN: u64 = 64 << 10;
+const TURN_STEPS: u64 = 64 << 10;
 
 /// Searcher for the secrets of one call.
 #[derive(Default)]
@@ -62,7 +62,7 @@ pub(crate) struct Redactor {
     /// character, ignoring ASCII case.
     secrets: Vec<Zeroizing<Vec<char>>>,
     /// Possible first bytes of any encoding of a first character.
-    begins: Vec<bool>,
+    first_bytes: Vec<bool>,
     /// Matcher for the encodings that cannot be mixed.
     fixed: Option<AhoCorasick>,
     /// Remaining spare steps.
@@ -73,7 +73,7 @@ pub(crate) struct Redactor {
 
 /// Error of a search that used up its steps.
 #[derive(Debug)]
-pub(crate) struct Unsearched;
+pub(crate) struct StepsExhausted;
 
 impl Redactor {
     /// Creates a redactor for `secrets`.
@@ -81,19 +81,19 @@ impl Redactor {
         let mut values: Vec<&str> = secrets
             .into_iter()
             .map(Secret::expose)
-            .filter(|s| s.len() >= SHORTEST)
+            .filter(|s| s.len() >= MIN_SECRET_BYTES)
             .collect();
         values.sort_unstable();
         values.dedup();
         if values.is_empty() {
             return Self::default();
         }
-        let mut begins = vec![false; 256];
+        let mut first_bytes = vec![false; 256];
         for introducer in *b"%\\&+" {
-            begins[usize::from(introducer)] = true;
+            first_bytes[usize::from(introducer)] = true;
         }
         for value in &values {
-            begins[usize::from(value.as_bytes()[0])] = true;
+            first_bytes[usize::from(value.as_bytes()[0])] = true;
         }
         let mut fixed: Vec<Zeroizing<Vec<u8>>> = values
             .iter()
@@ -114,7 +114,7 @@ impl Redactor {
         secrets.sort_by_key(|secret| secret[0].to_ascii_lowercase());
         Self {
             secrets,
-            begins,
+            first_bytes,
             fixed,
             spare: AtomicU64::new(SPARE_STEPS),
             others: None,
@@ -122,7 +122,7 @@ impl Redactor {
     }
 
     /// Adds the secrets of `others` to the search.
-    pub(crate) fn beside(self, others: Arc<Redactor>) -> Self {
+    pub(crate) fn with_others(self, others: Arc<Redactor>) -> Self {
         Self {
             others: Some(others),
             ..self
@@ -140,65 +140,69 @@ impl Redactor {
     }
 
     /// Returns true if `bytes` contains a secret or may contain one.
-    pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn may_contain_secret(&self, bytes: &[u8]) -> bool {
         !self
-            .places(bytes, Case::Exact)
-            .is_ok_and(|places| places.is_empty())
+            .find_with_case(bytes, Case::Exact)
+            .is_ok_and(|ranges| ranges.is_empty())
     }
 
     /// Returns true if a header name contains a secret or may contain one. Case is ignored, because
     /// header names lose it in transit.
-    pub(crate) fn finds_in_name(&self, name: &str) -> bool {
+    pub(crate) fn name_may_contain_secret(&self, name: &str) -> bool {
         !self
-            .places(name.as_bytes(), Case::Any)
-            .is_ok_and(|places| places.is_empty())
+            .find_with_case(name.as_bytes(), Case::Any)
+            .is_ok_and(|ranges| ranges.is_empty())
     }
 
     /// Returns `bytes` without secrets; borrowed if there are none.
-    pub(crate) fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        match self.places(bytes, Case::Exact) {
-            Ok(places) => without(bytes, &places),
-            Err(Unsearched) => Cow::Borrowed(WITHHELD.as_bytes()),
+    pub(crate) fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        match self.find_with_case(bytes, Case::Exact) {
+            Ok(ranges) => replace_ranges(bytes, &ranges),
+            Err(StepsExhausted) => Cow::Borrowed(WITHHELD_TEXT.as_bytes()),
         }
     }
 
     /// Returns the ranges of secrets, in order and without overlap. Takes turns with the other
-    /// users of `busy`. When dropped, the search ends between two turns.
-    pub(crate) async fn places_in_turns(
+    /// users of `cpu_permits`. When dropped, the search ends between two turns.
+    pub(crate) async fn find_in_turns(
         &self,
         bytes: &[u8],
-        busy: &Semaphore,
-    ) -> Result<Vec<Range<usize>>, Unsearched> {
-        let mut places = Vec::new();
+        cpu_permits: &Semaphore,
+    ) -> Result<Vec<Range<usize>>, StepsExhausted> {
+        let mut ranges = Vec::new();
         for redactor in self.all() {
             let mut walk = Walk::new(redactor, bytes, Case::Exact);
             let mut done = false;
             while !done {
-                let turn = busy.acquire().await;
-                done = walk.advance(TURN, &mut places)?;
+                let turn = cpu_permits.acquire().await;
+                done = walk.advance(TURN_STEPS, &mut ranges)?;
                 drop(turn);
                 yield_now().await;
             }
         }
-        Ok(merged(places))
+        Ok(merge_ranges(ranges))
     }
 
     /// Returns the ranges of secrets, in order and without overlap.
-    pub(crate) fn places_in(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, Unsearched> {
-        self.places(bytes, Case::Exact)
+    pub(crate) fn find(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, StepsExhausted> {
+        self.find_with_case(bytes, Case::Exact)
     }
 
     /// Returns `text` without secrets.
-    pub(crate) fn text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
+    pub(crate) fn redact_text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.redact_bytes(text.as_bytes())).into_owned()
     }
 
-    fn places(&self, bytes: &[u8], case: Case) -> Result<Vec<Range<usize>>, Unsearched> {
-        let mut places = Vec::new();
+    fn find_with_case(
+        &self,
+        bytes: &[u8],
+        case: Case,
+    ) -> Result<Vec<Range<usize>>, StepsExhausted> {
+        let mut ranges = Vec::new();
         for redactor in self.all() {
-            Walk::new(redactor, bytes, case).advance(u64::MAX, &mut places)?;
+            Walk::new(redactor, bytes, case).advance(u64::MAX, &mut ranges)?;
         }
-        Ok(merged(places))
+        Ok(merge_ranges(ranges))
     }
 
     /// Iterates over this redactor and its `others`, without those that have no secrets.
@@ -221,29 +225,29 @@ impl Redactor {
 }
 
 /// Sorts ranges and merges those that overlap.
-fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    places.sort_unstable_by_key(|place| place.start);
-    let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
-    for place in places {
+fn merge_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
         match merged.last_mut() {
-            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
-            _ => merged.push(place),
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
         }
     }
     merged
 }
 
 /// Returns `bytes` with the given ranges replaced.
-pub(crate) fn without<'b>(bytes: &'b [u8], places: &[Range<usize>]) -> Cow<'b, [u8]> {
-    if places.is_empty() {
+pub(crate) fn replace_ranges<'b>(bytes: &'b [u8], ranges: &[Range<usize>]) -> Cow<'b, [u8]> {
+    if ranges.is_empty() {
         return Cow::Borrowed(bytes);
     }
     let mut clean = Vec::with_capacity(bytes.len());
     let mut from = 0;
-    for place in places {
-        clean.extend_from_slice(&bytes[from..place.start]);
-        clean.extend_from_slice(REMOVED.as_bytes());
-        from = place.end;
+    for range in ranges {
+        clean.extend_from_slice(&bytes[from..range.start]);
+        clean.extend_from_slice(REDACTED_TEXT.as_bytes());
+        from = range.end;
     }
     clean.extend_from_slice(&bytes[from..]);
     Cow::Owned(clean)
@@ -275,7 +279,7 @@ struct Walk<'r> {
     /// Positions and steps so far.
     done: u64,
     /// Positions at which the current character may begin, and those for the next one.
-    places: Vec<usize>,
+    ranges: Vec<usize>,
     next: Vec<usize>,
 }
 
@@ -289,24 +293,28 @@ impl<'r> Walk<'r> {
             at: 0,
             steps,
             done: 0,
-            places: Vec::new(),
+            ranges: Vec::new(),
             next: Vec::new(),
         }
     }
 
     /// Adds the ranges of secrets until `most` positions and steps are done. Returns true at the
     /// end of the text.
-    fn advance(&mut self, most: u64, places: &mut Vec<Range<usize>>) -> Result<bool, Unsearched> {
+    fn advance(
+        &mut self,
+        most: u64,
+        ranges: &mut Vec<Range<usize>>,
+    ) -> Result<bool, StepsExhausted> {
         if self.at == 0
             && let Some(fixed) = &self.redactor.fixed
         {
-            places.extend(fixed.find_iter(self.bytes).map(|found| found.range()));
+            ranges.extend(fixed.find_iter(self.bytes).map(|found| found.range()));
         }
         let until = self.done.saturating_add(most);
         while self.at < self.bytes.len() && self.done < until {
             let start = self.at;
-            if self.case == Case::Any || self.redactor.begins[usize::from(self.bytes[start])] {
-                places.extend(self.longest(start)?.map(|end| start..end));
+            if self.case == Case::Any || self.redactor.first_bytes[usize::from(self.bytes[start])] {
+                ranges.extend(self.longest(start)?.map(|end| start..end));
             }
             self.at += 1;
             self.done += 1;
@@ -316,7 +324,7 @@ impl<'r> Walk<'r> {
 
     /// Returns the end of the longest secret that begins at `start`, with each character in any
     /// encoding.
-    fn longest(&mut self, start: usize) -> Result<Option<usize>, Unsearched> {
+    fn longest(&mut self, start: usize) -> Result<Option<usize>, StepsExhausted> {
         let mut longest = None;
         for (first, length) in readings(&self.bytes[start..]) {
             for secret in self.redactor.beginning_with(first) {
@@ -332,14 +340,14 @@ impl<'r> Walk<'r> {
     /// Returns the end of a secret whose remaining characters begin at `start`. A position can be
     /// read in several ways (`%25` is one character or three), so all ways are followed in
     /// parallel.
-    fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, Unsearched> {
-        self.places.clear();
-        self.places.push(start);
+    fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, StepsExhausted> {
+        self.ranges.clear();
+        self.ranges.push(start);
         for &wanted in others {
             self.next.clear();
-            for at in 0..self.places.len() {
+            for at in 0..self.ranges.len() {
                 self.step()?;
-                let at = self.places[at];
+                let at = self.ranges[at];
                 let found = readings(&self.bytes[at..]).filter(|(c, _)| self.case.same(*c, wanted));
                 self.next.extend(found.map(|(_, length)| at + length));
             }
@@ -350,18 +358,20 @@ impl<'r> Walk<'r> {
                 self.next.sort_unstable();
                 self.next.dedup();
             }
-            std::mem::swap(&mut self.places, &mut self.next);
+            std::mem::swap(&mut self.ranges, &mut self.next);
         }
-        Ok(self.places.last().copied())
+        Ok(self.ranges.last().copied())
     }
 
-    fn step(&mut self) -> Result<(), Unsearched> {
+    fn step(&mut self) -> Result<(), StepsExhausted> {
         if self.steps == 0 {
             let spare = &self.redactor.spare;
             spare
-                .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(SPARE_PIECE))
-                .map_err(|_| Unsearched)?;
-            self.steps = SPARE_PIECE;
+                .fetch_update(Relaxed, Relaxed, |left| {
+                    left.checked_sub(SPARE_STEPS_TAKEN_AT_ONCE)
+                })
+                .map_err(|_| StepsExhausted)?;
+            self.steps = SPARE_STEPS_TAKEN_AT_ONCE;
         }
         self.steps -= 1;
         self.done += 1;
@@ -385,7 +395,7 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
         } else {
             encoded.len() - 1
         };
-        if last.saturating_sub(first) >= SHORTEST_BASE64 {
+        if last.saturating_sub(first) >= MIN_BASE64_CHARS {
             let piece = &encoded[first..last];
             spellings.push(Zeroizing::new(piece.as_bytes().to_vec()));
             spellings.push(Zeroizing::new(
@@ -398,7 +408,7 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
             spellings.push(Zeroizing::new(piece.replace('/', "\\/").into_bytes()));
         }
     }
-    if secret.len() >= SHORTEST_HEX {
+    if secret.len() >= MIN_HEX_SECRET_BYTES {
         let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
         spellings.push(Zeroizing::new(hex.to_uppercase().into_bytes()));
         spellings.push(Zeroizing::new(hex.into_bytes()));
@@ -466,7 +476,7 @@ fn percent_byte(rest: &[u8], at: usize) -> Option<(u8, usize)> {
         return Some((first, at + 1));
     }
     let mut digits = at + 1;
-    while rest.get(digits..digits + 2) == Some(b"25") && digits < at + NESTED {
+    while rest.get(digits..digits + 2) == Some(b"25") && digits < at + MAX_INTRODUCER_BYTES {
         digits += 2;
     }
     let byte = u8::try_from(hex(rest.get(digits..digits + 2)?)?).ok()?;
@@ -482,7 +492,7 @@ fn percent_sign(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
 fn backslash(rest: &[u8]) -> Option<(char, usize)> {
     let slashes = rest
         .iter()
-        .take(NESTED)
+        .take(MAX_INTRODUCER_BYTES)
         .take_while(|byte| **byte == b'\\')
         .count();
     let after = rest.get(slashes..)?;
@@ -513,7 +523,7 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
     let low = after.get(5..)?;
     let between = low
         .iter()
-        .take(NESTED)
+        .take(MAX_INTRODUCER_BYTES)
         .take_while(|byte| **byte == b'\\')
         .count();
     let second = hex(low.get(between + 1..between + 5)?)?;
@@ -594,8 +604,8 @@ mod tests {
         ] {
             let text = format!("before {spelling} after");
             assert_eq!(
-                redactor.text(&text),
-                format!("before {REMOVED} after"),
+                redactor.redact_text(&text),
+                format!("before {REDACTED_TEXT} after"),
                 "{spelling}"
             );
         }
@@ -618,12 +628,12 @@ mod tests {
             "\\ud800\\u",
         ] {
             assert!(
-                matches!(redactor.bytes(text.as_bytes()), Cow::Borrowed(_)),
+                matches!(redactor.redact_bytes(text.as_bytes()), Cow::Borrowed(_)),
                 "{text}"
             );
         }
         assert!(matches!(
-            Redactor::default().bytes(b"anything"),
+            Redactor::default().redact_bytes(b"anything"),
             Cow::Borrowed(_)
         ));
     }
@@ -633,7 +643,11 @@ mod tests {
         let redactor = redactor(r"ab\\%c");
         for slashes in [r"\\", r"\\\\", r"\\\\\\\\", r"\\\", r"\\\\\\"] {
             let text = format!("x ab{slashes}%25c y");
-            assert_eq!(redactor.text(&text), format!("x {REMOVED} y"), "{text}");
+            assert_eq!(
+                redactor.redact_text(&text),
+                format!("x {REDACTED_TEXT} y"),
+                "{text}"
+            );
         }
     }
 
@@ -641,8 +655,8 @@ mod tests {
     fn longest_of_nested_secrets_is_removed() {
         let redactor = Redactor::new([&Secret::from("token"), &Secret::from("Bearer token-tail")]);
         assert_eq!(
-            redactor.text("x Bearer token-tail y token z"),
-            format!("x {REMOVED} y {REMOVED} z")
+            redactor.redact_text("x Bearer token-tail y token z"),
+            format!("x {REDACTED_TEXT} y {REDACTED_TEXT} z")
         );
     }
 
@@ -650,11 +664,11 @@ mod tests {
     fn text_that_costs_too_many_steps_is_withheld() {
         let redactor = redactor(&format!("{}b", "a".repeat(4 << 10)));
         let text = "a".repeat(200 << 10);
-        assert_eq!(redactor.text(&text), WITHHELD);
-        assert!(redactor.finds(text.as_bytes()));
+        assert_eq!(redactor.redact_text(&text), WITHHELD_TEXT);
+        assert!(redactor.may_contain_secret(text.as_bytes()));
         let spared = Redactor::new([&Secret::from("aaaaaaab")]);
         assert!(
-            !spared.finds(text.as_bytes()),
+            !spared.may_contain_secret(text.as_bytes()),
             "a short secret takes fewer steps than the text brings along"
         );
     }
@@ -668,7 +682,10 @@ mod tests {
         let text =
             r#"{"sk-": "sk-0", "text": "x7x7 \\\"ssk-63\\\" %25sk &amp;sk+sk"}"#.repeat(4 << 10);
         let echo = format!("{text} {} {text}", secrets[63].expose());
-        assert_eq!(redactor.text(&echo), format!("{text} {REMOVED} {text}"));
+        assert_eq!(
+            redactor.redact_text(&echo),
+            format!("{text} {REDACTED_TEXT} {text}")
+        );
     }
 
     #[test]
@@ -680,21 +697,22 @@ mod tests {
             ("x-sk%2dlive-4711", true),
             ("sk-live", false),
         ] {
-            assert_eq!(redactor.finds_in_name(name), found, "{name}");
+            assert_eq!(redactor.name_may_contain_secret(name), found, "{name}");
         }
     }
 
     #[tokio::test]
     async fn long_search_takes_turns_and_ends_when_dropped() {
-        let (redactor, busy) = (redactor("canary-4711"), Semaphore::new(1));
-        let text = format!("{}canary-4711", "x".repeat(3 * TURN as usize));
-        let mut search = Box::pin(redactor.places_in_turns(text.as_bytes(), &busy));
+        let redactor = redactor("canary-4711");
+        let cpu_permits = Semaphore::new(1);
+        let text = format!("{}canary-4711", "x".repeat(3 * TURN_STEPS as usize));
+        let mut search = Box::pin(redactor.find_in_turns(text.as_bytes(), &cpu_permits));
         assert!(
             (&mut search).now_or_never().is_none(),
             "others come to their turn before it ends"
         );
-        assert_eq!(busy.available_permits(), 1);
-        let turn = busy.acquire().await.unwrap();
+        assert_eq!(cpu_permits.available_permits(), 1);
+        let turn = cpu_permits.acquire().await.unwrap();
         assert!(
             (&mut search).now_or_never().is_none(),
             "it waits for its turn"
@@ -706,10 +724,10 @@ mod tests {
     #[test]
     fn secrets_of_request_and_call_are_found() {
         let call = Arc::new(redactor("token-4711"));
-        let both = redactor("signature token-4711 end").beside(call);
+        let both = redactor("signature token-4711 end").with_others(call);
         assert_eq!(
-            both.text("a signature token-4711 end b token-4711 c"),
-            format!("a {REMOVED} b {REMOVED} c")
+            both.redact_text("a signature token-4711 end b token-4711 c"),
+            format!("a {REDACTED_TEXT} b {REDACTED_TEXT} c")
         );
     }
 
@@ -745,7 +763,10 @@ mod tests {
         let redactor = redactor("\\%&+ canary");
         for introducer in ["\\", "%", "%25", "25", "&", "&#", "+", "\\u005c"] {
             let text = introducer.repeat(200_000);
-            assert!(!redactor.finds(text.as_bytes()), "{introducer}");
+            assert!(
+                !redactor.may_contain_secret(text.as_bytes()),
+                "{introducer}"
+            );
         }
     }
 
@@ -756,9 +777,9 @@ mod tests {
             before in "[a-z ]{0,5}", after in "[a-z ]{0,5}",
         ) {
             let spelled: String = secret.chars().zip(hows).map(|(c, how)| spell(c, how)).collect();
-            let clean = redactor(&secret).text(&format!("{before}{spelled}{after}"));
+            let clean = redactor(&secret).redact_text(&format!("{before}{spelled}{after}"));
             prop_assert!(!clean.contains(&spelled), "{} left in {}", spelled, clean);
-            prop_assert!(clean.contains(REMOVED));
+            prop_assert!(clean.contains(REDACTED_TEXT));
         }
 
         #[test]
@@ -770,18 +791,18 @@ mod tests {
             let whole = [before.as_slice(), secret.as_bytes(), after.as_slice()].concat();
             let redactor = redactor(&secret);
             for encoded in [STANDARD.encode(&whole), STANDARD_NO_PAD.encode(&whole), URL_SAFE.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
-                prop_assert!(redactor.text(&encoded).contains(REMOVED), "{} was not found", encoded);
+                prop_assert!(redactor.redact_text(&encoded).contains(REDACTED_TEXT), "{} was not found", encoded);
             }
             let hex: String = whole.iter().map(|byte| format!("{byte:02x}")).collect();
-            prop_assert!(redactor.text(&hex).contains(REMOVED));
-            prop_assert!(redactor.text(&hex.to_uppercase()).contains(REMOVED));
+            prop_assert!(redactor.redact_text(&hex).contains(REDACTED_TEXT));
+            prop_assert!(redactor.redact_text(&hex.to_uppercase()).contains(REDACTED_TEXT));
         }
 
         #[test]
         fn any_bytes_are_searched_without_a_panic(secret in ".{0,20}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let redactor = redactor(&secret);
-            let clean = redactor.bytes(&bytes).into_owned();
-            if secret.len() >= SHORTEST {
+            let clean = redactor.redact_bytes(&bytes).into_owned();
+            if secret.len() >= MIN_SECRET_BYTES {
                 prop_assert!(!clean.windows(secret.len()).any(|window| window == secret.as_bytes()));
             }
         }

@@ -10,7 +10,7 @@ use wasmtime::{Result, component::ResourceTable};
 
 use crate::{
     Clock,
-    cassette::Tape,
+    cassette::CassetteSession,
     host::{blob::Files, http::Outgoing, wasi::Wasi},
     limiter::Limiter,
     meter::Meter,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Maximum number of handles to host resources. Only guests with WASI imports have any.
-const RESOURCES: usize = 512;
+const MAX_RESOURCES: usize = 512;
 
 /// Data of the host functions of one call. It is dropped with its store, which is never reused.
 pub(crate) struct State {
@@ -28,15 +28,15 @@ pub(crate) struct State {
     pub(crate) outgoing: Arc<Outgoing>,
     pub(crate) files: Files,
     /// Key-value store of the guest.
-    pub(crate) kept: BTreeMap<String, Vec<u8>>,
+    pub(crate) guest_state: BTreeMap<String, Vec<u8>>,
     /// Recorder or player for imports.
-    pub(crate) tape: Option<Arc<Tape>>,
+    pub(crate) session: Option<Arc<CassetteSession>>,
     /// Source of the wall-clock time.
     pub(crate) clock: Clock,
     /// Deadline of the call, extended by the time it is held up.
     pub(crate) deadline: Instant,
     /// Maximum number of host function calls.
-    pub(crate) host_calls: u32,
+    pub(crate) max_host_calls: u32,
     /// True after the guest's instances were created; its own code runs from here on.
     pub(crate) instantiated: bool,
     pub(crate) table: ResourceTable,
@@ -46,29 +46,29 @@ pub(crate) struct State {
 
 impl State {
     /// Creates an empty handle table with limited capacity.
-    pub(crate) fn table() -> ResourceTable {
+    pub(crate) fn new_table() -> ResourceTable {
         let mut table = ResourceTable::new();
-        table.set_max_capacity(RESOURCES);
+        table.set_max_capacity(MAX_RESOURCES);
         table
     }
 
     /// Counts a host function call. Returns an error past the limit.
-    pub(crate) fn count(&self) -> Result<()> {
-        if self.meter.host_call() > self.host_calls {
-            wasmtime::bail!("more than {} host calls", self.host_calls);
+    pub(crate) fn count_host_call(&self) -> Result<()> {
+        if self.meter.count_host_call() > self.max_host_calls {
+            wasmtime::bail!("more than {} host calls", self.max_host_calls);
         }
         Ok(())
     }
 
     /// Returns true if the guest exceeded its limit of host calls.
-    pub(crate) fn flooded(&self) -> bool {
-        self.meter.host_calls() > self.host_calls
+    pub(crate) fn exceeded_host_calls(&self) -> bool {
+        self.meter.host_calls() > self.max_host_calls
     }
 
     /// Returns the remaining wall-clock time of the call.
-    pub(crate) fn left(&self) -> Duration {
+    pub(crate) fn remaining_time(&self) -> Duration {
         self.meter
-            .end_of(self.deadline)
+            .extended_deadline(self.deadline)
             .saturating_duration_since(Instant::now())
     }
 }

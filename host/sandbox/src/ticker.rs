@@ -18,7 +18,7 @@ use wasmtime::Engine;
 /// Interval between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(2);
 /// Number of ticks without a guest before the thread sleeps.
-const LINGER: u32 = 50;
+const IDLE_TICKS_BEFORE_SLEEP: u32 = 50;
 
 /// Tick thread that runs until this value is dropped.
 pub(crate) struct Ticker {
@@ -28,25 +28,26 @@ pub(crate) struct Ticker {
 }
 
 struct Shared {
-    living: AtomicUsize,
+    active: AtomicUsize,
     asleep: AtomicBool,
     stop: AtomicBool,
 }
 
 /// Guard that keeps the ticks running.
-pub(crate) struct Living(Arc<Shared>);
+pub(crate) struct ActiveGuard(Arc<Shared>);
 
 impl Ticker {
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            living: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let (engine, seen) = (engine.clone(), shared.clone());
+        let engine = engine.clone();
+        let seen = shared.clone();
         let thread = thread::Builder::new()
             .name("sandbox-ticker".to_owned())
-            .spawn(move || tick(&engine, &seen))?;
+            .spawn(move || run(&engine, &seen))?;
         Ok(Self {
             shared,
             handle: thread.thread().clone(),
@@ -55,18 +56,18 @@ impl Ticker {
     }
 
     /// Registers a guest and wakes the tick thread if it sleeps.
-    pub(crate) fn enter(&self) -> Living {
-        self.shared.living.fetch_add(1, SeqCst);
+    pub(crate) fn enter(&self) -> ActiveGuard {
+        self.shared.active.fetch_add(1, SeqCst);
         if self.shared.asleep.load(SeqCst) {
             self.handle.unpark();
         }
-        Living(self.shared.clone())
+        ActiveGuard(self.shared.clone())
     }
 }
 
-impl Drop for Living {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
-        self.0.living.fetch_sub(1, SeqCst);
+        self.0.active.fetch_sub(1, SeqCst);
     }
 }
 
@@ -80,18 +81,18 @@ impl Drop for Ticker {
     }
 }
 
-fn tick(engine: &Engine, shared: &Shared) {
+fn run(engine: &Engine, shared: &Shared) {
     let mut idle = 0;
     while !shared.stop.load(SeqCst) {
-        if shared.living.load(SeqCst) > 0 {
+        if shared.active.load(SeqCst) > 0 {
             idle = 0;
-        } else if idle < LINGER {
+        } else if idle < IDLE_TICKS_BEFORE_SLEEP {
             idle += 1;
         } else {
             // This is set before the second check, so that a guest that enters in between sees it
             // and wakes this thread.
             shared.asleep.store(true, SeqCst);
-            if shared.living.load(SeqCst) == 0 && !shared.stop.load(SeqCst) {
+            if shared.active.load(SeqCst) == 0 && !shared.stop.load(SeqCst) {
                 thread::park();
             }
             shared.asleep.store(false, SeqCst);

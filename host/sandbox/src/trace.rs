@@ -9,17 +9,17 @@ use std::{
 use crate::{Level, Limits, LogLine, RequestRecord, redact::Redactor};
 
 /// Maximum length of a line, in bytes; a longer one is cut.
-const LINE: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Log and requests of one call.
 pub(crate) struct Trace {
     started: Instant,
     limits: Limits,
-    kept: Mutex<Kept>,
+    recorded: Mutex<Recorded>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Recorded {
     log: Vec<LogLine>,
     log_bytes: u64,
     log_full: bool,
@@ -32,7 +32,7 @@ impl Trace {
         Self {
             started,
             limits,
-            kept: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
@@ -42,27 +42,27 @@ impl Trace {
 
     /// Adds a line. Past the limits it adds one marker line and drops the rest.
     pub(crate) fn log(&self, level: Level, message: &str) {
-        let mut kept = self.lock();
-        if kept.log_full {
+        let mut recorded = self.lock();
+        if recorded.log_full {
             return;
         }
         let at = self.started.elapsed();
-        let line = one_line(&kept.redactor.text(cut(message, LINE)));
-        let bytes = kept.log_bytes + line.len() as u64;
-        if kept.log.len() as u64 >= u64::from(self.limits.log_lines)
+        let line = one_line(&recorded.redactor.redact_text(cut(message, MAX_LINE_BYTES)));
+        let bytes = recorded.log_bytes + line.len() as u64;
+        if recorded.log.len() as u64 >= u64::from(self.limits.log_lines)
             || bytes > self.limits.log_bytes
         {
-            kept.log_full = true;
+            recorded.log_full = true;
             let message = "the log is full: further lines are dropped".to_owned();
-            kept.log.push(LogLine {
+            recorded.log.push(LogLine {
                 level: Level::Warn,
                 at,
                 message,
             });
             return;
         }
-        kept.log_bytes = bytes;
-        kept.log.push(LogLine {
+        recorded.log_bytes = bytes;
+        recorded.log.push(LogLine {
             level,
             at,
             message: line,
@@ -70,10 +70,10 @@ impl Trace {
     }
 
     /// Records the start of a request and returns its number. The URL is the guest's.
-    pub(crate) fn request(&self, method: &str, url: &str, sent: u64) -> usize {
-        let mut kept = self.lock();
-        let url = kept.redactor.text(cut(url, LINE));
-        kept.requests.push(RequestRecord {
+    pub(crate) fn request_started(&self, method: &str, url: &str, sent: u64) -> usize {
+        let mut recorded = self.lock();
+        let url = recorded.redactor.redact_text(cut(url, MAX_LINE_BYTES));
+        recorded.requests.push(RequestRecord {
             method: method.to_owned(),
             url,
             status: None,
@@ -82,7 +82,7 @@ impl Trace {
             sent,
             received: 0,
         });
-        kept.requests.len() - 1
+        recorded.requests.len() - 1
     }
 
     /// Records the end of a request.
@@ -92,11 +92,13 @@ impl Trace {
         elapsed: Duration,
         end: Result<(u16, u64), &str>,
     ) {
-        let mut kept = self.lock();
-        let error = end.err().map(|message| kept.redactor.text(message));
-        let redactor = kept.redactor.clone();
-        if let Some(record) = kept.requests.get_mut(number) {
-            record.url = redactor.text(&record.url);
+        let mut recorded = self.lock();
+        let error = end
+            .err()
+            .map(|message| recorded.redactor.redact_text(message));
+        let redactor = recorded.redactor.clone();
+        if let Some(record) = recorded.requests.get_mut(number) {
+            record.url = redactor.redact_text(&record.url);
             record.elapsed = elapsed;
             record.error = error;
             if let Ok((status, received)) = end {
@@ -117,20 +119,20 @@ impl Trace {
 
     /// Takes the log and the requests at the end of the call.
     pub(crate) fn take(&self) -> (Vec<LogLine>, Vec<RequestRecord>) {
-        let mut kept = self.lock();
-        let redactor = kept.redactor.clone();
-        let mut log = std::mem::take(&mut kept.log);
+        let mut recorded = self.lock();
+        let redactor = recorded.redactor.clone();
+        let mut log = std::mem::take(&mut recorded.log);
         log.iter_mut()
-            .for_each(|line| line.message = redactor.text(&line.message));
-        let mut requests = std::mem::take(&mut kept.requests);
+            .for_each(|line| line.message = redactor.redact_text(&line.message));
+        let mut requests = std::mem::take(&mut recorded.requests);
         requests
             .iter_mut()
-            .for_each(|record| record.url = redactor.text(&record.url));
+            .for_each(|record| record.url = redactor.redact_text(&record.url));
         (log, requests)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,7 +150,7 @@ pub(crate) fn one_line(text: &str) -> String {
             '\n' => line.push_str("\\n"),
             '\t' => line.push_str("\\t"),
             '\r' => line.push_str("\\r"),
-            c if c.is_control() || deceives(c) => {
+            c if c.is_control() || is_deceptive(c) => {
                 let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
             }
             c => line.push(c),
@@ -158,7 +160,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Returns true for characters that change the text direction, end a line or have no width.
-fn deceives(c: char) -> bool {
+fn is_deceptive(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
@@ -201,7 +203,7 @@ mod tests {
     fn secrets_are_removed_from_earlier_and_later_lines() {
         let trace = trace(10, 1000);
         trace.log(Level::Info, "early canary-4711");
-        let request = trace.request("GET", "https://a.example/?q=canary-4711", 0);
+        let request = trace.request_started("GET", "https://a.example/?q=canary-4711", 0);
         trace.redact_with(Arc::new(Redactor::new([&"canary-4711".into()])));
         trace.log(Level::Info, "late canary-4711");
         trace.request_ended(request, Duration::ZERO, Err("canary-4711 was refused"));

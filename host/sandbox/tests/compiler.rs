@@ -47,7 +47,7 @@ async fn what_the_child_compiles_runs_in_the_parent() {
     let (sandbox, _folder) = sandbox(std::env::current_exe().unwrap());
     let component = plain("", ECHO);
     let installed = sandbox.install(component.clone()).await.unwrap();
-    assert!(installed.artefact_size > 0 && installed.size == component.len() as u64);
+    assert!(installed.artifact_size > 0 && installed.size == component.len() as u64);
     assert!(
         installed
             .imports
@@ -70,8 +70,8 @@ async fn what_the_child_compiles_runs_in_the_parent() {
     };
     let outcome = sandbox.call(call).await.unwrap();
     assert_eq!(
-        outcome.answer.unwrap(),
-        host_sandbox::Answer::Data(Bytes::from_static(b"{}"))
+        outcome.output.unwrap(),
+        host_sandbox::Output::Data(Bytes::from_static(b"{}"))
     );
 }
 

@@ -22,8 +22,8 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError,
-    InstallError, Limits, Outcome, Policy, Refusal, Sandbox, Settings, kind,
+    Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError,
+    Limits, Outcome, Output, Policy, Refusal, Sandbox, Settings, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -109,7 +109,7 @@ impl Host {
     /// Runs a guest that must fail and returns the kind of its failure.
     async fn fails(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> String {
         let outcome = self.run(component, change).await;
-        let failure = outcome.answer.expect_err("the guest should have failed");
+        let failure = outcome.output.expect_err("the guest should have failed");
         // The failure must not affect the next guest.
         assert_eq!(data(&self.run(plain("", ECHO), |_| {}).await), "{}");
         failure.kind
@@ -117,8 +117,8 @@ impl Host {
 }
 
 fn data(outcome: &Outcome) -> &str {
-    match &outcome.answer {
-        Ok(Answer::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
+    match &outcome.output {
+        Ok(Output::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
         other => panic!("{other:?}, log {:?}", outcome.log),
     }
 }
@@ -248,7 +248,7 @@ async fn spinning_guest_leaves_the_callers_thread() {
             () = tokio::task::yield_now() => turns += 1,
         }
     };
-    assert_eq!(outcome.answer.unwrap_err().kind, kind::CPU);
+    assert_eq!(outcome.output.unwrap_err().kind, kind::CPU);
     assert!(turns > 1_000, "the thread was free only {turns} times");
 }
 
@@ -319,7 +319,7 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
         .await
         .usage
         .cpu;
-    let digest = Digest::of(&plain("", &format!("{spin} {ECHO}")));
+    let digest = Digest::compute(&plain("", &format!("{spin} {ECHO}")));
     let calls = (0..8).map(|_| {
         let mut call = call(digest, "{}");
         // Eight guests in sequence take more than twice as long.
@@ -469,7 +469,7 @@ async fn guest_error_is_returned_within_limits() {
     let failure = host
         .run(plain(items, told), |_| {})
         .await
-        .answer
+        .output
         .unwrap_err();
     assert_eq!(
         (failure.cause, &*failure.kind, &*failure.message),
@@ -479,7 +479,7 @@ async fn guest_error_is_returned_within_limits() {
     let failure = host
         .run(plain(items, odd), |_| {})
         .await
-        .answer
+        .output
         .unwrap_err();
     assert_eq!(
         (&*failure.kind, failure.message.len() <= 4096),
@@ -846,7 +846,7 @@ impl Grant for Key {
         Ok(self.credential(CANARY))
     }
 
-    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
         self.renewals.fetch_add(1, Relaxed);
         Ok(Some(self.credential("fresh-canary-4712")))
     }
@@ -911,11 +911,10 @@ async fn only_the_provider_sees_the_credential() {
         },
     ];
     for placement in placements {
-        let (seen, told) = (
-            Arc::new(std::sync::Mutex::new(String::new())),
-            Arc::new(AtomicUsize::new(0)),
-        );
-        let (keep, count) = (seen.clone(), told.clone());
+        let seen = Arc::new(std::sync::Mutex::new(String::new()));
+        let told = Arc::new(AtomicUsize::new(0));
+        let keep = seen.clone();
+        let count = told.clone();
         let port = upstream(move |request| {
             keep.lock().unwrap().push_str(request);
             count.fetch_add(1, Relaxed);
@@ -980,7 +979,7 @@ async fn other_hosts_and_redirects_are_refused() {
     ] {
         let (outcome, _) = fetch(port, url, bearer).await;
         assert_eq!(
-            outcome.answer.as_ref().unwrap_err().kind,
+            outcome.output.as_ref().unwrap_err().kind,
             kind,
             "{url}: {outcome:?}"
         );
@@ -998,7 +997,7 @@ async fn other_hosts_and_redirects_are_refused() {
     ] {
         let (outcome, _) = fetch(port, url, bearer).await;
         assert_eq!(
-            outcome.answer.as_ref().unwrap_err().kind,
+            outcome.output.as_ref().unwrap_err().kind,
             "denied",
             "{url}: {outcome:?}"
         );
@@ -1013,7 +1012,7 @@ async fn other_hosts_and_redirects_are_refused() {
 #[tokio::test]
 async fn allowed_name_with_private_address_is_refused() {
     let (outcome, _) = fetch(0, "https://localhost/", bearer).await;
-    let failure = outcome.answer.unwrap_err();
+    let failure = outcome.output.unwrap_err();
     assert!(
         failure.kind == "denied" && failure.message.contains("not a public one"),
         "{failure:?}"
@@ -1048,7 +1047,7 @@ async fn rejected_credential_is_renewed_and_retried_once() {
 async fn oversized_response_is_an_error() {
     let port = upstream(|_| answer("200 OK", "", &"x".repeat(11 << 20))).await;
     let (outcome, _) = fetch(port, "https://api.example.com/", bearer).await;
-    assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
+    assert_eq!(outcome.output.unwrap_err().kind, "too_large");
 }
 
 /// Grant whose host code panics.
@@ -1059,7 +1058,7 @@ impl Grant for Broken {
     async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
         panic!("a mistake of the platform")
     }
-    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
         Ok(None)
     }
 }
@@ -1108,7 +1107,7 @@ async fn three_panics_quarantine_only_one_component() {
     };
     for _ in 0..3 {
         let ended = host.sandbox.call(call()).await.unwrap();
-        assert!(matches!(ended.answer, Err(failure) if failure.cause == Cause::Host));
+        assert!(matches!(ended.output, Err(failure) if failure.cause == Cause::Host));
     }
     assert_eq!(
         host.sandbox.call(call()).await.unwrap_err(),

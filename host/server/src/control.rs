@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use app::{
     Clock, Time,
-    vault::{Master, RotateError, Vault},
+    vault::{MasterKeyUsage, RotateError, Vault},
 };
 use store::Store;
 use tokio::{
@@ -48,7 +48,7 @@ pub(crate) enum Ask {
 }
 
 /// The master keys, or the reason why the command failed.
-pub(crate) type Reply = std::result::Result<Vec<Master>, String>;
+pub(crate) type Reply = std::result::Result<Vec<MasterKeyUsage>, String>;
 
 impl Ask {
     const ALL: [Self; 3] = [Self::Export, Self::Keys, Self::Rotate];
@@ -147,7 +147,7 @@ async fn answer(mut stream: UnixStream, house: &House) -> Result<()> {
         .into_iter()
         .find(|ask| ask.line() == line.trim_end())
     {
-        Some(Ask::Export) => Ok(app::archive::read_out(&house.store, &mut write).await?),
+        Some(Ask::Export) => Ok(app::archive::export_frames(&house.store, &mut write).await?),
         Some(Ask::Keys) => {
             reply(
                 &mut write,
@@ -176,7 +176,7 @@ pub(crate) async fn rotate(
     vault: &Vault,
     key_file: &Path,
     now: Time,
-) -> std::result::Result<Vec<Master>, RotateError> {
+) -> std::result::Result<Vec<MasterKeyUsage>, RotateError> {
     vault.rotate(key_file, now).await?;
     Ok(vault.masters().await?)
 }

@@ -8,10 +8,14 @@ use std::time::Duration;
 use app::{catalog, files, idempotency, json, projects, tools};
 
 use crate::{
-    admission,
     config::{self, Setting},
-    extract::{LARGEST_JSON, LARGEST_PAGE, LIST, LONG_LIST, TEXT},
-    layers, listen,
+    http::{
+        answer::{MAX_HEADER_BYTES, MAX_REQUEST_LINE_BYTES},
+        body::MAX_JSON_BYTES,
+        limiter, listen,
+        page::MAX_LIMIT,
+        query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
+    },
 };
 
 const INTRODUCTION: &str = "# Limits
@@ -156,7 +160,7 @@ fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
-        bound("Larger bodies parsed at once, past 64 KiB each", &admission::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/admission.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/limiter.rs large_bodies_leave_their_thread_to_others"),
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
         bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
@@ -168,12 +172,12 @@ fn work() -> Vec<Bound> {
         bound("Memory of all validators, estimated", &size(catalog::MAX_VALIDATOR_BYTES as u64), "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         bound("Validators", &catalog::MAX_VALIDATORS, "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments.rs alternatives_that_meet_are_visited_once"),
-        bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_PART), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
-        bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_PART), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
         bound("Looking a name up", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
-        bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &admission::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
+        bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
-        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_PATIENCE_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
+        bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_TIMEOUT_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
         bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; when the request has ended, a job goes on within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
         bound("Secrets of a call, in `custom_auth_params` at any depth or of an account", &sandbox::MAX_SECRETS,
             "400 `Request_Invalid`, of an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs call_secrets_are_counted_at_any_depth"),
@@ -185,10 +189,10 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
-        bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
+        bound("Requests of one list that are begun at once", &sandbox::Limits::default().concurrent_requests,
             "the others wait for their turn", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
-        bound("Room for a record, besides arguments and result", &size(tools::log::RECORD as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
-        bound("Records written to the store together", &size(tools::log::GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
+        bound("Room for a record, besides arguments and result", &size(tools::log::RECORD_OVERHEAD_BYTES as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
+        bound("Records written to the store together", &size(tools::log::MAX_GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
     ]
 }
 
@@ -208,20 +212,20 @@ const CUT: &str = "one more line says that the rest is left out";
 fn requests(settings: &[Setting]) -> Vec<Row> {
     let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Request line", size(layers::LINE as u64), "414 `HTTP_UriTooLong`"),
-        row("Headers together", size(layers::HEADERS as u64), "431 `HTTP_HeadersTooLarge`"),
+        row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "414 `HTTP_UriTooLong`"),
+        row("Headers together", size(MAX_HEADER_BYTES as u64), "431 `HTTP_HeadersTooLarge`"),
         row("Headers", listen::HEADERS, "431 without a body"),
         set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
-        row("JSON body of a request of one's own", size(LARGEST_JSON as u64), TOO_LARGE),
-        row("Bytes that it sends", size(tools::PROXY_BODY as u64), INVALID),
+        row("JSON body of a request of one's own", size(MAX_JSON_BYTES as u64), TOO_LARGE),
+        row("Bytes that it sends", size(tools::MAX_PROXY_BODY_BYTES as u64), INVALID),
         set("Any other JSON body", "limits.body_kib", TOO_LARGE),
-        row("Levels of a JSON body", json::DEPTH, INVALID),
-        row("Characters of a query parameter", TEXT, INVALID),
-        row("Entries of a list in the query", LIST, INVALID),
-        row("Tool slugs in the query", LONG_LIST, INVALID),
-        row("Entries of a page", LARGEST_PAGE, "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
-        row("Characters of an `Idempotency-Key`", idempotency::KEY, INVALID),
-        row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "409 `Idempotency_AnswerGone` when it is sent again"),
+        row("Levels of a JSON body", json::MAX_DEPTH, INVALID),
+        row("Characters of a query parameter", MAX_TEXT_CHARS, INVALID),
+        row("Entries of a list in the query", MAX_LIST_ENTRIES, INVALID),
+        row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, INVALID),
+        row("Entries of a page", MAX_LIMIT, "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
+        row("Characters of an `Idempotency-Key`", idempotency::MAX_KEY_CHARS, INVALID),
+        row("Answer kept for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "409 `Idempotency_AnswerGone` when it is sent again"),
         set("Answers kept of a project in a day", "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),
         set("Arrival of a body", "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
         set("Speed of a body, and of reading an answer, over five seconds", "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends").at_least(),
@@ -260,7 +264,7 @@ fn runs(settings: &[Setting]) -> Vec<Row> {
         set("Runs that wait for a place", "sandbox.queue", NODE_BUSY),
         set("Runs of a project that wait", "sandbox.queue_per_project", PROJECT_BUSY),
         set("Waiting for a place", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
-        row("Result in an answer", size(tools::INLINE as u64), "it is kept as a file, and `data.result_file` links to it"),
+        row("Result in an answer", size(tools::MAX_INLINE_RESULT_BYTES as u64), "it is kept as a file, and `data.result_file` links to it"),
         set("Memory of all runs", "sandbox.memory_mib", "memory does not grow; new runs get 503 `Server_Busy`"),
     ]
 }
@@ -274,7 +278,7 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
         connect, first_byte, exchange,
         // The operator's setting limits files, and a guest of the current ABI waits for each of its
         // requests.
-        file: _, requests_at_once: _,
+        file: _, concurrent_requests: _,
     } = limits;
     let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");
     vec![
@@ -300,13 +304,13 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
 fn components(settings: &[Setting]) -> Vec<Row> {
     let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Component", size(catalog::COMPONENT as u64), "413 `HTTP_PayloadTooLarge`"),
-        row("Functions", sandbox::FUNCTIONS, COSTLY),
-        row("Body of a function", size(sandbox::FUNCTION_BYTES as u64), COSTLY),
-        row("Module instances", sandbox::CORE_INSTANCES, COSTLY),
-        row("Memories", sandbox::MEMORIES, COSTLY),
-        row("Tables", sandbox::TABLES, COSTLY),
-        row("Elements of a table", sandbox::TABLE_ELEMENTS, "it does not grow"),
+        row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "413 `HTTP_PayloadTooLarge`"),
+        row("Functions", sandbox::MAX_FUNCTIONS, COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, COSTLY),
+        row("Tables", sandbox::MAX_TABLES, COSTLY),
+        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "it does not grow"),
         set("Processor time for compiling", "sandbox.compile_cpu_s", COSTLY),
         set("Time for compiling", "sandbox.compile_wall_s", COSTLY),
         set("Memory for compiling", "sandbox.compile_memory_mib", COSTLY),
@@ -327,8 +331,8 @@ fn kept(settings: &[Setting]) -> Vec<Row> {
         set("Of them, files of one project", "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
         set("Arrival of a file, or its departure", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection ends"),
         set("Files of a call together", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Files of a call", files::MOST, "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Characters of a file's name", files::NAME, INVALID),
+        row("Files of a call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters of a file's name", files::MAX_NAME_CHARS, INVALID),
         set("Files of a project together", "files.quota_mib", "507 `File_QuotaExceeded`; a tool's file: `file_not_kept`"),
         set("Arguments or result in a record", "logs.payload_kib", "left out, and said to be"),
         set("Log of a project in a day", "logs.quota_mib", "arguments, result, lines and requests are left out, and said to be"),
@@ -336,7 +340,7 @@ fn kept(settings: &[Setting]) -> Vec<Row> {
         set("Cassette", "logs.cassette_kib", "404 `Log_NoCassette`"),
         set("An account waits for its user", "connections.pending_s", "it is `EXPIRED`"),
         set("A user's time at an application", "connections.away_s", "coming back leads nowhere: 400"),
-        row("Users in a list of a shared account", app::connections::LISTED, INVALID),
+        row("Users in a list of a shared account", app::connections::MAX_LISTED_USERS, INVALID),
         set("Renewing a token", "connections.refresh_lease_s", "another server may try"),
         set("A call's wait for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]
@@ -346,7 +350,7 @@ fn kept(settings: &[Setting]) -> Vec<Row> {
 fn sentences(settings: &[Setting]) -> Vec<Row> {
     let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Characters of a sentence", tools::text::TEXT, INVALID),
+        row("Characters of a sentence", tools::prompt::MAX_PROMPT_CHARS, INVALID),
         set("Making arguments", "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
         set("Tokens of a model's answer", "llm.max_tokens", "the model is cut"),
         set("Sentences at once", "llm.at_once", NODE_BUSY),

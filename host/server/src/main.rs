@@ -1,33 +1,24 @@
 //! The server and the operator's commands.
 
-mod admission;
 mod api;
-mod auth;
 mod commands;
 mod config;
 mod control;
 mod doors;
-mod extract;
-mod forwarded;
-mod idempotency;
-mod layers;
+mod http;
 mod limits;
-mod listen;
 mod memory;
 mod open;
-mod openapi;
-mod places;
-mod respond;
-mod routes;
-mod scope;
 mod shapes;
 mod terminal;
-mod words;
 
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use app::App;
@@ -36,19 +27,19 @@ use net::ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    admission::Admission,
+    api::{description, table},
     commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
     config::{Config, Flags, Loaded, LogFormat},
+    http::{branding::Branding, limiter::RequestLimiter},
     open::Stop,
     terminal::Terminal,
-    words::Words,
 };
 
 /// State that handlers share.
 pub(crate) struct Server {
     pub app: App,
-    pub admission: Admission,
-    pub words: Words,
+    pub limiter: RequestLimiter,
+    pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
     pub config: Config,
@@ -57,15 +48,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(app: App, config: Config) -> anyhow::Result<Self> {
-        let (admission, words) = (
-            Admission::new(&config.limits),
-            Words::new(&config.operator_word),
-        );
+        let limiter = RequestLimiter::new(&config.limits);
+        let branding = Arc::new(Branding::new(&config.operator_word));
         let trusted_proxies = config.trusted_proxies()?;
         Ok(Self {
             app,
-            admission,
-            words,
+            limiter,
+            branding,
             trusted_proxies,
             config,
             serving: AtomicBool::new(false),
@@ -175,7 +164,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {
                 terminal.line(
-                    openapi::text(&routes::table(), &Words::new(&config.operator_word)).trim_end(),
+                    description::text(&table::rows(), &Branding::new(&config.operator_word))
+                        .trim_end(),
                 );
                 Ok(ExitCode::SUCCESS)
             }

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use app::{
     App, Clock, Parts, archive,
-    catalog::Texts,
+    catalog::SchemaFile,
     tools::log::{Settings as LogSettings, Writer},
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
@@ -124,17 +124,17 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let connections = config.connections(net.clone());
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
-        wait: config.logs.wait,
-        buffer: config.logs.buffer,
-        buffer_bytes: config.logs.buffer_mib << 20,
-        payload: config.logs.payload_kib * 1024,
+        wait_until_durable: config.logs.wait,
+        max_waiting_records: config.logs.buffer,
+        max_waiting_bytes: config.logs.buffer_mib << 20,
+        max_payload_bytes: config.logs.payload_kib * 1024,
         cassettes: config.logs.cassettes,
-        cassette: config.logs.cassette_kib * 1024,
+        max_cassette_bytes: config.logs.cassette_kib * 1024,
         retention: config.retention(),
     };
     let model = config.model()?;
     let files = config.files();
-    let texts = Texts::within(&config.data)
+    let schema_file = SchemaFile::create_in(&config.data)
         .with_context(|| format!("write into {}", config.data.display()))?;
     let quotas = config.quotas();
     let own = store.clone();
@@ -142,7 +142,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         store: own,
         vault,
         sandbox,
-        texts,
+        schema_file,
         clock,
         log,
         files,
@@ -171,7 +171,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
             match bucket.probe().await {
                 Ok(()) => {}
                 // Components that are compiled on this machine already run without the bucket.
-                Err(cause @ BucketError::Away { .. }) => {
+                Err(cause @ BucketError::Unreachable { .. }) => {
                     tracing::warn!(%cause, "started without the bucket of blobs")
                 }
                 Err(cause) => return Err(anyhow::anyhow!(cause).into()),

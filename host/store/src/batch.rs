@@ -10,19 +10,19 @@ use crate::{Collection, CommitError, Document, Record, Row, Time};
 use bytes::Bytes;
 
 /// Maximum length of an id or a project, in bytes.
-const ID_LIMIT: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 /// Maximum length of a text in a declared field, in bytes.
-pub(crate) const TEXT_LIMIT: usize = 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 1024;
 /// Maximum size of a body, in bytes.
-const BODY_LIMIT: usize = 32 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum number of elements in a list of a declared field.
-const LIST_LIMIT: usize = 256;
+const MAX_LIST_ELEMENTS: usize = 256;
 
 /// One step of a batch. It concerns one record.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The collection of the record.
-    pub at: &'static Collection,
+    pub collection: &'static Collection,
     /// The project that owns the record. No step moves a record to another project.
     pub project: String,
     /// The record's id.
@@ -34,41 +34,42 @@ pub struct Write {
 impl Write {
     /// Returns the collection's name and the id. A batch names each such pair at most once.
     fn target(&self) -> (&'static str, &str) {
-        (self.at.name, &self.id)
+        (self.collection.name, &self.id)
     }
 
     /// Checks form and limits, and reads the declared fields of the body. Returns no values for a
     /// step without a body.
     fn values(&self) -> Result<Values, CommitError> {
-        let refuse =
-            |why: String| CommitError::Invalid(format!("{} {}: {why}", self.at.name, self.id));
+        let refuse = |why: String| {
+            CommitError::Invalid(format!("{} {}: {why}", self.collection.name, self.id))
+        };
         let Some(body) = self.step.body() else {
             return Ok(Values::default());
         };
-        if self.id.is_empty() || self.id.len() > ID_LIMIT || self.project.len() > ID_LIMIT {
+        if self.id.is_empty() || self.id.len() > MAX_ID_BYTES || self.project.len() > MAX_ID_BYTES {
             return Err(refuse(format!(
-                "an id has 1 to {ID_LIMIT} bytes, a project at most as many"
+                "an id has 1 to {MAX_ID_BYTES} bytes, a project at most as many"
             )));
         }
-        if body.len() > BODY_LIMIT {
-            return Err(refuse(format!("a body has at most {BODY_LIMIT} bytes")));
+        if body.len() > MAX_BODY_BYTES {
+            return Err(refuse(format!("a body has at most {MAX_BODY_BYTES} bytes")));
         }
-        let values = Values::of(self.at, body)
+        let values = Values::from_body(self.collection, body)
             .map_err(|error| refuse(format!("the body is no object: {error}")))?;
-        for (place, field) in self.at.fields.iter().enumerate() {
+        for (place, field) in self.collection.fields.iter().enumerate() {
             let found = values.at(place);
-            if found.len() > LIST_LIMIT {
+            if found.len() > MAX_LIST_ELEMENTS {
                 return Err(refuse(format!(
-                    "{} has more than {LIST_LIMIT} elements",
+                    "{} has more than {MAX_LIST_ELEMENTS} elements",
                     field.name
                 )));
             }
             if found
                 .iter()
-                .any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT))
+                .any(|value| matches!(value, Scalar::Text(text) if text.len() > MAX_TEXT_BYTES))
             {
                 return Err(refuse(format!(
-                    "{} has more than {TEXT_LIMIT} bytes",
+                    "{} has more than {MAX_TEXT_BYTES} bytes",
                     field.name
                 )));
             }
@@ -192,8 +193,10 @@ impl Batch {
             .windows(2)
             .find(|pair| pair[0].0.target() == pair[1].0.target())
         {
-            let (at, id) = pair[0].0.target();
-            return Err(CommitError::Invalid(format!("it names {at} {id} twice")));
+            let (collection, id) = pair[0].0.target();
+            return Err(CommitError::Invalid(format!(
+                "it names {collection} {id} twice"
+            )));
         }
         Ok(writes)
     }
@@ -255,12 +258,12 @@ impl Batch {
 
     /// Erases a record whose body was not decoded, hidden or not, if the stored revision is that of
     /// `row`.
-    pub fn purge_row(mut self, at: &'static Collection, row: &Row) -> Batch {
+    pub fn purge_row(mut self, collection: &'static Collection, row: &Row) -> Batch {
         let step = Step::Purge {
             revision: row.revision,
         };
         self.writes.push(Write {
-            at,
+            collection,
             project: row.project.clone(),
             id: row.id.clone(),
             step,
@@ -269,7 +272,7 @@ impl Batch {
     }
 
     /// Creates a record as it was read from another store, with its revision and its times.
-    pub fn restore(mut self, at: &'static Collection, row: Row) -> Batch {
+    pub fn restore(mut self, collection: &'static Collection, row: Row) -> Batch {
         let Row {
             id,
             project,
@@ -287,7 +290,7 @@ impl Batch {
             body,
         };
         self.writes.push(Write {
-            at,
+            collection,
             project,
             id,
             step,
@@ -308,7 +311,7 @@ impl Batch {
 
     fn push<T: Document>(mut self, project: &str, id: &str, step: Step) -> Batch {
         self.writes.push(Write {
-            at: T::COLLECTION,
+            collection: T::COLLECTION,
             project: project.to_owned(),
             id: id.to_owned(),
             step,

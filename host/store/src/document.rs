@@ -93,25 +93,32 @@ const RESERVED: [&str; 7] = [
 /// Checks the declarations themselves.
 pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
     let mut names = HashSet::new();
-    for at in collections {
-        if !names.insert(at.name) {
-            return Err(format!("the collection {} is declared twice", at.name));
-        }
-        let mut fields: HashSet<_> = RESERVED.into();
-        if let Some(field) = at.fields.iter().find(|field| !fields.insert(field.name)) {
+    for collection in collections {
+        if !names.insert(collection.name) {
             return Err(format!(
-                "the field {} of {} is declared twice or is one of every record",
-                field.name, at.name
+                "the collection {} is declared twice",
+                collection.name
             ));
         }
-        if let Some(field) = at
+        let mut fields: HashSet<_> = RESERVED.into();
+        if let Some(field) = collection
+            .fields
+            .iter()
+            .find(|field| !fields.insert(field.name))
+        {
+            return Err(format!(
+                "the field {} of {} is declared twice or is one of every record",
+                field.name, collection.name
+            ));
+        }
+        if let Some(field) = collection
             .fields
             .iter()
             .find(|field| field.unique && field.kind == Kind::List)
         {
             return Err(format!(
                 "the field {} of {} is a list, which cannot be unique",
-                field.name, at.name
+                field.name, collection.name
             ));
         }
     }

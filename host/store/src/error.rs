@@ -87,9 +87,13 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unreadable(at: &Collection, id: &str, error: &dyn std::fmt::Display) -> Error {
+    pub(crate) fn unreadable(
+        collection: &Collection,
+        id: &str,
+        error: &dyn std::fmt::Display,
+    ) -> Error {
         Error::Damaged {
-            what: format!("record {id} of {}", at.name),
+            what: format!("record {id} of {}", collection.name),
             reason: error.to_string(),
         }
     }

@@ -15,14 +15,16 @@ mod postgres;
 mod query;
 mod sled;
 mod space;
-mod turns;
 mod values;
+mod writer_queue;
 
 pub use batch::{Batch, Step, Write};
-pub use blobs::{Blobs, Bucket, BucketError, BucketSettings, Folder, Signed, SignedUrl, Terms};
+pub use blobs::{
+    Blobs, Bucket, BucketError, BucketSettings, Folder, SignedOperation, SignedUrl, SignedUrlTerms,
+};
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
-pub use query::{Cond, Mark, Order, Page, Query, Test, Window};
+pub use query::{Condition, Cursor, Order, Page, Predicate, Query, Window};
 pub use values::Scalar;
 
 /// Name of the thread that opens a store. Reading damaged files may panic there. The panic is
@@ -36,21 +38,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
-use turns::Turns;
+use writer_queue::WriterQueues;
 
 /// Operations that a database has to provide to hold the documents.
 #[async_trait]
 pub trait Backend: Send + Sync {
     /// Reads a record by id, removed ones included.
-    async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
+    async fn get(&self, collection: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
     /// Returns the same page as [`Query::run`] over all records. Rows and total come from one point
     /// in time.
-    async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error>;
+    async fn find(&self, collection: &'static Collection, query: &Query) -> Result<Page, Error>;
     /// Returns at most `limit` records whose id comes after `after`, in byte order of the ids,
     /// removed ones included.
     async fn scan(
         &self,
-        at: &'static Collection,
+        collection: &'static Collection,
         after: &str,
         limit: u64,
     ) -> Result<Vec<Row>, Error>;
@@ -80,7 +82,7 @@ pub enum Change {
     /// A process announced a change, or may have while no connection listened for announcements.
     Announced,
     /// The poll interval has passed.
-    Perhaps,
+    Possible,
 }
 
 /// State of a store with regard to reads and writes.
@@ -91,7 +93,7 @@ pub enum Health {
     /// The disk is full: reads are served, writes are refused until space is available.
     Full,
     /// The database does not answer. Every call tries it again.
-    Away(String),
+    Unreachable(String),
     /// Writing has failed in a way that cannot be trusted again. The process has to be restarted.
     Failed(String),
     /// The store was closed.
@@ -117,7 +119,7 @@ pub struct Report {
 
 /// One page of a list and the total number of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<T> {
+pub struct RecordPage<T> {
     /// The records of the page, in order.
     pub records: Vec<Record<T>>,
     /// Number of records that meet the conditions, on all pages together.
@@ -132,7 +134,7 @@ pub struct Listed<I> {
     /// Number of items on all pages together.
     pub total: u64,
     /// Cursor after which the next page starts, or none on the last page.
-    pub next: Option<Mark>,
+    pub next: Option<Cursor>,
 }
 
 impl<I> Listed<I> {
@@ -149,7 +151,7 @@ impl<I> Listed<I> {
 
 /// Maximum time for which a change is retried while other writers commit first, in seconds. Less
 /// than the default timeout of requests.
-pub const CHANGE_PATIENCE_S: u64 = 10;
+pub const CHANGE_TIMEOUT_S: u64 = 10;
 
 /// The typed interface to a backend and its blobs. Clones share both.
 #[derive(Clone)]
@@ -158,7 +160,7 @@ pub struct Store {
     blobs: Arc<dyn Blobs>,
     /// Locked for reading by each commit, and for writing by a [`Pause`].
     commits: Arc<RwLock<()>>,
-    turns: Arc<Turns>,
+    writer_queues: Arc<WriterQueues>,
 }
 
 /// A guard that holds back all commits through the store it came from and through its clones.
@@ -214,7 +216,7 @@ impl Store {
             backend,
             blobs,
             commits: Arc::default(),
-            turns: Arc::default(),
+            writer_queues: Arc::default(),
         }
     }
 
@@ -239,9 +241,9 @@ impl Store {
     }
 
     /// Returns one page of the records that meet a query, and their total.
-    pub async fn find<T: Document>(&self, query: &Query) -> Result<Found<T>, Error> {
+    pub async fn find<T: Document>(&self, query: &Query) -> Result<RecordPage<T>, Error> {
         let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
-        Ok(Found {
+        Ok(RecordPage {
             records: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
             total,
         })
@@ -261,7 +263,9 @@ impl Store {
         let follows = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().filter(|_| follows);
-        let next = last.map(|row| query.mark(T::COLLECTION, row)).transpose()?;
+        let next = last
+            .map(|row| query.cursor(T::COLLECTION, row))
+            .transpose()?;
         Ok(Listed {
             items: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
             total,
@@ -270,8 +274,12 @@ impl Store {
     }
 
     /// Returns rows of any collection that meet a query. Their bodies are not decoded.
-    pub async fn rows(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
-        self.backend.find(at, query).await
+    pub async fn rows(
+        &self,
+        collection: &'static Collection,
+        query: &Query,
+    ) -> Result<Page, Error> {
+        self.backend.find(collection, query).await
     }
 
     /// Applies a batch in full or not at all, and returns when it is on the disk.
@@ -298,39 +306,42 @@ impl Store {
     /// Used to export a store.
     pub async fn scan(
         &self,
-        at: &'static Collection,
+        collection: &'static Collection,
         after: &str,
         limit: u64,
     ) -> Result<Vec<Row>, Error> {
-        self.backend.scan(at, after, limit).await
+        self.backend.scan(collection, after, limit).await
     }
 
     /// Runs `attempt`, which reads records and returns a batch, and commits the batch. Retries when
     /// another writer committed first.
     ///
     /// Between attempts, writers of this process that change the record `id` take turns, and pauses
-    /// of random length keep processes apart. After [`CHANGE_PATIENCE_S`] the error of the last
+    /// of random length keep processes apart. After [`CHANGE_TIMEOUT_S`] the error of the last
     /// batch is returned. An `attempt` must not change the same record through this function. An id
     /// that was created in the meantime counts as another writer's commit, so a batch may insert a
     /// record that `attempt` did not find.
     pub async fn change<R, E, F>(
         &self,
-        at: &'static Collection,
+        collection: &'static Collection,
         id: &str,
         attempt: impl Fn() -> F,
     ) -> Result<R, EditError<E>>
     where
         F: Future<Output = Result<(Batch, R), E>>,
     {
-        let mut attempts = self
-            .turns
-            .attempts(at, id, Duration::from_secs(CHANGE_PATIENCE_S));
+        let mut attempts =
+            self.writer_queues
+                .attempts(collection, id, Duration::from_secs(CHANGE_TIMEOUT_S));
         loop {
-            attempts.turn().await.map_err(EditError::Commit)?;
+            attempts.wait_turn().await.map_err(EditError::Commit)?;
             let (batch, answer) = attempt().await.map_err(EditError::Change)?;
             match self.commit(batch).await {
                 Ok(()) => return Ok(answer),
-                Err(error) => attempts.again(error).await.map_err(EditError::Commit)?,
+                Err(error) => attempts
+                    .prepare_retry(error)
+                    .await
+                    .map_err(EditError::Commit)?,
             }
         }
     }
@@ -349,10 +360,10 @@ impl Store {
         mut change: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<Option<R>, EditError<E>> {
         let mut attempts =
-            self.turns
-                .attempts(T::COLLECTION, id, Duration::from_secs(CHANGE_PATIENCE_S));
+            self.writer_queues
+                .attempts(T::COLLECTION, id, Duration::from_secs(CHANGE_TIMEOUT_S));
         loop {
-            attempts.turn().await.map_err(EditError::Commit)?;
+            attempts.wait_turn().await.map_err(EditError::Commit)?;
             let Some(mut record) = self.get::<T>(project, id).await.map_err(EditError::Read)?
             else {
                 return Ok(None);
@@ -360,7 +371,10 @@ impl Store {
             let answer = change(&mut record.body).map_err(EditError::Change)?;
             match self.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => return Ok(Some(answer)),
-                Err(error) => attempts.again(error).await.map_err(EditError::Commit)?,
+                Err(error) => attempts
+                    .prepare_retry(error)
+                    .await
+                    .map_err(EditError::Commit)?,
             }
         }
     }

@@ -14,9 +14,9 @@ use std::cmp::Ordering;
 
 /// The test of a condition on a field's value. On a list, one element has to meet it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum Predicate {
     /// Equal to the value.
-    Is(Scalar),
+    Equals(Scalar),
     /// Equal to one of the values. An empty list of values holds for no record.
     AnyOf(Vec<Scalar>),
     /// A text that has this part, compared byte by byte. For a comparison without case, fold case
@@ -27,16 +27,16 @@ pub enum Test {
     /// A number or time below this.
     Below(i64),
     /// The opposite of a test. It holds when the value is absent and the inner test needs one.
-    Not(Box<Test>),
+    Not(Box<Predicate>),
 }
 
 /// A condition on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cond {
+pub struct Condition {
     /// A declared field, or `id`, `project`, `created_at`, `updated_at`.
     pub field: String,
     /// The test of the value.
-    pub test: Test,
+    pub test: Predicate,
 }
 
 /// The order of a list.
@@ -48,10 +48,10 @@ pub struct Order {
     pub descending: bool,
 }
 
-/// A cursor: the position of a record in the order of a list. Marks compare as the records do in
+/// A cursor: the position of a record in the order of a list. Cursors compare as the records do in
 /// ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct Cursor {
     /// Value of the field that orders the list. None where no field does, or where the record has
     /// no value.
     pub value: Option<Scalar>,
@@ -65,7 +65,7 @@ pub struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Cursor after which the part begins, or none for the beginning of the list.
-    pub after: Option<Mark>,
+    pub after: Option<Cursor>,
     /// Number of records to skip from there.
     pub offset: u64,
     /// Maximum number of records in the part.
@@ -83,11 +83,11 @@ impl Window {
         }
     }
 
-    /// Returns the window of the same size after a mark.
+    /// Returns the window of the same size after a cursor.
     #[must_use]
-    pub fn behind(self, mark: Mark) -> Window {
+    pub fn after(self, cursor: Cursor) -> Window {
         Window {
-            after: Some(mark),
+            after: Some(cursor),
             offset: 0,
             limit: self.limit,
         }
@@ -100,11 +100,11 @@ pub struct Query {
     /// Project of the records. None asks across all projects.
     pub project: Option<String>,
     /// Conditions that all have to hold.
-    pub conditions: Vec<Cond>,
+    pub conditions: Vec<Condition>,
     /// The order.
     pub order: Order,
     /// Cursor after which the records begin. The total counts all records nevertheless.
-    pub after: Option<Mark>,
+    pub after: Option<Cursor>,
     /// Number of records to skip after `after`.
     pub offset: u64,
     /// Maximum number of records to return.
@@ -124,15 +124,15 @@ pub struct Page {
 
 impl Query {
     /// Asks for every record of a project, oldest first.
-    pub fn of(project: &str) -> Query {
+    pub fn for_project(project: &str) -> Query {
         Query {
             project: Some(project.to_owned()),
-            ..Query::everywhere()
+            ..Query::all_projects()
         }
     }
 
     /// Asks for every record of all projects, oldest first.
-    pub fn everywhere() -> Query {
+    pub fn all_projects() -> Query {
         Query {
             project: None,
             conditions: Vec::new(),
@@ -146,7 +146,7 @@ impl Query {
 
     /// Demands that a field equals a value.
     pub fn is(self, field: &str, value: impl Into<Scalar>) -> Query {
-        self.test(field, Test::Is(value.into()))
+        self.test(field, Predicate::Equals(value.into()))
     }
 
     /// Demands that a field equals one of several values.
@@ -157,33 +157,36 @@ impl Query {
     ) -> Query {
         self.test(
             field,
-            Test::AnyOf(values.into_iter().map(Into::into).collect()),
+            Predicate::AnyOf(values.into_iter().map(Into::into).collect()),
         )
     }
 
     /// Demands that a text contains a part.
     pub fn contains(self, field: &str, part: &str) -> Query {
-        self.test(field, Test::Contains(part.to_owned()))
+        self.test(field, Predicate::Contains(part.to_owned()))
     }
 
     /// Demands a number or time of at least `least`.
     pub fn at_least(self, field: &str, least: i64) -> Query {
-        self.test(field, Test::AtLeast(least))
+        self.test(field, Predicate::AtLeast(least))
     }
 
     /// Demands a number or time below `bound`.
     pub fn below(self, field: &str, bound: i64) -> Query {
-        self.test(field, Test::Below(bound))
+        self.test(field, Predicate::Below(bound))
     }
 
     /// Demands that a field does not equal a value.
     pub fn is_not(self, field: &str, value: impl Into<Scalar>) -> Query {
-        self.test(field, Test::Not(Box::new(Test::Is(value.into()))))
+        self.test(
+            field,
+            Predicate::Not(Box::new(Predicate::Equals(value.into()))),
+        )
     }
 
     /// Adds a condition.
-    pub fn test(mut self, field: &str, test: Test) -> Query {
-        self.conditions.push(Cond {
+    pub fn test(mut self, field: &str, test: Predicate) -> Query {
+        self.conditions.push(Condition {
             field: field.to_owned(),
             test,
         });
@@ -191,13 +194,13 @@ impl Query {
     }
 
     /// Orders by a declared field, smallest first.
-    pub fn by(mut self, field: &str) -> Query {
+    pub fn order_by(mut self, field: &str) -> Query {
         self.order.field = Some(field.to_owned());
         self
     }
 
     /// Reverses the order: newest first, or greatest value of the ordering field first.
-    pub fn newest(mut self) -> Query {
+    pub fn descending(mut self) -> Query {
         self.order.descending = true;
         self
     }
@@ -214,9 +217,9 @@ impl Query {
         self
     }
 
-    /// Asks for the records after a mark.
-    pub fn after(mut self, mark: Mark) -> Query {
-        self.after = Some(mark);
+    /// Asks for the records after a cursor.
+    pub fn after(mut self, cursor: Cursor) -> Query {
+        self.after = Some(cursor);
         self
     }
 
@@ -232,16 +235,16 @@ impl Query {
     /// Fails when the query names a field the collection does not declare, or orders by a list.
     pub fn run(
         &self,
-        at: &'static Collection,
+        collection: &'static Collection,
         rows: impl IntoIterator<Item = Row>,
     ) -> Result<Page, Error> {
-        self.check(at)?;
+        self.check(collection)?;
         let mut kept = Vec::new();
         for row in rows {
-            let values = Values::of(at, &row.body)
-                .map_err(|error| Error::unreadable(at, &row.id, &error))?;
-            if self.holds(at, &row, &values) {
-                kept.push((self.sort_key(at, &values), row));
+            let values = Values::from_body(collection, &row.body)
+                .map_err(|error| Error::unreadable(collection, &row.id, &error))?;
+            if self.holds(collection, &row, &values) {
+                kept.push((self.sort_key(collection, &values), row));
             }
         }
         kept.sort_by(|(a_key, a), (b_key, b)| {
@@ -249,10 +252,10 @@ impl Query {
         });
         let total = kept.len() as u64;
         let behind = |(key, row): &(Option<Scalar>, Row)| {
-            let follows = |mark: &Mark| {
+            let follows = |cursor: &Cursor| {
                 self.compare(
                     (key, row.created_at, &row.id),
-                    (&mark.value, mark.created_at, &mark.id),
+                    (&cursor.value, cursor.created_at, &cursor.id),
                 )
                 .is_gt()
             };
@@ -266,11 +269,11 @@ impl Query {
     }
 
     /// Returns the position of a record in the order of this list.
-    pub fn mark(&self, at: &'static Collection, row: &Row) -> Result<Mark, Error> {
-        let values =
-            Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
-        Ok(Mark {
-            value: self.sort_key(at, &values),
+    pub fn cursor(&self, collection: &'static Collection, row: &Row) -> Result<Cursor, Error> {
+        let values = Values::from_body(collection, &row.body)
+            .map_err(|error| Error::unreadable(collection, &row.id, &error))?;
+        Ok(Cursor {
+            value: self.sort_key(collection, &values),
             created_at: row.created_at,
             id: row.id.clone(),
         })
@@ -278,25 +281,28 @@ impl Query {
 
     /// Refuses a query that names an undeclared field, or that continues after a value of another
     /// type than its order has.
-    pub fn check(&self, at: &'static Collection) -> Result<(), Error> {
+    pub fn check(&self, collection: &'static Collection) -> Result<(), Error> {
         let ordered = self.order.field.iter().map(|name| (name, true));
-        let tested = self.conditions.iter().map(|cond| (&cond.field, false));
+        let tested = self
+            .conditions
+            .iter()
+            .map(|condition| (&condition.field, false));
         for (name, ordered) in tested.chain(ordered) {
-            let known = match at.field(name) {
+            let known = match collection.field(name) {
                 Some((_, field)) => !(ordered && field.kind == Kind::List),
                 None => ENVELOPE.contains(&name.as_str()) && !ordered,
             };
             if !known {
                 return Err(Error::Undeclared {
-                    collection: at.name,
+                    collection: collection.name,
                     field: name.clone(),
                 });
             }
         }
-        if let Some(value) = self.after.as_ref().and_then(|mark| mark.value.as_ref()) {
+        if let Some(value) = self.after.as_ref().and_then(|cursor| cursor.value.as_ref()) {
             let ordered = self.order.field.as_deref();
             let kind = ordered
-                .and_then(|name| at.field(name))
+                .and_then(|name| collection.field(name))
                 .map(|(_, field)| field.kind);
             let fits = match value {
                 Scalar::Int(_) => matches!(kind, Some(Kind::Int | Kind::Time)),
@@ -305,7 +311,7 @@ impl Query {
             if !fits {
                 let field = ordered.unwrap_or("created_at").to_owned();
                 return Err(Error::Undeclared {
-                    collection: at.name,
+                    collection: collection.name,
                     field,
                 });
             }
@@ -314,7 +320,12 @@ impl Query {
     }
 
     /// Returns true if a record meets the conditions, on any page.
-    pub(crate) fn holds<T>(&self, at: &Collection, record: &Record<T>, values: &Values) -> bool {
+    pub(crate) fn holds<T>(
+        &self,
+        collection: &Collection,
+        record: &Record<T>,
+        values: &Values,
+    ) -> bool {
         (self.deleted || record.is_live())
             && self
                 .project
@@ -323,9 +334,9 @@ impl Query {
             && self
                 .conditions
                 .iter()
-                .all(|cond| match at.field(&cond.field) {
-                    Some((place, _)) => cond.test.holds(values.at(place)),
-                    None => cond.test.holds(&[envelope(record, &cond.field)]),
+                .all(|condition| match collection.field(&condition.field) {
+                    Some((place, _)) => condition.test.holds(values.at(place)),
+                    None => condition.test.holds(&[envelope(record, &condition.field)]),
                 })
     }
 
@@ -338,8 +349,8 @@ impl Query {
     }
 
     /// Returns the value that a record is ordered by, before its creation time.
-    fn sort_key(&self, at: &Collection, values: &Values) -> Option<Scalar> {
-        let (place, _) = at.field(self.order.field.as_deref()?)?;
+    fn sort_key(&self, collection: &Collection, values: &Values) -> Option<Scalar> {
+        let (place, _) = collection.field(self.order.field.as_deref()?)?;
         values.at(place).first().cloned()
     }
 
@@ -359,22 +370,22 @@ impl Query {
     }
 }
 
-impl Test {
+impl Predicate {
     /// Returns true if the values of a field meet the test.
     pub fn holds(&self, values: &[Scalar]) -> bool {
         match self {
-            Test::Is(wanted) => values.contains(wanted),
-            Test::AnyOf(wanted) => values.iter().any(|value| wanted.contains(value)),
-            Test::Contains(part) => values
+            Predicate::Equals(wanted) => values.contains(wanted),
+            Predicate::AnyOf(wanted) => values.iter().any(|value| wanted.contains(value)),
+            Predicate::Contains(part) => values
                 .iter()
                 .any(|value| matches!(value, Scalar::Text(text) if text.contains(part.as_str()))),
-            Test::AtLeast(least) => values
+            Predicate::AtLeast(least) => values
                 .iter()
                 .any(|value| matches!(value, Scalar::Int(n) if n >= least)),
-            Test::Below(bound) => values
+            Predicate::Below(bound) => values
                 .iter()
                 .any(|value| matches!(value, Scalar::Int(n) if n < bound)),
-            Test::Not(test) => !test.holds(values),
+            Predicate::Not(test) => !test.holds(values),
         }
     }
 }
@@ -410,7 +421,8 @@ mod tests {
 
     fn row(id: &str, at: i64, body: &str) -> Row {
         let body = bytes::Bytes::copy_from_slice(body.as_bytes());
-        let (created_at, updated_at) = (Time(at), Time(at));
+        let created_at = Time(at);
+        let updated_at = Time(at);
         Record {
             id: id.into(),
             project: "p".into(),
@@ -443,29 +455,48 @@ mod tests {
 
     #[test]
     fn absent_values_sort_first_ties_by_age() {
-        assert_eq!(ids(&Query::of("p").by("rank")), ["c", "b", "a"]);
-        assert_eq!(ids(&Query::of("p").by("rank").newest()), ["a", "b", "c"]);
-        assert_eq!(ids(&Query::of("p")), ["b", "c", "a"]);
+        assert_eq!(
+            ids(&Query::for_project("p").order_by("rank")),
+            ["c", "b", "a"]
+        );
+        assert_eq!(
+            ids(&Query::for_project("p").order_by("rank").descending()),
+            ["a", "b", "c"]
+        );
+        assert_eq!(ids(&Query::for_project("p")), ["b", "c", "a"]);
     }
 
     #[test]
     fn one_list_element_satisfies_a_test() {
-        assert_eq!(ids(&Query::of("p").is("tags", "y")), ["c", "a"]);
-        assert_eq!(ids(&Query::of("p").is_not("tags", "x")), ["b", "c"]);
+        assert_eq!(ids(&Query::for_project("p").is("tags", "y")), ["c", "a"]);
         assert_eq!(
-            ids(&Query::of("p").any_of::<&str>("tags", [])),
+            ids(&Query::for_project("p").is_not("tags", "x")),
+            ["b", "c"]
+        );
+        assert_eq!(
+            ids(&Query::for_project("p").any_of::<&str>("tags", [])),
             Vec::<String>::new()
         );
     }
 
     #[test]
     fn removed_records_are_hidden_unless_asked_for() {
-        assert_eq!(ids(&Query::everywhere().with_deleted().page(2, 1)), ["d"]);
+        assert_eq!(ids(&Query::all_projects().with_deleted().page(2, 1)), ["d"]);
     }
 
     #[test]
     fn undeclared_field_and_list_order_are_refused() {
-        assert!(Query::of("p").is("colour", "red").run(&THINGS, []).is_err());
-        assert!(Query::of("p").by("tags").run(&THINGS, []).is_err());
+        assert!(
+            Query::for_project("p")
+                .is("colour", "red")
+                .run(&THINGS, [])
+                .is_err()
+        );
+        assert!(
+            Query::for_project("p")
+                .order_by("tags")
+                .run(&THINGS, [])
+                .is_err()
+        );
     }
 }

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Space that batches which add data must leave free, in bytes.
-const RESERVE: u64 = 8 * 1024 * 1024;
+const RESERVED_BYTES: u64 = 8 * 1024 * 1024;
 /// Space that batches which only remove data must leave free, in bytes.
-const LAST_RESERVE: u64 = 3 * 1024 * 1024;
+const RESERVED_BYTES_FOR_REMOVALS: u64 = 3 * 1024 * 1024;
 /// Number of bytes that the files may grow by for each byte of a body, for index keys and rewritten
 /// pages.
-const GROWTH: u64 = 4;
+const WRITTEN_BYTES_PER_BODY_BYTE: u64 = 4;
 
 /// The file system of one folder.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    pub(crate) fn of(folder: &Path) -> Space {
+    pub(crate) fn new(folder: &Path) -> Space {
         Space {
             folder: folder.to_owned(),
             refused: AtomicBool::new(false),
@@ -35,7 +35,7 @@ impl Space {
     pub(crate) fn has_room(&self, bytes: u64, frees_only: bool) -> bool {
         let room = self
             .available()
-            .is_none_or(|free| free >= needed(bytes, frees_only));
+            .is_none_or(|free| free >= needed_bytes(bytes, frees_only));
         if room == self.refused.load(Ordering::Relaxed) {
             self.refused.store(!room, Ordering::Relaxed);
             tracing::warn!(room, folder = %self.folder.display(), "the disk has changed between full and not full");
@@ -46,7 +46,9 @@ impl Space {
     /// Returns true if a write was refused and would be refused again.
     pub(crate) fn is_short(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
-            && self.available().is_some_and(|free| free < needed(0, false))
+            && self
+                .available()
+                .is_some_and(|free| free < needed_bytes(0, false))
     }
 
     /// Returns the free bytes, or none where the system does not report them. Then a write itself
@@ -57,11 +59,11 @@ impl Space {
     }
 }
 
-fn needed(bytes: u64, frees_only: bool) -> u64 {
+fn needed_bytes(bytes: u64, frees_only: bool) -> u64 {
     if frees_only {
-        LAST_RESERVE
+        RESERVED_BYTES_FOR_REMOVALS
     } else {
-        RESERVE.saturating_add(bytes.saturating_mul(GROWTH))
+        RESERVED_BYTES.saturating_add(bytes.saturating_mul(WRITTEN_BYTES_PER_BODY_BYTE))
     }
 }
 
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn last_space_is_reserved_for_removals() {
-        assert!(needed(0, true) < needed(0, false));
-        assert_eq!(needed(u64::MAX, false), u64::MAX);
+        assert!(needed_bytes(0, true) < needed_bytes(0, false));
+        assert_eq!(needed_bytes(u64::MAX, false), u64::MAX);
     }
 }

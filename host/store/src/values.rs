@@ -60,11 +60,14 @@ pub(crate) struct Values(Vec<Vec<Scalar>>);
 
 impl Values {
     /// Reads the declared fields of a body. Fails when the body is not a JSON object.
-    pub(crate) fn of(at: &'static Collection, body: &[u8]) -> Result<Values, serde_json::Error> {
-        if at.fields.is_empty() {
+    pub(crate) fn from_body(
+        collection: &'static Collection,
+        body: &[u8],
+    ) -> Result<Values, serde_json::Error> {
+        if collection.fields.is_empty() {
             return Ok(Values::default());
         }
-        serde_json::Deserializer::from_slice(body).deserialize_map(Reader(at.fields))
+        serde_json::Deserializer::from_slice(body).deserialize_map(Reader(collection.fields))
     }
 
     /// Returns the values of the field at a position. Elements of a list appear once each, in no

@@ -201,7 +201,7 @@ async fn bucket_errors_name_cause_but_no_secret() {
     );
     service.leave();
     let away = probe(|_| {}).await.unwrap_err();
-    assert!(matches!(away, BucketError::Away { .. }), "{away:?}");
+    assert!(matches!(away, BucketError::Unreachable { .. }), "{away:?}");
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ impl Stores {
         fill(&whole, RECORDS / 2..RECORDS).await;
         let store = open(&whole).unwrap();
         let changed = store
-            .find::<Note>(&Query::of("p").below("rank", 900))
+            .find::<Note>(&Query::for_project("p").below("rank", 900))
             .await
             .unwrap()
             .records;
@@ -106,7 +106,7 @@ fn open(at: &Path) -> Result<Store, OpenError> {
 
 async fn read(store: &Store) -> BTreeMap<String, Record<Note>> {
     let found = store
-        .find::<Note>(&Query::everywhere().with_deleted())
+        .find::<Note>(&Query::all_projects().with_deleted())
         .await
         .unwrap();
     assert_eq!(found.total, found.records.len() as u64);
@@ -120,10 +120,8 @@ async fn read(store: &Store) -> BTreeMap<String, Record<Note>> {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
-        let (from, to) = (
-            entry.as_ref().unwrap().path(),
-            to.join(entry.unwrap().file_name()),
-        );
+        let from = entry.as_ref().unwrap().path();
+        let to = to.join(entry.unwrap().file_name());
         if from.is_dir() {
             copy(&from, &to)
         } else {
@@ -243,7 +241,8 @@ async fn damaged_store_opens_complete_or_names_damage() {
     println!("DAMAGE_SEED={seed}");
     let stores = Stores::make().await;
     let mut chance = Chance(seed);
-    let (mut whole, mut refused) = (0, BTreeMap::<String, usize>::new());
+    let mut whole = 0;
+    let mut refused = BTreeMap::<String, usize>::new();
     for case in 0..CASES {
         let at = stores.at(&format!("case-{case}"));
         copy(&stores.at("whole"), &at);

@@ -33,7 +33,7 @@ impl Grant for Ready {
         Ok(self.0.clone())
     }
 
-    async fn renew(&self, _: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
         Ok(None)
     }
 }

@@ -315,7 +315,7 @@ fn finish(
     }
     fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     let file = out.join(format!("{slug}.wasm"));
-    let sha256 = sandbox::Digest::of(&made.bytes).to_string();
+    let sha256 = sandbox::Digest::compute(&made.bytes).to_string();
     write(&file, &made.bytes)?;
     write(
         &out.join(format!("{slug}.wasm.sha256")),

@@ -55,7 +55,7 @@ pub(crate) fn make(
     if !foreign.is_empty() {
         let lines = foreign
             .iter()
-            .map(|import| format!("\n  {import}: {}", sandbox::instead(import)));
+            .map(|import| format!("\n  {import}: {}", sandbox::import_advice(import)));
         bail!(
             "the toolkit imports what is not there for it:{}",
             lines.collect::<String>()
@@ -140,7 +140,7 @@ pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
 /// Runs the describing export of a module. The result is cached in `cache`: a large module takes
 /// seconds to compile, and equal bytes give an equal result.
 pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
-    let kept = cache.join(format!("{}.json", sandbox::Digest::of(core)));
+    let kept = cache.join(format!("{}.json", sandbox::Digest::compute(core)));
     if let Ok(bytes) = fs::read(&kept)
         && let Ok(described) = serde_json::from_slice(&bytes)
     {

@@ -88,7 +88,7 @@ impl Host {
 
     /// Replays a recorded call.
     pub(crate) async fn replay(&self, cassette: &Cassette) -> Result<Outcome> {
-        let limits = Limits::default().asked(self.installed.manifest.limits);
+        let limits = Limits::default().with_requested(self.installed.manifest.limits);
         Ok(self
             .sandbox
             .replay(self.installed.digest, limits, cassette)
@@ -96,7 +96,7 @@ impl Host {
     }
 
     fn prepare(&self, entry: Entry, given: Given) -> Call {
-        let limits = Limits::default().asked(self.installed.manifest.limits);
+        let limits = Limits::default().with_requested(self.installed.manifest.limits);
         Call {
             component: self.installed.digest,
             tenant: Arc::from("author"),

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Inspect) -> Result<()> {
     let bytes = fs::read(&options.file).with_context(|| format!("cannot read {file}"))?;
     let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {file}"))?;
     let imports = component::imports(&bytes)?;
-    let digest = sandbox::Digest::of(&bytes);
+    let digest = sandbox::Digest::compute(&bytes);
     if options.json {
         let object = serde_json::json!({
             "manifest": manifest,

@@ -1,20 +1,20 @@
 //! Outcomes of calls as JSON, for `--json` and for comparisons.
 
-use sandbox::{Answer, Failure, Outcome};
+use sandbox::{Failure, Outcome, Output};
 use serde_json::{Value, json};
 
 /// Returns the answer of a call in the format of case files.
-pub(crate) fn answer(answer: &Answer) -> Value {
+pub(crate) fn answer(answer: &Output) -> Value {
     match answer {
-        Answer::Data(data) => parsed(data),
-        Answer::Polled {
+        Output::Data(data) => parsed(data),
+        Output::Polled {
             events,
             cursor,
             more,
         } => {
             json!({ "events": self::events(events), "cursor": parsed(cursor), "more": more })
         }
-        Answer::Received {
+        Output::Received {
             events,
             status,
             body,
@@ -27,7 +27,7 @@ pub(crate) fn answer(answer: &Answer) -> Value {
 
 /// Returns everything about a call.
 pub(crate) fn record(outcome: &Outcome) -> Value {
-    let (data, error) = match &outcome.answer {
+    let (data, error) = match &outcome.output {
         Ok(found) => (answer(found), Value::Null),
         Err(failed) => (Value::Null, failure(failed)),
     };
@@ -49,7 +49,7 @@ pub(crate) fn record(outcome: &Outcome) -> Value {
         |file| json!({ "id": file.id, "name": file.name, "media_type": file.media_type, "size": file.bytes.len() }),
     );
     json!({
-        "successful": outcome.answer.is_ok(),
+        "successful": outcome.output.is_ok(),
         "data": data,
         "error": error,
         "requests": requests.collect::<Vec<_>>(),

@@ -59,7 +59,7 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
     if options.json {
         let object = serde_json::json!({
             "slug": manifest.slug, "version": manifest.version, "reference": pulled.reference, "digest": pulled.digest,
-            "sha256": sandbox::Digest::of(&pulled.component), "size": pulled.component.len(), "file": file,
+            "sha256": sandbox::Digest::compute(&pulled.component), "size": pulled.component.len(), "file": file,
             "signed_by": signer, "verified": options.key.is_some(),
         });
         println!("{object:#}");

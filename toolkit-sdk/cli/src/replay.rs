@@ -11,7 +11,7 @@ use clap::Args;
 use manifest::{Manifest, cases};
 use sandbox::{
     Clock, Outcome,
-    cassette::{Asked, Cassette, Ended},
+    cassette::{Cassette, RecordedAction, RecordedResult},
     kind,
 };
 
@@ -86,10 +86,10 @@ fn read(file: &Path) -> Result<Cassette> {
 }
 
 /// Checks that the toolkit has the recorded tool or trigger.
-fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
+fn knows(manifest: &Manifest, asked: &RecordedAction) -> Result<()> {
     let (slug, known) = match asked {
-        Asked::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
-        Asked::Poll { trigger, .. } | Asked::Receive { trigger, .. } => {
+        RecordedAction::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
+        RecordedAction::Poll { trigger, .. } | RecordedAction::Receive { trigger, .. } => {
             (trigger, manifest.trigger(trigger).is_some())
         }
     };
@@ -108,14 +108,14 @@ fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     if cassette.matches(outcome) {
         return Ok(None);
     }
-    if let Err(failure) = &outcome.answer
+    if let Err(failure) = &outcome.output
         && failure.kind == kind::REPLAY_DIFFERS
     {
         return Ok(Some(failure.message.clone()));
     }
     let (recorded, now) = (
         serde_json::to_value(&cassette.ended)?,
-        serde_json::to_value(Ended::of(outcome))?,
+        serde_json::to_value(RecordedResult::new(outcome))?,
     );
     let lines = cases::difference(&recorded, &now)
         .unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());

@@ -14,7 +14,7 @@ use clap::Args;
 use ipnet::IpNet;
 use manifest::{AuthScheme, Manifest, Trigger, TriggerKind};
 use net::{Origin, Rewrite};
-use sandbox::{Answer, Clock, File, Inbound, Outcome, cassette::Cassette};
+use sandbox::{Clock, File, Inbound, Outcome, Output, cassette::Cassette};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ pub(crate) fn tell(
     } else {
         report(outcome, output.as_ref());
     }
-    Ok(if outcome.answer.is_ok() {
+    Ok(if outcome.output.is_ok() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -396,11 +396,11 @@ fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
 
 /// Prints the data to standard output and all other facts about the call to standard error.
 pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
-    match &outcome.answer {
+    match &outcome.output {
         Ok(answer) => {
             let data = outcome::answer(answer);
             println!("{data:#}");
-            if let (Some(schema), Answer::Data(_)) = (output, answer)
+            if let (Some(schema), Output::Data(_)) = (output, answer)
                 && let Err(problem) = fits(
                     schema,
                     &data,

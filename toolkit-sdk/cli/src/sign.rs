@@ -217,7 +217,7 @@ pub(crate) fn signer(signature: &str) -> Option<String> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", Digest::of(bytes))
+    format!("sha256:{}", Digest::compute(bytes))
 }
 
 /// Formats a key id as minisign prints it.

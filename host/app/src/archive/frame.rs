@@ -22,7 +22,7 @@ use super::Counts;
 /// The only format so far.
 pub(super) const FORMAT: u32 = 1;
 /// Maximum length of a frame's content, in bytes. Components and records have limits far below.
-const LONGEST: u32 = 256 << 20;
+const MAX_FRAME_BYTES: u32 = 256 << 20;
 
 pub(super) const START: u8 = b'S';
 pub(super) const RECORD: u8 = b'R';
@@ -68,7 +68,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn of(collection: &'a str, row: &'a Row) -> serde_json::Result<Self> {
+    pub(super) fn new(collection: &'a str, row: &'a Row) -> serde_json::Result<Self> {
         Ok(Self {
             collection,
             id: row.id.clone(),
@@ -81,7 +81,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    pub(super) fn row(self) -> Row {
+    pub(super) fn into_row(self) -> Row {
         let Self {
             collection: _,
             id,
@@ -139,7 +139,7 @@ impl Frame {
     pub(super) fn encode(&self) -> Bytes {
         let length = u32::try_from(self.content.len())
             .ok()
-            .filter(|length| *length <= LONGEST);
+            .filter(|length| *length <= MAX_FRAME_BYTES);
         let length = length.expect("records and blobs have limits far below a frame's");
         let mut bytes = BytesMut::with_capacity(5 + self.content.len());
         bytes.extend_from_slice(&[self.kind]);
@@ -154,10 +154,10 @@ impl Frame {
         from.read_exact(&mut head)?;
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length);
-        if length > LONGEST || ![START, RECORD, BLOB, END].contains(&kind) {
+        if length > MAX_FRAME_BYTES || ![START, RECORD, BLOB, END].contains(&kind) {
             return Err(Error::new(
                 ErrorKind::InvalidData,
-                "a part of it has no known form",
+                "the archive holds a frame of an unknown kind or size",
             ));
         }
         // The buffer is not allocated in advance, so that a false length alone costs no memory.

@@ -17,14 +17,14 @@ use zeroize::Zeroizing;
 use super::ArchiveError;
 
 /// Minimum length of a passphrase, in characters.
-pub const PASSPHRASE: usize = 12;
+pub const MIN_PASSPHRASE_CHARS: usize = 12;
 /// Work factor for deriving a key from a passphrase, as a power of two. It costs about a second and
 /// 256 MiB.
-const WORK: u8 = 18;
+const LOG2_WORK_FACTOR: u8 = 18;
 /// Maximum work factor that is accepted when an archive is opened: 16 times the work. Both factors
 /// are constants and not measured on the machine, because a busy machine must open an archive of a
 /// fast one.
-const MOST_WORK: u8 = WORK + 4;
+const MAX_LOG2_WORK_FACTOR: u8 = LOG2_WORK_FACTOR + 4;
 
 /// The method that encrypts an archive.
 pub enum Lock {
@@ -48,8 +48,8 @@ impl Lock {
     /// # Errors
     /// Returns an error if the passphrase is too short.
     pub fn passphrase(text: &str) -> Result<Self, ArchiveError> {
-        if text.chars().count() < PASSPHRASE {
-            return Err(ArchiveError::Weak);
+        if text.chars().count() < MIN_PASSPHRASE_CHARS {
+            return Err(ArchiveError::WeakPassphrase);
         }
         Ok(Self::Passphrase(SecretString::from(text)))
     }
@@ -62,7 +62,7 @@ impl Lock {
         let parsed = text
             .trim()
             .parse()
-            .map_err(|_| ArchiveError::Recipient(text.to_owned()));
+            .map_err(|_| ArchiveError::InvalidRecipient(text.to_owned()));
         parsed.map(Self::Recipient)
     }
 
@@ -70,7 +70,7 @@ impl Lock {
         let encryptor = match self {
             Self::Passphrase(passphrase) => {
                 let mut recipient = age::scrypt::Recipient::new(passphrase.clone());
-                recipient.set_work_factor(WORK);
+                recipient.set_work_factor(LOG2_WORK_FACTOR);
                 Encryptor::with_recipients(std::iter::once(&recipient as &dyn age::Recipient))
             }
             Self::Recipient(recipient) => {
@@ -97,7 +97,7 @@ impl Unlock {
     pub fn identities(path: &Path) -> Result<Self, ArchiveError> {
         let read = std::fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| ArchiveError::Io {
-            what: "read",
+            operation: "read",
             file: path.to_owned(),
             cause,
         })?;
@@ -106,7 +106,7 @@ impl Unlock {
             .filter_map(|line| line.trim().parse().ok())
             .collect();
         if found.is_empty() {
-            Err(ArchiveError::Identity(path.to_owned()))
+            Err(ArchiveError::NoIdentity(path.to_owned()))
         } else {
             Ok(Self::Identities(found))
         }
@@ -117,7 +117,7 @@ impl Unlock {
         path: &Path,
         file: File,
     ) -> Result<StreamReader<BufReader<File>>, ArchiveError> {
-        let closed = |cause: DecryptError| ArchiveError::Locked {
+        let closed = |cause: DecryptError| ArchiveError::Undecryptable {
             file: PathBuf::from(path),
             reason: reason(&cause),
         };
@@ -125,7 +125,7 @@ impl Unlock {
         let unlocked = match self {
             Self::Passphrase(passphrase) => {
                 let mut identity = age::scrypt::Identity::new(passphrase.clone());
-                identity.set_max_work_factor(MOST_WORK);
+                identity.set_max_work_factor(MAX_LOG2_WORK_FACTOR);
                 decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity))
             }
             Self::Identities(all) => {
@@ -139,14 +139,14 @@ impl Unlock {
 fn reason(cause: &DecryptError) -> String {
     match cause {
         DecryptError::NoMatchingKeys => {
-            "it was locked for another recipient, or with a passphrase".into()
+            "it is encrypted for another recipient, or with a passphrase".into()
         }
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
-            "the passphrase is wrong, or its beginning is damaged".into()
+            "the passphrase is wrong, or the header of the file is damaged".into()
         }
         DecryptError::InvalidHeader | DecryptError::UnknownFormat => {
-            "it is no archive, or its beginning is damaged".into()
+            "it is not an archive, or the header of the file is damaged".into()
         }
-        other => format!("its beginning is damaged: {other}"),
+        other => format!("the header of the file is damaged: {other}"),
     }
 }

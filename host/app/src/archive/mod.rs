@@ -24,9 +24,9 @@ mod restore;
 
 use std::path::PathBuf;
 
-pub use lock::{Lock, PASSPHRASE, Unlock};
-pub use pack::{Checked, check, pack};
-pub use read_out::read_out;
+pub use lock::{Lock, MIN_PASSPHRASE_CHARS, Unlock};
+pub use pack::{CheckedArchive, check, pack};
+pub use read_out::export_frames;
 pub use restore::{is_empty, restore};
 
 /// The content of an archive, or the part of it that was processed so far.
@@ -45,25 +45,27 @@ pub struct Counts {
 pub enum ArchiveError {
     /// The passphrase is too short for a file that holds every secret.
     #[error(
-        "the passphrase is shorter than {PASSPHRASE} characters, and the file holds every secret; choose a longer one"
+        "the passphrase is shorter than {MIN_PASSPHRASE_CHARS} characters: choose a longer one, because the archive contains all secrets"
     )]
-    Weak,
+    WeakPassphrase,
     /// The text is not an age recipient.
-    #[error("`{0}` is not an age recipient: it begins with `age1`, and `age-keygen` makes one")]
-    Recipient(String),
+    #[error(
+        "`{0}` is not an age recipient: a recipient begins with `age1` and is created by `age-keygen`"
+    )]
+    InvalidRecipient(String),
     /// The file holds no age identity.
-    #[error("{} holds no age identity: a line that begins with `AGE-SECRET-KEY-1`", .0.display())]
-    Identity(PathBuf),
+    #[error("{} contains no age identity: it needs a line that begins with `AGE-SECRET-KEY-1`", .0.display())]
+    NoIdentity(PathBuf),
     /// The archive cannot be decrypted.
-    #[error("{} does not open: {reason}; nothing was changed", file.display())]
-    Locked {
+    #[error("{} cannot be decrypted: {reason}; nothing was changed", file.display())]
+    Undecryptable {
         /// The path of the archive.
         file: PathBuf,
         /// The problem found.
         reason: String,
     },
     /// The archive can be decrypted, but is damaged further on.
-    #[error("{} is damaged or cut off: {reason}; nothing was changed, use another backup", file.display())]
+    #[error("{} is damaged or truncated: {reason}; nothing was changed, use another backup", file.display())]
     Damaged {
         /// The path of the archive.
         file: PathBuf,
@@ -71,7 +73,7 @@ pub enum ArchiveError {
         reason: String,
     },
     /// The archive was made by a newer version.
-    #[error("{} cannot be put back here: {reason}; use the version of toolhost that made it, or a newer one", file.display())]
+    #[error("{} cannot be restored by this version: {reason}; use the version of toolhost that created it, or a newer one", file.display())]
     Newer {
         /// The path of the archive.
         file: PathBuf,
@@ -80,23 +82,23 @@ pub enum ArchiveError {
     },
     /// The store is not empty.
     #[error(
-        "the store holds records already; an import needs an empty one: name another data directory with --data"
+        "the store already contains records: import into an empty store, with another data directory in --data"
     )]
     NotEmpty,
     /// The key file belongs to another installation, or was replaced in the meantime.
     #[error(
-        "the key file does not open what the store holds, so nobody could use the file: put the right one back, or \
-             export again when it was just replaced"
+        "the key file does not open the data keys of the store: restore the matching key file, or repeat the export if the key \
+             was just replaced"
     )]
     OtherKey,
     /// The export ended early.
-    #[error("what was to be written broke off: {0}")]
-    BrokenOff(String),
+    #[error("the export ended early: {0}")]
+    Incomplete(String),
     /// The operating system refused the access.
-    #[error("cannot {what} {}: {cause}", file.display())]
+    #[error("cannot {operation} {}: {cause}", file.display())]
     Io {
         /// The operation: `read` or `write`.
-        what: &'static str,
+        operation: &'static str,
         /// The path of the file.
         file: PathBuf,
         /// The error of the operating system.

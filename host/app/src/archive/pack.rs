@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     COLLECTIONS,
-    vault::{KeyFile, Opener},
+    vault::{KeyFile, KeyVerifier},
 };
 
 /// Writes a new archive of the frames that [`read_out`](super::read_out) gives. The file is durable
@@ -33,7 +33,7 @@ pub fn pack<R: Read>(
     progress: &mut dyn FnMut(Counts),
 ) -> Result<Counts, ArchiveError> {
     let failed = |cause| ArchiveError::Io {
-        what: "write",
+        operation: "write",
         file: file.to_owned(),
         cause,
     };
@@ -57,23 +57,23 @@ pub fn pack<R: Read>(
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         let moved = fs::rename(&partial, file).and_then(|()| File::open(folder)?.sync_all());
-        moved.map(|()| counts).map_err(Broken::Writing)
+        moved.map(|()| counts).map_err(PackError::Io)
     });
-    written.map_err(|broken| {
+    written.map_err(|error| {
         // If the removal fails as well, the file's name still marks it as partial.
         let _ = fs::remove_file(&partial);
-        match broken {
-            Broken::Reading(reason) => ArchiveError::BrokenOff(reason),
-            Broken::Key => ArchiveError::OtherKey,
-            Broken::Writing(cause) => failed(cause),
+        match error {
+            PackError::Frames(reason) => ArchiveError::Incomplete(reason),
+            PackError::OtherKey => ArchiveError::OtherKey,
+            PackError::Io(cause) => failed(cause),
         }
     })
 }
 
-enum Broken {
-    Reading(String),
-    Key,
-    Writing(std::io::Error),
+enum PackError {
+    Frames(String),
+    OtherKey,
+    Io(std::io::Error),
 }
 
 fn write<R: Read>(
@@ -82,31 +82,31 @@ fn write<R: Read>(
     lock: &Lock,
     key: &KeyFile,
     progress: &mut dyn FnMut(Counts),
-) -> Result<Counts, Broken> {
-    let mut sealed = lock.lock(file).map_err(Broken::Writing)?;
+) -> Result<Counts, PackError> {
+    let mut sealed = lock.lock(file).map_err(PackError::Io)?;
     let start = Start {
         format: FORMAT,
         made_by: env!("CARGO_PKG_VERSION").into(),
         key: key.render().to_string(),
     };
-    let start = Frame::json(START, &start).map_err(|cause| Broken::Reading(cause.to_string()))?;
-    sealed.write_all(&start.encode()).map_err(Broken::Writing)?;
+    let start = Frame::json(START, &start).map_err(|cause| PackError::Frames(cause.to_string()))?;
+    sealed.write_all(&start.encode()).map_err(PackError::Io)?;
     // The export starts only now, because deriving a key from a passphrase takes a second, and
     // writers wait during the export.
-    let mut from = from().map_err(Broken::Reading)?;
-    let opener = Opener::new(key);
+    let mut from = from().map_err(PackError::Frames)?;
+    let verifier = KeyVerifier::new(key);
     let mut counts = Counts::default();
     loop {
-        let frame = Frame::read(&mut from).map_err(|cause| Broken::Reading(cause.to_string()))?;
+        let frame = Frame::read(&mut from).map_err(|cause| PackError::Frames(cause.to_string()))?;
         if frame.kind == RECORD {
             let entry = serde_json::from_slice::<Entry>(&frame.content);
-            let entry = entry.map_err(|cause| Broken::Reading(cause.to_string()))?;
+            let entry = entry.map_err(|cause| PackError::Frames(cause.to_string()))?;
             let collection = entry.collection;
-            if !opener.opens(collection, &entry.row()) {
-                return Err(Broken::Key);
+            if !verifier.can_open(collection, &entry.into_row()) {
+                return Err(PackError::OtherKey);
             }
         }
-        sealed.write_all(&frame.encode()).map_err(Broken::Writing)?;
+        sealed.write_all(&frame.encode()).map_err(PackError::Io)?;
         if frame.kind == END {
             break;
         }
@@ -119,11 +119,11 @@ fn write<R: Read>(
             .map_err(std::io::Error::from)?
             .sync_all()
     });
-    finished.map(|()| counts).map_err(Broken::Writing)
+    finished.map(|()| counts).map_err(PackError::Io)
 }
 
 /// An archive that was read to its end and is complete.
-pub struct Checked {
+pub struct CheckedArchive {
     file: PathBuf,
     /// The content of the archive.
     pub counts: Counts,
@@ -142,7 +142,7 @@ pub fn check(
     file: &Path,
     unlock: &Unlock,
     progress: &mut dyn FnMut(Counts),
-) -> Result<Checked, ArchiveError> {
+) -> Result<CheckedArchive, ArchiveError> {
     let damaged = |reason: &str| ArchiveError::Damaged {
         file: file.to_owned(),
         reason: reason.to_owned(),
@@ -153,17 +153,18 @@ pub fn check(
     };
     let mut frames = Frames::open(file, unlock)?;
     let start = frames.next()?;
-    let unreadable = |_| damaged("its beginning cannot be read");
+    let unreadable = |_| damaged("the start frame cannot be read");
     let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
     if format != FORMAT {
         return Err(newer(format!(
-            "it has format {format}, and this version knows {FORMAT}"
+            "it has format {format}, and this version reads format {FORMAT}"
         )));
     }
     let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
     let text = Zeroizing::new(start.key);
-    let key = KeyFile::parse(&text).ok_or_else(|| damaged("it holds no master key"))?;
-    let opener = Opener::new(&key);
+    let key =
+        KeyFile::parse(&text).ok_or_else(|| damaged("the start frame contains no master key"))?;
+    let verifier = KeyVerifier::new(&key);
     let mut counts = Counts::default();
     loop {
         let frame = frames.next()?;
@@ -176,13 +177,13 @@ pub fn check(
                     .all(|known| known.name != entry.collection)
                 {
                     return Err(newer(format!(
-                        "it holds records of {}, which are not known here",
+                        "it contains records of the unknown collection {}",
                         entry.collection
                     )));
                 }
                 let collection = entry.collection;
-                if !opener.opens(collection, &entry.row()) {
-                    return Err(damaged("its master key does not open what it holds"));
+                if !verifier.can_open(collection, &entry.into_row()) {
+                    return Err(damaged("its master key does not open its data keys"));
                 }
             }
             BLOB => drop(
@@ -196,31 +197,31 @@ pub fn check(
                     blobs,
                     bytes,
                 } = serde_json::from_slice(&frame.content)
-                    .map_err(|_| damaged("its end cannot be read"))?;
+                    .map_err(|_| damaged("the end frame cannot be read"))?;
                 if (Counts {
                     records,
                     blobs,
                     bytes,
                 }) != counts
-                    || !frames.ended()?
+                    || !frames.is_at_end()?
                 {
-                    return Err(damaged("it does not hold what its end says"));
+                    return Err(damaged("its content does not match the end frame"));
                 }
-                return Ok(Checked {
+                return Ok(CheckedArchive {
                     file: file.to_owned(),
                     counts,
                     key,
                     made_by: start.made_by,
                 });
             }
-            _ => return Err(damaged("it begins twice")),
+            _ => return Err(damaged("it contains a second start frame")),
         }
         counts.add(&frame);
         progress(counts);
     }
 }
 
-impl Checked {
+impl CheckedArchive {
     /// Reads the records and blobs again.
     pub(super) fn frames(&self, unlock: &Unlock) -> Result<Frames, ArchiveError> {
         let mut frames = Frames::open(&self.file, unlock)?;
@@ -238,7 +239,7 @@ pub(super) struct Frames {
 impl Frames {
     fn open(file: &Path, unlock: &Unlock) -> Result<Self, ArchiveError> {
         let opened = File::open(file).map_err(|cause| ArchiveError::Io {
-            what: "read",
+            operation: "read",
             file: file.to_owned(),
             cause,
         })?;
@@ -252,7 +253,7 @@ impl Frames {
         Frame::read(&mut self.from).map_err(|cause| self.damaged(&cause))
     }
 
-    fn ended(&mut self) -> Result<bool, ArchiveError> {
+    fn is_at_end(&mut self) -> Result<bool, ArchiveError> {
         self.from
             .read(&mut [0])
             .map(|read| read == 0)

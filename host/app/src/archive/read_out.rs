@@ -15,30 +15,34 @@ use super::{
 use crate::{COLLECTIONS, Error, Result};
 
 /// Number of records that are read in one query.
-const ROWS: u64 = 256;
+const SCAN_PAGE_ROWS: u64 = 256;
 /// Maximum time for which the reader of the frames may block the export, because writers wait as
 /// well.
-const TAKES: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes a consistent snapshot of all records, then all blobs, then the end frame.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read, or if the frames are not consumed.
-pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
+pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
     let mut counts = Counts::default();
     let pause = store.pause().await;
-    for at in COLLECTIONS {
-        let mut after = String::new();
+    for collection in COLLECTIONS {
+        let mut last_id = String::new();
         loop {
-            let rows = store.scan(at, &after, ROWS).await?;
+            let rows = store.scan(collection, &last_id, SCAN_PAGE_ROWS).await?;
             let Some(last) = rows.last() else { break };
-            after.clone_from(&last.id);
+            last_id.clone_from(&last.id);
             for row in &rows {
-                let frame = Entry::of(at.name, row).and_then(|entry| Frame::json(RECORD, &entry));
+                let frame =
+                    Entry::new(collection.name, row).and_then(|entry| Frame::json(RECORD, &entry));
                 let frame = frame.map_err(|cause| {
-                    Error::Internal(format!("{} {} is no json: {cause}", at.name, row.id))
+                    Error::Internal(format!(
+                        "record {1} of {0} is not valid JSON: {cause}",
+                        collection.name, row.id
+                    ))
                 })?;
-                give(to, &frame, &mut counts).await?;
+                write_frame(to, &frame, &mut counts).await?;
             }
         }
     }
@@ -46,7 +50,7 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
     // Blobs need no snapshot, because the component that a version names is never removed.
     for key in store.blobs().keys().await? {
         if let Some(bytes) = store.blobs().get(&key).await? {
-            give(to, &Frame::blob(&key, &bytes), &mut counts).await?;
+            write_frame(to, &Frame::blob(&key, &bytes), &mut counts).await?;
         }
     }
     let Counts {
@@ -63,16 +67,17 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
         },
     )
     .map_err(|cause| Error::Internal(cause.to_string()))?;
-    give(to, &end, &mut counts).await
+    write_frame(to, &end, &mut counts).await
 }
 
-async fn give(
+async fn write_frame(
     to: &mut (impl AsyncWrite + Unpin),
     frame: &Frame,
     counts: &mut Counts,
 ) -> Result<()> {
     counts.add(frame);
-    let written = timeout(TAKES, to.write_all(&frame.encode())).await;
+    let written = timeout(WRITE_TIMEOUT, to.write_all(&frame.encode())).await;
     let written = written.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-    written.map_err(|cause| Error::Unavailable(format!("what was read out is not taken: {cause}")))
+    written
+        .map_err(|cause| Error::Unavailable(format!("the exported data was not accepted: {cause}")))
 }

@@ -9,25 +9,25 @@ use store::{Batch, Collection, Row, Store, Time};
 use tokio::sync::mpsc;
 
 use super::{
-    ArchiveError, Checked, Counts, Unlock,
+    ArchiveError, CheckedArchive, Counts, Unlock,
     frame::{BLOB, END, Entry},
 };
 use crate::{COLLECTIONS, Error, Result, vault};
 
 /// Maximum number of records in a batch.
-const RECORDS: usize = 256;
+const MAX_BATCH_RECORDS: usize = 256;
 /// Maximum size of a batch in bytes, unless a single record has more.
-const BYTES: usize = 4 << 20;
+const MAX_BATCH_BYTES: usize = 4 << 20;
 /// Maximum number of frames that wait to be written.
-const WAITING: usize = 16;
+const MAX_QUEUED_FRAMES: usize = 16;
 
 /// Returns true if a store holds no record.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
 pub async fn is_empty(store: &Store) -> Result<bool> {
-    for at in COLLECTIONS {
-        if !store.scan(at, "", 1).await?.is_empty() {
+    for collection in COLLECTIONS {
+        if !store.scan(collection, "", 1).await?.is_empty() {
             return Ok(false);
         }
     }
@@ -42,14 +42,14 @@ pub async fn is_empty(store: &Store) -> Result<bool> {
 /// attempt.
 pub async fn restore(
     store: &Store,
-    archive: Checked,
+    archive: CheckedArchive,
     unlock: Arc<Unlock>,
     progress: &mut (dyn FnMut(Counts) + Send),
 ) -> std::result::Result<(), ArchiveError> {
     if !is_empty(store).await? {
         return Err(ArchiveError::NotEmpty);
     }
-    let (frames, mut waiting) = mpsc::channel(WAITING);
+    let (frames, mut waiting) = mpsc::channel(MAX_QUEUED_FRAMES);
     let reading = tokio::task::spawn_blocking(move || {
         let mut all = archive.frames(&unlock)?;
         loop {
@@ -60,7 +60,8 @@ pub async fn restore(
         }
     });
     let mut counts = Counts::default();
-    let (mut batch, mut keys) = (Filling::new(), Filling::new());
+    let mut batch = BatchBuilder::new();
+    let mut keys = BatchBuilder::new();
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
         if frame.kind == BLOB {
@@ -75,9 +76,9 @@ pub async fn restore(
             let known = COLLECTIONS
                 .iter()
                 .find(|known| known.name == entry.collection);
-            let at = known.ok_or_else(|| unreadable("record"))?;
-            let of_the_vault = at.name == vault::COLLECTION.name;
-            (if of_the_vault { &mut keys } else { &mut batch }).add(at, entry.row());
+            let collection = known.ok_or_else(|| unreadable("record"))?;
+            let is_data_key = collection.name == vault::COLLECTION.name;
+            (if is_data_key { &mut keys } else { &mut batch }).add(collection, entry.into_row());
             if batch.is_full() {
                 batch.commit(store).await?;
             }
@@ -90,12 +91,12 @@ pub async fn restore(
 }
 
 /// A batch that is being filled.
-struct Filling {
+struct BatchBuilder {
     batch: Batch,
     bytes: usize,
 }
 
-impl Filling {
+impl BatchBuilder {
     fn new() -> Self {
         // Restored records keep their own times, so the time of the batch is not used.
         Self {
@@ -104,14 +105,14 @@ impl Filling {
         }
     }
 
-    fn add(&mut self, at: &'static Collection, row: Row) {
+    fn add(&mut self, collection: &'static Collection, row: Row) {
         self.bytes += row.body.len();
         let batch = std::mem::replace(&mut self.batch, Batch::at(Time(0)));
-        self.batch = batch.restore(at, row);
+        self.batch = batch.restore(collection, row);
     }
 
     fn is_full(&self) -> bool {
-        self.batch.writes.len() >= RECORDS || self.bytes >= BYTES
+        self.batch.writes.len() >= MAX_BATCH_RECORDS || self.bytes >= MAX_BATCH_BYTES
     }
 
     async fn commit(&mut self, store: &Store) -> std::result::Result<(), ArchiveError> {
@@ -124,8 +125,8 @@ impl Filling {
 }
 
 /// Returns the error for a part of the archive that was readable during the check.
-fn unreadable(what: &str) -> ArchiveError {
-    ArchiveError::BrokenOff(format!(
-        "a {what} of the archive cannot be read any more; empty the store before the next try"
+fn unreadable(part: &str) -> ArchiveError {
+    ArchiveError::Incomplete(format!(
+        "a {part} of the archive that was readable before cannot be read: empty the store before another import"
     ))
 }

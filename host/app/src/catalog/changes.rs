@@ -15,11 +15,11 @@ use super::{Toolkit, manifest_of};
 use crate::{App, Error, Result};
 
 /// Maximum number of versions of one toolkit in a changelog.
-const VERSIONS: usize = 10;
+const MAX_VERSIONS: usize = 10;
 /// Maximum number of lines for one version.
-const LINES: usize = 100;
+const MAX_LINES_PER_VERSION: usize = 100;
 /// Number of characters of a version that form its day.
-const DAY: usize = 8;
+const DAY_CHARS: usize = 8;
 
 /// The texts of the changelog, by toolkit, version and previous version. Published versions never
 /// change, so the texts never change either.
@@ -27,7 +27,7 @@ pub(super) type Changelogs = Mutex<HashMap<(Arc<str>, String, Option<String>), A
 
 /// A version in the changelog.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ChangelogEntry {
     /// The version.
     pub version: String,
     /// The changes since the previous version, one per line.
@@ -38,20 +38,20 @@ pub struct Entry {
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
+pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntry>)>> {
     let mut all = Vec::new();
-    for toolkit in app.catalog.index().toolkits() {
+    for toolkit in app.catalog.snapshot().toolkits() {
         let versions = toolkit.versions();
         let mut entries = Vec::new();
-        for (place, version) in versions.iter().enumerate().take(VERSIONS) {
+        for (position, version) in versions.iter().enumerate().take(MAX_VERSIONS) {
             let text = text(
                 app,
                 &toolkit.slug,
                 version,
-                versions.get(place + 1).copied(),
+                versions.get(position + 1).copied(),
             )
             .await?;
-            entries.push(Entry {
+            entries.push(ChangelogEntry {
                 version: (*version).to_owned(),
                 text,
             });
@@ -61,32 +61,44 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
     Ok(all)
 }
 
-async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -> Result<Arc<str>> {
-    let key = (slug.clone(), version.to_owned(), before.map(str::to_owned));
-    let texts = || {
+async fn text(
+    app: &App,
+    slug: &Arc<str>,
+    version: &str,
+    previous: Option<&str>,
+) -> Result<Arc<str>> {
+    let key = (
+        slug.clone(),
+        version.to_owned(),
+        previous.map(str::to_owned),
+    );
+    let cached = || {
         app.catalog
             .changelogs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     };
-    if let Some(text) = texts().get(&key) {
+    if let Some(text) = cached().get(&key) {
         return Ok(text.clone());
     }
-    let text: Arc<str> = match before {
+    let text: Arc<str> = match previous {
         None => "the first version".into(),
-        Some(before) => {
+        Some(previous) => {
             let changes = difference(
-                manifest_of(app, slug, before).await?,
+                manifest_of(app, slug, previous).await?,
                 manifest_of(app, slug, version).await?,
             )
             .await?;
             let mut lines: Vec<_> = changes
                 .iter()
-                .take(LINES)
+                .take(MAX_LINES_PER_VERSION)
                 .map(|change| format!("- {change}"))
                 .collect();
-            if changes.len() > LINES {
-                lines.push(format!("- and {} more", changes.len() - LINES));
+            if changes.len() > MAX_LINES_PER_VERSION {
+                lines.push(format!(
+                    "- and {} more",
+                    changes.len() - MAX_LINES_PER_VERSION
+                ));
             }
             if lines.is_empty() {
                 "nothing but the code".into()
@@ -95,17 +107,17 @@ async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -
             }
         }
     };
-    texts().insert(key, text.clone());
+    cached().insert(key, text.clone());
     Ok(text)
 }
 
 /// Refuses changes that break callers of the newest earlier version of the same day.
-pub(super) async fn keeps_the_days_promises(app: &App, manifest: &Manifest) -> Result<()> {
-    let Some(before) = before_on_its_day(app, &manifest.slug, &manifest.version) else {
+pub(super) async fn check_compatibility(app: &App, manifest: &Manifest) -> Result<()> {
+    let Some(previous) = previous_on_same_day(app, &manifest.slug, &manifest.version) else {
         return Ok(());
     };
     let changes = difference(
-        manifest_of(app, &manifest.slug, &before).await?,
+        manifest_of(app, &manifest.slug, &previous).await?,
         manifest.clone(),
     )
     .await?;
@@ -119,22 +131,22 @@ pub(super) async fn keeps_the_days_promises(app: &App, manifest: &Manifest) -> R
     }
     Err(Error::BreakingChange {
         slug: manifest.slug.clone(),
-        version: before,
+        version: previous,
         lines,
     })
 }
 
-fn before_on_its_day(app: &App, slug: &str, version: &Version) -> Option<String> {
-    let index = app.catalog.index();
-    let earlier = index
+fn previous_on_same_day(app: &App, slug: &str, version: &Version) -> Option<String> {
+    let snapshot = app.catalog.snapshot();
+    let earlier = snapshot
         .toolkit(slug)?
         .releases
         .range(..version.as_str().to_owned());
-    let mut relied_on = earlier
+    let mut not_deprecated = earlier
         .rev()
         .filter(|(_, release)| release.deprecated_at.is_none());
-    let (before, _) = relied_on.next()?;
-    (before[..DAY] == version.as_str()[..DAY]).then(|| before.clone())
+    let (previous, _) = not_deprecated.next()?;
+    (previous[..DAY_CHARS] == version.as_str()[..DAY_CHARS]).then(|| previous.clone())
 }
 
 /// Compares two manifests on a separate thread. A comparison of large manifests would block the

@@ -17,7 +17,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     metered::{Budget, Metered, MeteredValue},
-    texts::Text,
+    schema_file::SchemaText,
     validators::{Loaded, MAX_INLINE_CHECK_BYTES, Slot, Validators},
 };
 use crate::{Error, Result, json};
@@ -51,16 +51,16 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
-const NO_OBJECT: &str = "not an object";
-const TOO_MUCH: &str =
+const NOT_AN_OBJECT: &str = "not an object";
+const TOO_MANY_STEPS: &str =
     "the value takes too many steps to check; send a smaller one, or one that is nested less";
-const UNNAMED_PROBLEM: &str =
+const TOO_DEEP_TO_NAME: &str =
     "does not fit the schema; the first problem lies too far inside to be named";
 
 /// A schema as text, with its validator while that is cached.
 #[derive(Debug)]
 pub struct Schema {
-    text: Text,
+    text: SchemaText,
     slot: Arc<Slot>,
     validators: Arc<Validators>,
 }
@@ -95,8 +95,8 @@ enum Origin {
 }
 
 impl Schema {
-    /// Creates a schema that has no [`problem`].
-    pub(super) fn new(text: Text, validators: &Arc<Validators>) -> Self {
+    /// Creates a schema that has no [`schema_problem`].
+    pub(super) fn new(text: SchemaText, validators: &Arc<Validators>) -> Self {
         Self {
             text,
             slot: Arc::default(),
@@ -105,7 +105,7 @@ impl Schema {
     }
 
     /// Creates a schema that is only shown to callers: every object passes its check.
-    pub(super) fn loose(text: Text, validators: &Arc<Validators>) -> Self {
+    pub(super) fn loose(text: SchemaText, validators: &Arc<Validators>) -> Self {
         let slot = Slot::from_pointee(Loaded::new(Check::AnyObject));
         Self {
             text,
@@ -197,7 +197,7 @@ impl Schema {
 }
 
 /// Returns the problem of an invalid schema, or `None`. Compiles the schema, which may take long.
-pub(super) fn problem(schema: &Value) -> Option<String> {
+pub(super) fn schema_problem(schema: &Value) -> Option<String> {
     match compile(schema) {
         Ok(check) if check.weight() > MAX_SCHEMA_BYTES => Some(format!(
             "the schema needs some {} MiB to be checked, most of it for patterns; at most {} MiB",
@@ -205,34 +205,34 @@ pub(super) fn problem(schema: &Value) -> Option<String> {
             MAX_SCHEMA_BYTES >> 20
         )),
         Ok(_) => None,
-        Err(problem) => Some(problem),
+        Err(schema_problem) => Some(schema_problem),
     }
 }
 
 impl Check {
     fn problems(&self, bytes: &[u8], origin: Origin) -> Vec<String> {
         match (origin, self) {
-            (Origin::Caller, _) => match json::read(bytes) {
+            (Origin::Caller, _) => match json::parse(bytes) {
                 Ok(value) => self.problems_of(&value, bytes.len()),
                 Err(cause) => vec![format!("not acceptable JSON: {cause}")],
             },
             (Origin::Toolkit, Self::Full(_)) => match serde_json::from_slice(bytes) {
                 Ok(value) => self.problems_of(&value, bytes.len()),
-                Err(cause) => vec![not_json(&cause)],
+                Err(cause) => vec![not_json_line(&cause)],
             },
             (Origin::Toolkit, _) => match serde_json::from_slice::<&RawValue>(bytes) {
                 Ok(text) if matches!(self, Self::AnyObject) && !text.get().starts_with('{') => {
-                    vec![NO_OBJECT.to_owned()]
+                    vec![NOT_AN_OBJECT.to_owned()]
                 }
                 Ok(_) => Vec::new(),
-                Err(cause) => vec![not_json(&cause)],
+                Err(cause) => vec![not_json_line(&cause)],
             },
         }
     }
 
     fn problems_of(&self, value: &Value, size: usize) -> Vec<String> {
         match self {
-            Self::AnyObject if !value.is_object() => vec![NO_OBJECT.to_owned()],
+            Self::AnyObject if !value.is_object() => vec![NOT_AN_OBJECT.to_owned()],
             Self::Anything | Self::AnyObject => Vec::new(),
             Self::Full(full) => full.problems(value, size),
         }
@@ -252,7 +252,7 @@ impl Full {
         let budget = self.budget(MAX_STEPS + MAX_STEPS_PER_BYTE * size as u64);
         let fits = self.validator.is_valid(MeteredValue::new(value, &budget));
         if budget.is_spent() {
-            return vec![TOO_MUCH.to_owned()];
+            return vec![TOO_MANY_STEPS.to_owned()];
         }
         if fits {
             return Vec::new();
@@ -260,7 +260,7 @@ impl Full {
         self.all_lines(value).unwrap_or_else(|| {
             vec![
                 self.first_line(value)
-                    .unwrap_or_else(|| UNNAMED_PROBLEM.to_owned()),
+                    .unwrap_or_else(|| TOO_DEEP_TO_NAME.to_owned()),
             ]
         })
     }
@@ -271,7 +271,12 @@ impl Full {
         let errors = self
             .validator
             .iter_errors(MeteredValue::new(value, &budget));
-        (!budget.is_spent()).then(|| errors.take(MAX_LINES).map(|error| line(&error)).collect())
+        (!budget.is_spent()).then(|| {
+            errors
+                .take(MAX_LINES)
+                .map(|error| problem_line(&error))
+                .collect()
+        })
     }
 
     fn first_line(&self, value: &Value) -> Option<String> {
@@ -280,7 +285,7 @@ impl Full {
             .validator
             .validate(MeteredValue::new(value, &budget))
             .err()?;
-        (!budget.is_spent()).then(|| line(&error))
+        (!budget.is_spent()).then(|| problem_line(&error))
     }
 
     fn budget(&self, steps: u64) -> Budget {
@@ -289,8 +294,8 @@ impl Full {
 }
 
 fn compile(schema: &Value) -> std::result::Result<Check, String> {
-    if let Some(simple) = simple(schema) {
-        return Ok(simple);
+    if let Some(check) = trivial_check(schema) {
+        return Ok(check);
     }
     let unusable = |cause: &dyn fmt::Display| format!("the schema cannot be used: {cause}");
     let cost = schema_cost(schema).map_err(|cause| unusable(&cause))?;
@@ -333,18 +338,21 @@ fn pattern_bytes(pattern: &str) -> usize {
 }
 
 /// Returns the check of a schema that needs no validator.
-fn simple(schema: &Value) -> Option<Check> {
+fn trivial_check(schema: &Value) -> Option<Check> {
     let Value::Object(members) = schema else {
         return (*schema == Value::Bool(true)).then_some(Check::Anything);
     };
-    let silent = |name: &str, value: &Value| match name {
+    let is_annotation = |name: &str, value: &Value| match name {
         "title" | "description" | "$schema" | "type" => true,
         "additionalProperties" => *value == Value::Bool(true),
         "properties" => value.as_object().is_some_and(serde_json::Map::is_empty),
         "required" => value.as_array().is_some_and(Vec::is_empty),
         _ => false,
     };
-    if !members.iter().all(|(name, value)| silent(name, value)) {
+    if !members
+        .iter()
+        .all(|(name, value)| is_annotation(name, value))
+    {
         return None;
     }
     match members.get("type") {
@@ -354,24 +362,24 @@ fn simple(schema: &Value) -> Option<Check> {
     }
 }
 
-fn not_json(cause: &serde_json::Error) -> String {
+fn not_json_line(cause: &serde_json::Error) -> String {
     format!("not JSON: {cause}")
 }
 
-fn line(error: &ValidationError<'_>) -> String {
+fn problem_line(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let place = if path.is_empty() {
         "at the top"
     } else {
         path.as_str()
     };
-    let mut line = Line {
+    let mut problem_line = Line {
         text: String::new(),
         left: MAX_LINE_CHARS,
     };
     // A write error means that the line is full. A message quotes its value, which may be large.
-    _ = write!(line, "{place}: {error}");
-    line.text
+    _ = write!(problem_line, "{place}: {error}");
+    problem_line.text
 }
 
 /// A text that accepts only as many characters as it has room for.
@@ -402,17 +410,17 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-    use crate::catalog::Texts;
+    use crate::catalog::SchemaFile;
 
-    fn texts() -> Texts {
-        Texts::within(&tempfile::env::temp_dir()).unwrap()
+    fn schema_file() -> SchemaFile {
+        SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap()
     }
 
     fn schema(schema: &Value) -> Schema {
-        let mut texts = texts();
-        let text = texts.add(&to_raw_value(schema).unwrap());
-        texts.write().unwrap();
-        Schema::new(text, texts.validators())
+        let mut schema_file = schema_file();
+        let text = schema_file.add(&to_raw_value(schema).unwrap());
+        schema_file.write().unwrap();
+        Schema::new(text, schema_file.validators())
     }
 
     fn problems(schema: &Value, value: &str) -> Vec<String> {
@@ -437,15 +445,15 @@ mod tests {
 
     #[tokio::test]
     async fn unreadable_schema_is_an_outage() {
-        let mut texts = texts();
-        let text = texts.add(&to_raw_value(&json!({"type": "string"})).unwrap());
-        let unwritten = Schema::new(text, texts.validators());
+        let mut schema_file = schema_file();
+        let text = schema_file.add(&to_raw_value(&json!({"type": "string"})).unwrap());
+        let unwritten = Schema::new(text, schema_file.validators());
         let value = Bytes::from_static(b"1");
         for problems in [
             unwritten.problems(&value).await,
             unwritten.problems_strictly(&value).await,
         ] {
-            assert_eq!(problems.unwrap_err().row().status, 503);
+            assert_eq!(problems.unwrap_err().info().status, 503);
         }
     }
 
@@ -469,10 +477,17 @@ mod tests {
             .unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(
-            lines.iter().any(|line| line.starts_with("/deep/n: ")),
+            lines
+                .iter()
+                .any(|problem_line| problem_line.starts_with("/deep/n: ")),
             "{lines:?}"
         );
-        assert!(lines.iter().any(|line| line.contains("url")), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .any(|problem_line| problem_line.contains("url")),
+            "{lines:?}"
+        );
     }
 
     #[test]
@@ -483,14 +498,14 @@ mod tests {
             json!({"pattern": "(?=a)b"}),
             json!({"$ref": "http://127.0.0.1:9/x.json"}),
         ] {
-            assert!(problem(&unusable).is_some(), "{unusable}");
+            assert!(schema_problem(&unusable).is_some(), "{unusable}");
         }
     }
 
     #[tokio::test]
     async fn a_schema_that_allows_everything_needs_no_validator() {
-        for silent in [json!(true), json!({}), json!({"title": "x"})] {
-            assert!(fits(&silent, "[1]"));
+        for schema in [json!(true), json!({}), json!({"title": "x"})] {
+            assert!(fits(&schema, "[1]"));
         }
         let object = json!({"type": "object", "additionalProperties": true});
         assert!(fits(&object, r#"{"a":1}"#));
@@ -502,10 +517,11 @@ mod tests {
                 .problems(b"[]", Origin::Caller)
                 .is_empty()
         );
-        let mut texts = texts();
-        let text = texts.add(&to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
-        texts.write().unwrap();
-        let loose = Schema::loose(text, texts.validators());
+        let mut schema_file = schema_file();
+        let text =
+            schema_file.add(&to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
+        schema_file.write().unwrap();
+        let loose = Schema::loose(text, schema_file.validators());
         assert!(
             loose
                 .problems(&Bytes::from_static(b"{}"))
@@ -550,7 +566,7 @@ mod tests {
         let schema = json!({"type": "array", "items": {"allOf": many}});
         assert_eq!(
             problems(&schema, &format!("[{}1000]", "1000,".repeat(10_000))),
-            [TOO_MUCH]
+            [TOO_MANY_STEPS]
         );
         assert!(fits(&schema, "[1000,1000]"));
     }
@@ -567,7 +583,7 @@ mod tests {
         }
         definitions.insert("60".into(), json!({"type": "string"}));
         let schema = json!({"$ref": "#/$defs/0", "$defs": definitions});
-        assert_eq!(problem(&schema), None);
+        assert_eq!(schema_problem(&schema), None);
         assert!(fits(&schema, r#"{"a":{"b":{}}}"#));
     }
 
@@ -603,11 +619,11 @@ mod tests {
             .map(|number| (format!("^x-{number}"), json!(true)))
             .collect();
         assert!(
-            problem(&json!({"patternProperties": heavy}))
+            schema_problem(&json!({"patternProperties": heavy}))
                 .unwrap()
                 .contains("patterns")
         );
-        assert_eq!(problem(&json!({"patternProperties": light})), None);
+        assert_eq!(schema_problem(&json!({"patternProperties": light})), None);
     }
 
     #[test]

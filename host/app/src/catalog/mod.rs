@@ -8,13 +8,13 @@
 
 mod changes;
 mod check;
+mod compressed;
 mod metered;
-mod packed;
 mod publish;
+mod schema_file;
 mod scopes;
 mod search;
 mod signature;
-mod texts;
 mod usage;
 mod validators;
 mod versions;
@@ -30,15 +30,17 @@ use sandbox::{Digest, Limits, Policy};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
-pub use changes::{Entry, changelog};
+pub use changes::{ChangelogEntry, changelog};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob, refresh};
-pub use publish::{COMPONENT, Published, Terms, deprecate, identity, load, manifest_of, publish};
-pub use scopes::{Recommended, Wanted, recommended, scheme, tools_of};
-pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionWish};
+pub use publish::{
+    MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish,
+};
+pub use schema_file::SchemaFile;
+pub use scopes::{RecommendedScopes, ScopeRequest, find_tools, recommend_scopes, scheme};
+pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSelector};
 pub use signature::TrustedKeys;
-pub use texts::Texts;
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
 pub use validators::{
@@ -52,12 +54,12 @@ use crate::{Error, Result, files};
 
 /// The catalog of the installation.
 pub struct Catalog {
-    current: ArcSwap<Index>,
+    current: ArcSwap<Snapshot>,
     /// The time of the newest change known to this server, in epoch milliseconds.
     newest: AtomicI64,
     /// A lock that is held while a publication is committed and made visible, so that changes
     /// become visible in the order of their commits.
-    changing: tokio::sync::Mutex<Texts>,
+    changing: tokio::sync::Mutex<SchemaFile>,
     changelogs: changes::Changelogs,
     /// A permit that is held while the schemas of a toolkit are compiled for validation.
     compiling: Arc<tokio::sync::Semaphore>,
@@ -65,7 +67,7 @@ pub struct Catalog {
 
 /// A snapshot of the catalog.
 #[derive(Debug, Clone, Default)]
-pub struct Index {
+pub struct Snapshot {
     toolkits: BTreeMap<Arc<str>, Arc<Toolkit>>,
     /// The toolkit of each tool, for tools of all versions.
     tools: HashMap<Arc<str>, Arc<str>>,
@@ -101,7 +103,7 @@ pub struct Release {
     pub egress: Vec<EgressRule>,
     /// The tools, in the order of the manifest.
     pub tools: Vec<Arc<Tool>>,
-    places: HashMap<Arc<str>, usize>,
+    tool_positions: HashMap<Arc<str>, usize>,
     /// The number of trigger types.
     pub triggers: usize,
     /// The SHA-256 digest of the component.
@@ -147,7 +149,7 @@ pub struct Tool {
 
 /// A tool and its release.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ResolvedTool {
     /// The release.
     pub release: Arc<Release>,
     /// The tool.
@@ -155,11 +157,11 @@ pub struct Found {
 }
 
 impl Catalog {
-    fn new(index: Index, newest: i64, texts: Texts) -> Self {
+    fn new(snapshot: Snapshot, newest: i64, schema_file: SchemaFile) -> Self {
         Self {
-            current: ArcSwap::from_pointee(index),
+            current: ArcSwap::from_pointee(snapshot),
             newest: AtomicI64::new(newest),
-            changing: tokio::sync::Mutex::new(texts),
+            changing: tokio::sync::Mutex::new(schema_file),
             changelogs: changes::Changelogs::default(),
             compiling: Arc::new(tokio::sync::Semaphore::new(1)),
         }
@@ -167,17 +169,17 @@ impl Catalog {
 
     /// Returns the current snapshot.
     #[must_use]
-    pub fn index(&self) -> Arc<Index> {
+    pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
     /// Returns the current snapshot, or the part of it that existed at a time.
     #[must_use]
-    pub fn index_at(&self, moment: Option<Time>) -> Arc<Index> {
-        let index = self.index();
-        match moment {
-            Some(moment) if moment < index.moment() => Arc::new(index.at(moment)),
-            _ => index,
+    pub fn snapshot_at(&self, as_of: Option<Time>) -> Arc<Snapshot> {
+        let snapshot = self.snapshot();
+        match as_of {
+            Some(as_of) if as_of < snapshot.as_of() => Arc::new(snapshot.at(as_of)),
+            _ => snapshot,
         }
     }
 
@@ -186,7 +188,7 @@ impl Catalog {
     /// # Errors
     /// Returns an error if the selected version has no such tool, or if every version is
     /// deprecated.
-    pub fn tool(&self, slug: &str, version: &str) -> Result<Found> {
+    pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
         self.current.load().tool(slug, version)
     }
 
@@ -199,16 +201,16 @@ impl Catalog {
     }
 }
 
-impl Index {
+impl Snapshot {
     /// Finds a tool in a version of its toolkit.
     ///
     /// # Errors
     /// Returns an error if the selected version has no such tool, or if every version is
     /// deprecated.
-    pub fn tool(&self, slug: &str, version: &str) -> Result<Found> {
+    pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
         let unknown = || Error::ToolNotFound {
-            slug: cut(slug),
-            version: cut(version),
+            slug: truncate(slug),
+            version: truncate(version),
         };
         let toolkit = match self.tools.get(slug) {
             Some(toolkit) => toolkit,
@@ -220,10 +222,10 @@ impl Index {
         let toolkit = self.toolkits.get(toolkit).ok_or_else(unknown)?;
         let release = toolkit.release(version).map_err(|cause| match cause {
             Unresolved::Unknown => unknown(),
-            Unresolved::Deprecated => Error::ToolDeprecated(cut(slug)),
+            Unresolved::Deprecated => Error::ToolDeprecated(truncate(slug)),
         })?;
         let tool = release.tool(slug).ok_or_else(unknown)?;
-        Ok(Found {
+        Ok(ResolvedTool {
             release: release.clone(),
             tool: tool.clone(),
         })
@@ -256,14 +258,14 @@ impl Index {
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
         let toolkit = self
             .toolkit(slug)
-            .ok_or_else(|| Error::ToolkitNotFound(cut(slug)))?;
+            .ok_or_else(|| Error::ToolkitNotFound(truncate(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
             Err(Unresolved::Unknown) => Err(Error::VersionNotFound {
-                slug: cut(slug),
-                version: cut(version),
+                slug: truncate(slug),
+                version: truncate(version),
             }),
         }
     }
@@ -360,23 +362,23 @@ impl Release {
         digest: Digest,
         size: u64,
         published_at: Time,
-        texts: &mut Texts,
+        schema_file: &mut SchemaFile,
     ) -> Result<Self> {
-        let limits = Limits::default().asked(manifest.limits);
-        let unneeded = manifest.no_auth();
+        let limits = Limits::default().with_requested(manifest.limits);
+        let no_auth = manifest.no_auth();
         let shared = [true, false].map(|read_only| {
             Arc::new(Policy {
                 egress: manifest.egress.clone(),
                 read_only,
             })
         });
-        let tool = |tool| Arc::new(Tool::new(tool, &shared, unneeded, limits, texts));
+        let tool = |tool| Arc::new(Tool::new(tool, &shared, no_auth, limits, schema_file));
         let tools: Vec<_> = manifest.tools.into_iter().map(tool).collect();
-        texts.write()?;
-        let places = tools
+        schema_file.write()?;
+        let tool_positions = tools
             .iter()
             .enumerate()
-            .map(|(place, tool)| (tool.slug.clone(), place))
+            .map(|(position, tool)| (tool.slug.clone(), position))
             .collect();
         Ok(Self {
             slug: manifest.slug.into(),
@@ -392,7 +394,7 @@ impl Release {
             auth: manifest.auth,
             egress: manifest.egress,
             tools,
-            places,
+            tool_positions,
             triggers: manifest.triggers.len(),
             digest,
             size,
@@ -405,11 +407,11 @@ impl Release {
     /// Finds a tool by its slug, in upper or lower case.
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Arc<Tool>> {
-        let place = self
-            .places
+        let position = self
+            .tool_positions
             .get(slug)
-            .or_else(|| self.places.get(slug.to_ascii_uppercase().as_str()))?;
-        self.tools.get(*place)
+            .or_else(|| self.tool_positions.get(slug.to_ascii_uppercase().as_str()))?;
+        self.tools.get(*position)
     }
 
     /// Returns true if every tool runs without an account.
@@ -433,11 +435,11 @@ impl Tool {
     fn new(
         tool: manifest::Tool<&RawValue>,
         shared: &[Arc<Policy>; 2],
-        unneeded: bool,
+        no_auth: bool,
         limits: Limits,
-        texts: &mut Texts,
+        schema_file: &mut SchemaFile,
     ) -> Self {
-        let output = texts.add(tool.output);
+        let output = schema_file.add(tool.output);
         let read_only = tool.hints.read_only;
         let policy = match tool.egress {
             Some(egress) => Arc::new(Policy { egress, read_only }),
@@ -447,17 +449,17 @@ impl Tool {
             slug: tool.slug.to_ascii_uppercase().into(),
             name: tool.name,
             description: tool.description,
-            takes_files: files::takes(tool.input.get()),
-            input: Schema::new(texts.add(tool.input), texts.validators()),
+            takes_files: files::takes_files(tool.input.get()),
+            input: Schema::new(schema_file.add(tool.input), schema_file.validators()),
             output: if tool.loose_output {
-                Schema::loose(output, texts.validators())
+                Schema::loose(output, schema_file.validators())
             } else {
-                Schema::new(output, texts.validators())
+                Schema::new(output, schema_file.validators())
             },
             hints: tool.hints,
             tags: tool.tags,
             scopes: tool.scopes,
-            no_auth: tool.no_auth || unneeded,
+            no_auth: tool.no_auth || no_auth,
             policy,
             limits,
         }
@@ -470,7 +472,7 @@ impl Tool {
     ///
     /// # Errors
     /// Returns an error if [`Schema::text`] does.
-    pub fn answer_schema(&self) -> Result<Value> {
+    pub fn response_schema(&self) -> Result<Value> {
         let mut data: Value = serde_json::from_str(self.output.text()?.get()).unwrap_or_default();
         let definitions: Vec<_> = ["$defs", "definitions"]
             .into_iter()
@@ -508,7 +510,7 @@ impl Tool {
 }
 
 /// Truncates a text from outside to the length that a message needs.
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
@@ -519,7 +521,7 @@ mod tests {
     fn answers(output: Value) -> Value {
         let tool =
             json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let text = tool.to_string();
         let tool = serde_json::from_str(&text).unwrap();
         let tool = Tool::new(
@@ -527,10 +529,10 @@ mod tests {
             &<[Arc<Policy>; 2]>::default(),
             true,
             Limits::default(),
-            &mut texts,
+            &mut schema_file,
         );
-        texts.write().unwrap();
-        tool.answer_schema().unwrap()
+        schema_file.write().unwrap();
+        tool.response_schema().unwrap()
     }
 
     #[test]

@@ -13,17 +13,17 @@ use sandbox::{Digest, InstallError, Installed};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
-use super::{Catalog, Index, Release, Texts, changes, check, packed::Packed};
+use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// Maximum size of a component, in bytes.
-pub const COMPONENT: usize = 24 << 20;
+pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Number of versions that are read from the store in one query.
-const PAGE: u64 = 500;
+const VERSIONS_PER_QUERY: u64 = 500;
 /// Maximum number of conflicting tools of another toolkit that an error names.
 const MAX_NAMED_CONFLICTS: usize = 5;
 /// Maximum assumed difference between the clocks of servers, in milliseconds.
-const SKEW: i64 = 10 * 60 * 1000;
+const MAX_CLOCK_SKEW_MS: i64 = 10 * 60 * 1000;
 
 /// The collection of published versions. The id is `<slug>.<version>`.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -41,7 +41,7 @@ struct Stored {
     version: String,
     digest: Digest,
     size: u64,
-    manifest: Packed,
+    manifest: Compressed,
     #[serde(default)]
     signed_by: Option<String>,
     #[serde(default)]
@@ -64,41 +64,42 @@ pub struct Published {
 ///
 /// # Errors
 /// Returns an error if the store cannot be read or the schema file cannot be written.
-pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
-    let (mut index, mut newest) = (Index::default(), 0);
+pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog> {
+    let (mut snapshot, mut newest) = (Snapshot::default(), 0);
     for page in 0.. {
-        let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
+        let query =
+            Query::for_project(INSTALLATION).page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
         let found = store.find::<Stored>(&query).await?;
-        let last = (found.records.len() as u64) < PAGE;
+        let last = (found.records.len() as u64) < VERSIONS_PER_QUERY;
         for record in found.records {
             newest = newest.max(record.updated_at.0);
-            index.put(Arc::new(release(
+            snapshot.put(Arc::new(release(
                 &record.body,
                 record.created_at,
-                &mut texts,
+                &mut schema_file,
             )?));
         }
         if last {
             break;
         }
     }
-    Ok(Catalog::new(index, newest, texts))
+    Ok(Catalog::new(snapshot, newest, schema_file))
 }
 
 /// Reads the versions that other servers have published or deprecated.
 ///
 /// Changed versions are found by their time of change, which the clock of the changing server
-/// gives. After an announcement, the query therefore goes back by [`SKEW`].
+/// gives. After an announcement, the query therefore goes back by [`MAX_CLOCK_SKEW_MS`].
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
 pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {
-        Change::Announced => newest.saturating_sub(SKEW),
-        Change::Perhaps => newest.saturating_add(1),
+        Change::Announced => newest.saturating_sub(MAX_CLOCK_SKEW_MS),
+        Change::Possible => newest.saturating_add(1),
     };
-    let query = Query::of(INSTALLATION).at_least("updated_at", since);
+    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
     if app
         .store
         .find::<Stored>(&query.clone().page(0, 0))
@@ -108,27 +109,31 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     {
         return Ok(());
     }
-    let mut texts = app.catalog.changing.lock().await;
+    let mut schema_file = app.catalog.changing.lock().await;
     for page in 0.. {
         let found = app
             .store
-            .find::<Stored>(&query.clone().page(page * PAGE, PAGE))
+            .find::<Stored>(
+                &query
+                    .clone()
+                    .page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY),
+            )
             .await?
             .records;
-        let last = (found.len() as u64) < PAGE;
+        let last = (found.len() as u64) < VERSIONS_PER_QUERY;
         for record in found {
             app.catalog
                 .newest
                 .fetch_max(record.updated_at.0, Ordering::Relaxed);
-            let index = app.catalog.index();
-            let known = index
+            let snapshot = app.catalog.snapshot();
+            let known = snapshot
                 .toolkit(&record.body.slug)
                 .and_then(|known| known.releases.get(&record.body.version));
             if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
                 app.catalog.put(Arc::new(release(
                     &record.body,
                     record.created_at,
-                    &mut texts,
+                    &mut schema_file,
                 )?));
             }
         }
@@ -150,7 +155,7 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
     if !manifest::is_slug(&manifest.slug) {
         return Err(Error::ComponentInvalid(vec![format!(
             "slug: `{}` is none",
-            crate::cut(&manifest.slug)
+            crate::truncate(&manifest.slug)
         )]));
     }
     Ok((manifest.slug, manifest.version.into()))
@@ -178,18 +183,18 @@ pub async fn publish(
     component: Bytes,
     terms: Terms<'_>,
 ) -> Result<Published> {
-    if component.len() > COMPONENT {
+    if component.len() > MAX_COMPONENT_BYTES {
         return Err(Error::ComponentTooLarge);
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
-    let digest = Digest::of(&component);
-    if let Some(release) = same(app, slug, version, digest)? {
+    let digest = Digest::compute(&component);
+    if let Some(release) = already_published(app, slug, version, digest)? {
         return Ok(Published {
             release,
             new: false,
         });
     }
-    let mut problems = named_right(slug, version, &component);
+    let mut problems = identity_problems(slug, version, &component);
     let installed = match app.sandbox.install(component.clone()).await {
         Ok(installed) => Some(installed),
         Err(InstallError::PastLimit(lines)) if problems.is_empty() => {
@@ -213,19 +218,19 @@ pub async fn publish(
         .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
     // Conflicts are reported early. They are checked again under the lock that excludes other
     // publications.
-    refuse_names_of_others(&app.catalog.index(), &installed.manifest)?;
-    let installed = usable(app, installed).await?;
+    check_tool_names(&app.catalog.snapshot(), &installed.manifest)?;
+    let installed = check_schemas(app, installed).await?;
     app.store.blobs().put(&blob(digest), component).await?;
     let stored = Stored {
         slug: slug.to_owned(),
         version: version.to_owned(),
         digest,
         size: installed.size,
-        manifest: Packed::of(&manifest)?,
+        manifest: Compressed::from_json(&manifest)?,
         signed_by,
         deprecated_at: None,
     };
-    enter(app, stored, &installed.manifest, terms.breaking).await
+    commit_version(app, stored, &installed.manifest, terms.breaking).await
 }
 
 /// Returns the manifest of a version.
@@ -234,8 +239,8 @@ pub async fn publish(
 /// Returns an error if the version does not exist or the store cannot be read.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let missing = || Error::VersionNotFound {
-        slug: super::cut(slug),
-        version: super::cut(version),
+        slug: super::truncate(slug),
+        version: super::truncate(version),
     };
     let stored = app
         .store
@@ -253,10 +258,10 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
 /// Returns an error if the version does not exist or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     let missing = || Error::VersionNotFound {
-        slug: super::cut(slug),
-        version: super::cut(version),
+        slug: super::truncate(slug),
+        version: super::truncate(version),
     };
-    let mut texts = app.catalog.changing.lock().await;
+    let mut schema_file = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
     let mut record = app
         .store
@@ -270,7 +275,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
             .commit(Batch::at(now).update(&record).announce())
             .await?;
     }
-    let release = Arc::new(release(&record.body, record.created_at, &mut texts)?);
+    let release = Arc::new(release(&record.body, record.created_at, &mut schema_file)?);
     app.catalog.put(release.clone());
     Ok(release)
 }
@@ -278,7 +283,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
 impl Catalog {
     /// Replaces the snapshot by one with an additional release. The caller holds `changing`.
     fn put(&self, release: Arc<Release>) {
-        let mut next = Index::clone(&self.current.load());
+        let mut next = Snapshot::clone(&self.current.load());
         next.put(release);
         self.current.store(Arc::new(next));
     }
@@ -286,16 +291,16 @@ impl Catalog {
 
 /// Commits a version and adds it to the catalog. Unless it is `breaking`, it must be compatible
 /// with the earlier versions of its day.
-async fn enter(
+async fn commit_version(
     app: &App,
     stored: Stored,
     manifest: &Manifest,
     breaking: bool,
 ) -> Result<Published> {
-    let mut texts = app.catalog.changing.lock().await;
-    refuse_names_of_others(&app.catalog.index(), manifest)?;
+    let mut schema_file = app.catalog.changing.lock().await;
+    check_tool_names(&app.catalog.snapshot(), manifest)?;
     if !breaking {
-        changes::keeps_the_days_promises(app, manifest).await?;
+        changes::check_compatibility(app, manifest).await?;
     }
     let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
@@ -307,7 +312,7 @@ async fn enter(
         Ok(()) => {}
         // Another server published the version in the meantime.
         Err(CommitError::Taken { .. }) => {
-            drop(texts);
+            drop(schema_file);
             refresh(app, Change::Announced).await?;
             let Stored {
                 slug,
@@ -315,7 +320,7 @@ async fn enter(
                 digest,
                 ..
             } = stored;
-            return match same(app, &slug, &version, digest)? {
+            return match already_published(app, &slug, &version, digest)? {
                 Some(release) => Ok(Published {
                     release,
                     new: false,
@@ -325,15 +330,20 @@ async fn enter(
         }
         Err(cause) => return Err(cause.into()),
     }
-    let release = Arc::new(release(&stored, now, &mut texts)?);
+    let release = Arc::new(release(&stored, now, &mut schema_file)?);
     app.catalog.put(release.clone());
     Ok(Published { release, new: true })
 }
 
 /// Returns the published version if it has exactly these bytes.
-fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<Arc<Release>>> {
-    let index = app.catalog.index();
-    let Some(release) = index
+fn already_published(
+    app: &App,
+    slug: &str,
+    version: &str,
+    digest: Digest,
+) -> Result<Option<Arc<Release>>> {
+    let snapshot = app.catalog.snapshot();
+    let Some(release) = snapshot
         .toolkit(slug)
         .and_then(|toolkit| toolkit.releases.get(version))
     else {
@@ -349,7 +359,7 @@ fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<A
 }
 
 /// Checks that the component declares the slug and the version it is published under.
-fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
+fn identity_problems(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
     // The sandbox reports an unreadable manifest together with the other problems.
     let Ok(manifest) = manifest::extract(component) else {
         return Vec::new();
@@ -365,7 +375,7 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
         let own = manifest.version;
         problems.push(format!(
             "version: the component is {own}, it cannot be published as {}",
-            super::cut(version)
+            super::truncate(version)
         ));
     }
     problems
@@ -376,28 +386,30 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
 /// A toolkit owns its tools and every name that begins with its slug. Of two toolkits `a` and
 /// `a_b`, only the second can add new tools that begin with `A_B_`, and it cannot be published
 /// after `a` has such tools. A toolkit keeps the names that it already has.
-fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
+fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Result<()> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
-        if let Some(owner) =
-            owner(index, &manifest.slug, &tool.slug).filter(|owner| ***owner != *manifest.slug)
+        if let Some(name_owner) = name_owner(snapshot, &manifest.slug, &tool.slug)
+            .filter(|name_owner| ***name_owner != *manifest.slug)
         {
             problems.push(format!(
-                "tools.{}: the name is used by toolkit {owner}",
+                "tools.{}: the name is used by toolkit {name_owner}",
                 tool.slug
             ));
         }
     }
-    if index.toolkit(&manifest.slug).is_none() {
+    if snapshot.toolkit(&manifest.slug).is_none() {
         let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
         // A longer slug that begins with this one owns its names.
-        let is_used = |(tool, owner): &(&Arc<str>, &Arc<str>)| {
-            tool.starts_with(&prefix) && owner.len() < manifest.slug.len()
+        let is_used = |(tool, name_owner): &(&Arc<str>, &Arc<str>)| {
+            tool.starts_with(&prefix) && name_owner.len() < manifest.slug.len()
         };
-        let mut used: Vec<_> = index.tools.iter().filter(is_used).collect();
+        let mut used: Vec<_> = snapshot.tools.iter().filter(is_used).collect();
         used.sort();
-        let line = |(tool, owner): &(_, _)| {
-            format!("slug: toolkit {owner} has the tool {tool}, whose name begins with this slug")
+        let line = |(tool, name_owner): &(_, _)| {
+            format!(
+                "slug: toolkit {name_owner} has the tool {tool}, whose name begins with this slug"
+            )
         };
         problems.extend(used.iter().take(MAX_NAMED_CONFLICTS).map(line));
     }
@@ -410,9 +422,9 @@ fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
 
 /// Finds the toolkit that owns a tool name of a toolkit: the toolkit that has the tool, or another
 /// one whose longer slug is a prefix of the name.
-fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>> {
+fn name_owner<'a>(snapshot: &'a Snapshot, toolkit: &str, tool: &str) -> Option<&'a Arc<str>> {
     let tool = tool.to_ascii_uppercase();
-    let has = index.tools.get(tool.as_str());
+    let has = snapshot.tools.get(tool.as_str());
     has.or_else(|| {
         let longer = tool
             .rmatch_indices('_')
@@ -420,14 +432,14 @@ fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>
             .take_while(|end| *end > toolkit.len());
         let mut slugs = longer.map(|end| tool[..end].to_ascii_lowercase());
         slugs
-            .find_map(|slug| index.toolkits.get(slug.as_str()))
+            .find_map(|slug| snapshot.toolkits.get(slug.as_str()))
             .map(|toolkit| &toolkit.slug)
     })
 }
 
 /// Refuses schemas that cannot be used. The schemas of one toolkit at a time are compiled, on a
 /// separate thread.
-async fn usable(app: &App, installed: Installed) -> Result<Installed> {
+async fn check_schemas(app: &App, installed: Installed) -> Result<Installed> {
     let place = app.catalog.compiling.clone().acquire_owned().await;
     let compiled = tokio::task::spawn_blocking(move || {
         let _place = place;
@@ -450,7 +462,7 @@ fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
     for tool in &manifest.tools {
         let output = (!tool.loose_output).then_some(("output", &tool.output));
         for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
-            if let Some(problem) = check::problem(schema) {
+            if let Some(problem) = check::schema_problem(schema) {
                 problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
             }
         }
@@ -459,7 +471,7 @@ fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Builds the release of a stored version. Its schemas are not parsed.
-fn release(stored: &Stored, published_at: Time, texts: &mut Texts) -> Result<Release> {
+fn release(stored: &Stored, published_at: Time, schema_file: &mut SchemaFile) -> Result<Release> {
     let Stored {
         digest,
         size,
@@ -469,7 +481,7 @@ fn release(stored: &Stored, published_at: Time, texts: &mut Texts) -> Result<Rel
     } = stored;
     let manifest = stored.manifest.json()?;
     let manifest = serde_json::from_str(&manifest).map_err(|cause| unreadable(stored, &cause))?;
-    let release = Release::new(manifest, *digest, *size, published_at, texts)?;
+    let release = Release::new(manifest, *digest, *size, published_at, schema_file)?;
     Ok(Release {
         signed_by: signed_by.clone(),
         deprecated_at: *deprecated_at,

@@ -8,12 +8,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use manifest::{AuthMode, AuthScheme};
 
-use super::{Found, Index, Release};
-use crate::{Error, Result, cut};
+use super::{Release, ResolvedTool, Snapshot};
+use crate::{Error, Result, truncate};
 
 /// The input of a recommendation.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct ScopeRequest {
     /// The tools of the toolkit that are to run.
     pub tools: Vec<String>,
     /// The scopes to request in any case.
@@ -26,7 +26,7 @@ pub struct Wanted {
 
 /// A recommendation of scopes.
 #[derive(Debug)]
-pub struct Recommended {
+pub struct RecommendedScopes {
     /// The mode of the auth scheme.
     pub mode: AuthMode,
     /// The scopes to request, in alphabetical order.
@@ -37,11 +37,21 @@ pub struct Recommended {
 ///
 /// # Errors
 /// Returns an error with one line for each tool that does not exist.
-pub fn tools_of(index: &Index, slugs: &[String], version: &str) -> Result<Vec<Found>> {
+pub fn find_tools(
+    snapshot: &Snapshot,
+    slugs: &[String],
+    version: &str,
+) -> Result<Vec<ResolvedTool>> {
     all(
         slugs,
-        |slug| index.tool(slug, version).ok(),
-        |slug| format!("tools: {} is not in version {}", cut(slug), cut(version)),
+        |slug| snapshot.tool(slug, version).ok(),
+        |slug| {
+            format!(
+                "tools: {} is not in version {}",
+                truncate(slug),
+                truncate(version)
+            )
+        },
     )
 }
 
@@ -70,7 +80,7 @@ pub fn scheme<'a>(
         {
             Err(Error::SchemeNotOffered {
                 toolkit: release.slug.to_string(),
-                scheme: cut(name),
+                scheme: truncate(name),
             })
         }
         (None, _) => Ok((AuthMode::NoAuth, None)),
@@ -82,21 +92,21 @@ pub fn scheme<'a>(
 /// # Errors
 /// Returns an error if the toolkit does not offer the named scheme, or does not have one of the
 /// tools.
-pub fn recommended(
+pub fn recommend_scopes(
     release: &Arc<Release>,
     named: Option<&str>,
-    wanted: &Wanted,
-) -> Result<Recommended> {
+    request: &ScopeRequest,
+) -> Result<RecommendedScopes> {
     let (mode, scheme) = scheme(release, named)?;
     let missing = |slug: &str| {
         format!(
             "tools: {} is not in version {} of {}",
-            cut(slug),
+            truncate(slug),
             release.version,
             release.slug
         )
     };
-    let tools = all(&wanted.tools, |slug| release.tool(slug), missing)?;
+    let tools = all(&request.tools, |slug| release.tool(slug), missing)?;
     let always = scheme
         .and_then(|scheme| scheme.oauth2.as_ref())
         .map_or(&[][..], |flow| &flow.scopes);
@@ -104,12 +114,12 @@ pub fn recommended(
         .iter()
         .chain(tools.iter().flat_map(|tool| &tool.scopes))
         .collect();
-    scopes.extend(&wanted.include);
-    scopes.retain(|scope| !wanted.exclude.contains(scope));
-    if let Some(available) = &wanted.available {
+    scopes.extend(&request.include);
+    scopes.retain(|scope| !request.exclude.contains(scope));
+    if let Some(available) = &request.available {
         scopes.retain(|scope| available.contains(scope));
     }
-    Ok(Recommended {
+    Ok(RecommendedScopes {
         mode,
         scopes: scopes.into_iter().cloned().collect(),
     })

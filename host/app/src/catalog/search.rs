@@ -12,31 +12,31 @@ use std::{
 
 use store::Time;
 
-use super::{Counts, Found, Index, Release, Tool, Toolkit, versions::Unresolved};
+use super::{Counts, Release, ResolvedTool, Snapshot, Tool, Toolkit, versions::Unresolved};
 
 /// The version of each toolkit that a list uses.
 #[derive(Debug, Clone)]
-pub struct VersionWish {
-    /// The version for toolkits that `each` does not name.
-    pub all: String,
+pub struct VersionSelector {
+    /// The version for toolkits that `by_toolkit` does not name.
+    pub default: String,
     /// The versions of single toolkits, by slug.
-    pub each: HashMap<String, String>,
+    pub by_toolkit: HashMap<String, String>,
 }
 
-impl VersionWish {
+impl VersionSelector {
     /// Selects one version for every toolkit.
     #[must_use]
     pub fn all(version: &str) -> Self {
         Self {
-            all: version.to_owned(),
-            each: HashMap::new(),
+            default: version.to_owned(),
+            by_toolkit: HashMap::new(),
         }
     }
 
     /// Returns the version selected for a toolkit.
     #[must_use]
-    pub fn of(&self, toolkit: &str) -> &str {
-        self.each.get(toolkit).unwrap_or(&self.all)
+    pub fn for_toolkit(&self, toolkit: &str) -> &str {
+        self.by_toolkit.get(toolkit).unwrap_or(&self.default)
     }
 }
 
@@ -58,7 +58,7 @@ pub struct ToolFilter {
     /// True if tools of completely deprecated toolkits are included.
     pub deprecated: bool,
     /// The versions of the toolkits.
-    pub versions: VersionWish,
+    pub versions: VersionSelector,
 }
 
 /// The publisher of a toolkit.
@@ -101,37 +101,39 @@ pub struct ToolkitFilter {
     pub kind: ToolkitKind,
 }
 
-impl Index {
+impl Snapshot {
     /// Returns the tools that match a filter. Without a search, the newest toolkit is first, and
     /// its tools are in the order of its manifest.
     #[must_use]
-    pub fn tools(&self, filter: &ToolFilter) -> Vec<Found> {
+    pub fn tools(&self, filter: &ToolFilter) -> Vec<ResolvedTool> {
         if !filter.slugs.is_empty() {
-            let mut told = HashSet::new();
+            let mut seen = HashSet::new();
             let found = filter.slugs.iter().filter_map(|slug| {
                 let toolkit = self.toolkit_of(slug)?;
-                self.tool(slug, filter.versions.of(&toolkit.slug)).ok()
+                self.tool(slug, filter.versions.for_toolkit(&toolkit.slug))
+                    .ok()
             });
             return found
-                .filter(|found| told.insert(found.tool.slug.clone()))
+                .filter(|found| seen.insert(found.tool.slug.clone()))
                 .collect();
         }
         let words = words(&filter.search);
         let mut found = Vec::new();
         for toolkit in self.newest_first() {
             if toolkit.is_deprecated() && !filter.deprecated
-                || !named(&filter.toolkits, &toolkit.slug)
+                || !slug_matches(&filter.toolkits, &toolkit.slug)
             {
                 continue;
             }
-            let Some(release) = listed(toolkit, filter.versions.of(&toolkit.slug)) else {
+            let Some(release) = listed_release(toolkit, filter.versions.for_toolkit(&toolkit.slug))
+            else {
                 continue;
             };
-            for tool in release.tools.iter().filter(|tool| filter.lets(tool)) {
+            for tool in release.tools.iter().filter(|tool| filter.matches(tool)) {
                 if let Some(score) = score(&words, &tool.slug, &tool.name, &tool.description) {
                     found.push((
                         score,
-                        Found {
+                        ResolvedTool {
                             release: release.clone(),
                             tool: tool.clone(),
                         },
@@ -154,7 +156,7 @@ impl Index {
             .newest_first()
             .into_iter()
             .filter(|toolkit| filter.deprecated || !toolkit.is_deprecated())
-            .filter(|toolkit| named(&filter.slugs, &toolkit.slug))
+            .filter(|toolkit| slug_matches(&filter.slugs, &toolkit.slug))
             .filter(|toolkit| {
                 filter.category.is_empty() || in_category(toolkit.current(), &filter.category)
             })
@@ -170,7 +172,7 @@ impl Index {
             ToolkitOrder::Newest => found.sort_by_key(|(score, _)| Reverse(*score)),
             ToolkitOrder::Usage(counts) => {
                 found.sort_by_key(|(score, toolkit)| {
-                    (Reverse(counts.of(&toolkit.slug)), Reverse(*score))
+                    (Reverse(counts.get(&toolkit.slug)), Reverse(*score))
                 });
             }
             ToolkitOrder::Name => {
@@ -197,15 +199,15 @@ impl Index {
     /// Returns the snapshot as of the time when its newest release was published. The pages of a
     /// list stay consistent in this way, even if versions are published between them.
     #[must_use]
-    pub fn at(&self, moment: Time) -> Self {
+    pub fn at(&self, as_of: Time) -> Self {
         let known = |toolkit: &Arc<Toolkit>| {
-            if toolkit.updated_at() <= moment {
+            if toolkit.updated_at() <= as_of {
                 return Some(toolkit.clone());
             }
             let mut earlier = Toolkit::clone(toolkit);
             earlier
                 .releases
-                .retain(|_, release| release.published_at <= moment);
+                .retain(|_, release| release.published_at <= as_of);
             (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
         };
         let toolkits = self
@@ -220,7 +222,7 @@ impl Index {
 
     /// Returns the publication time of the newest release.
     #[must_use]
-    pub fn moment(&self) -> Time {
+    pub fn as_of(&self) -> Time {
         self.toolkits()
             .map(|toolkit| toolkit.updated_at())
             .max()
@@ -235,7 +237,7 @@ impl Index {
 }
 
 impl ToolFilter {
-    fn lets(&self, tool: &Tool) -> bool {
+    fn matches(&self, tool: &Tool) -> bool {
         let any = |wanted: &[String], has: &dyn Fn(&str) -> bool| {
             wanted.is_empty() || wanted.iter().any(|one| has(one))
         };
@@ -268,7 +270,7 @@ impl Tool {
 }
 
 /// Returns the release to list. For a completely deprecated toolkit, this is the newest one.
-fn listed<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
+fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     match toolkit.release(version) {
         Ok(release) => Some(release),
         Err(Unresolved::Deprecated) => Some(toolkit.newest()),
@@ -276,7 +278,7 @@ fn listed<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     }
 }
 
-fn named(wanted: &[String], slug: &str) -> bool {
+fn slug_matches(wanted: &[String], slug: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
 }
 
@@ -335,10 +337,13 @@ mod tests {
 
     #[test]
     fn unnamed_toolkits_use_the_common_version() {
-        let wish = VersionWish {
-            each: HashMap::from([("a".into(), "20260101_00".into())]),
-            ..VersionWish::all(LATEST)
+        let versions = VersionSelector {
+            by_toolkit: HashMap::from([("a".into(), "20260101_00".into())]),
+            ..VersionSelector::all(LATEST)
         };
-        assert_eq!((wish.of("a"), wish.of("b")), ("20260101_00", LATEST));
+        assert_eq!(
+            (versions.for_toolkit("a"), versions.for_toolkit("b")),
+            ("20260101_00", LATEST)
+        );
     }
 }

@@ -34,7 +34,7 @@ impl Document for Counts {
 impl Counts {
     /// Returns the number of executions of a toolkit.
     #[must_use]
-    pub fn of(&self, toolkit: &str) -> u64 {
+    pub fn get(&self, toolkit: &str) -> u64 {
         self.runs.get(toolkit).copied().unwrap_or(0)
     }
 
@@ -138,6 +138,9 @@ mod tests {
             .unwrap()
             .unwrap()
             .body;
-        assert_eq!((counts.of("a"), counts.of("b"), counts.of("c")), (3, 1, 0));
+        assert_eq!(
+            (counts.get("a"), counts.get("b"), counts.get("c")),
+            (3, 1, 0)
+        );
     }
 }

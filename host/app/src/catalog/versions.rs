@@ -30,10 +30,10 @@ pub(super) fn resolve<'a, R>(
     wanted: &str,
     is_deprecated: impl Fn(&R) -> bool,
 ) -> Result<&'a R, Unresolved> {
-    let mut usable = releases.values().filter(|release| !is_deprecated(release));
+    let mut candidates = releases.values().filter(|release| !is_deprecated(release));
     let found = match wanted {
-        LATEST => usable.next_back(),
-        BASE => usable.next(),
+        LATEST => candidates.next_back(),
+        BASE => candidates.next(),
         exact => return releases.get(exact).ok_or(Unresolved::Unknown),
     };
     found.ok_or(if releases.is_empty() {

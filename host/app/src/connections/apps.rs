@@ -11,7 +11,7 @@ use store::{Batch, Collection, Document, Query, Record, Store};
 use crate::{
     App, Error, INSTALLATION, Result,
     catalog::{LATEST, Release},
-    vault::{Place, Sealed, Vault},
+    vault::{SealContext, Sealed, Vault},
 };
 
 /// Collection that this file owns. The id of a record is the slug of its toolkit.
@@ -21,9 +21,9 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Maximum length in bytes of a client id, a client secret, or a scope.
-const TEXT: usize = 2_048;
+const MAX_TEXT_BYTES: usize = 2_048;
 /// Maximum number of scopes of a client.
-const SCOPES: usize = 200;
+const MAX_SCOPES: usize = 200;
 
 /// The operator's OAuth app at one provider, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,13 +61,11 @@ pub struct NewOauthApp {
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
-        let (toolkit, scheme) = (
-            release.slug.to_string(),
-            AuthMode::Oauth2.as_str().to_owned(),
-        );
+        let toolkit = release.slug.to_string();
+        let scheme = AuthMode::Oauth2.as_str().to_owned();
         return Err(Error::SchemeNotOffered { toolkit, scheme });
     }
-    keep(
+    store_app(
         app,
         NewOauthApp {
             toolkit: release.slug.to_string(),
@@ -82,32 +80,33 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 ///
 /// # Errors
 /// Fails if a value is too long, or the store refuses.
-pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
+pub async fn set_from_settings(app: &App, new: NewOauthApp) -> Result<()> {
     if let Some(old) = find(&app.store, &new.toolkit).await? {
         let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
         if same && secret(&app.vault, &old, app.clock.now()).await? == new.client_secret {
             return Ok(());
         }
     }
-    keep(app, new).await.map(|_| ())
+    store_app(app, new).await.map(|_| ())
 }
 
-async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
-    let fits = |text: &String| !text.is_empty() && text.len() <= TEXT;
-    let secret_fits = new.client_secret.len() <= TEXT;
+async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+    let fits = |text: &String| !text.is_empty() && text.len() <= MAX_TEXT_BYTES;
+    let secret_fits = new.client_secret.len() <= MAX_TEXT_BYTES;
     if !fits(&new.client_id)
         || !secret_fits
-        || new.scopes.len() > SCOPES
+        || new.scopes.len() > MAX_SCOPES
         || !new.scopes.iter().all(fits)
     {
         return Err(Error::invalid(format!(
-            "client_id, client_secret, scopes: at most {TEXT} bytes each and {SCOPES} scopes, and a client id"
+            "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"
         )));
     }
-    let (slug, now) = (new.toolkit, app.clock.now());
+    let slug = new.toolkit;
+    let now = app.clock.now();
     let key = app.vault.key(COLLECTION.name, now).await?;
-    let kept = app.store.change(&COLLECTION, &slug, || async {
-        let secret = key.seal(place(&slug), &new.client_secret)?;
+    let stored = app.store.change(&COLLECTION, &slug, || async {
+        let secret = key.seal(seal_context(&slug), &new.client_secret)?;
         let body = OauthApp {
             client_id: new.client_id.clone(),
             scopes: new.scopes.clone(),
@@ -119,7 +118,7 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         };
         Ok::<_, Error>((batch, ()))
     });
-    kept.await?;
+    stored.await?;
     find(&app.store, &slug)
         .await?
         .ok_or(Error::OauthAppNotFound(slug))
@@ -132,7 +131,7 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     let mut all = app
         .store
-        .find::<OauthApp>(&Query::of(INSTALLATION))
+        .find::<OauthApp>(&Query::for_project(INSTALLATION))
         .await?
         .records;
     all.sort_by(|one, other| one.id.cmp(&other.id));
@@ -148,7 +147,7 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, &slug, || async {
         let record = find(&app.store, &slug)
             .await?
-            .ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
+            .ok_or_else(|| Error::OauthAppNotFound(crate::truncate(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
     Ok(removed.await?)
@@ -176,11 +175,11 @@ pub(super) async fn secret(
     vault
         .key(COLLECTION.name, now)
         .await?
-        .open(place(&record.id), &record.body.secret)
+        .open(seal_context(&record.id), &record.body.secret)
 }
 
-fn place(slug: &str) -> Place<'_> {
-    Place {
+fn seal_context(slug: &str) -> SealContext<'_> {
+    SealContext {
         collection: COLLECTION.name,
         project: INSTALLATION,
         id: slug,

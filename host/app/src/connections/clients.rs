@@ -18,10 +18,10 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use url::Url;
 
 use super::{
-    Keeper, Values,
-    flow::{come_back, unbegun},
+    TokenManager, Values,
+    flow::callback_url,
     protocol::{self, Client, Flow},
-    refresh::{LOOK, after},
+    refresh::{POLL_INTERVAL, time_after},
     scheme::text,
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     catalog::LATEST,
     ids::{AuthConfigId, ProjectId},
     projects::{self, Project},
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// Collection that this file owns.
@@ -40,19 +40,19 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Client values that are stored with an account.
-pub(super) const KEPT: [&str; 2] = ["client_id", "client_secret"];
+pub(super) const ACCOUNT_VALUES: [&str; 2] = ["client_id", "client_secret"];
 /// Minimum remaining lifetime of a client secret for a new connection. The user returns later, and
 /// tokens must be refreshed.
-const SOON: Duration = Duration::from_secs(24 * 3_600);
+const MIN_SECRET_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 /// Path prefix of metadata documents, followed by the id of the auth config.
-const DESCRIBED: &str = "/oauth/clients/";
+const METADATA_PATH: &str = "/oauth/clients/";
 /// Maximum number of registrations of one auth config that one batch deletes. Each combination of
 /// registration endpoint and redirect URI has one.
-const MOST: u64 = 100;
+const PURGE_BATCH_SIZE: u64 = 100;
 
 /// A registered client, as stored.
 #[derive(Debug, Serialize, Deserialize)]
-struct Registered {
+struct ClientRegistration {
     /// Auth config of the client.
     auth_config: AuthConfigId,
     /// Client id at the provider; absent before the registration.
@@ -69,12 +69,12 @@ struct Registered {
     leased_until: Option<Time>,
 }
 
-impl Document for Registered {
+impl Document for ClientRegistration {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
 /// Input of a registration.
-pub(super) struct Registration {
+pub(super) struct RegistrationRequest {
     pub project: ProjectId,
     pub auth_config: AuthConfigId,
     /// HTTP client for requests to the provider.
@@ -88,41 +88,48 @@ pub(super) struct Registration {
     pub name: String,
 }
 
-impl Keeper {
+impl TokenManager {
     /// Returns the client with which accounts of an auth config are connected. Registers one if
     /// necessary.
-    pub(super) async fn client(self: &Arc<Self>, wanted: Registration) -> Result<Values> {
+    pub(super) async fn dynamic_client(
+        self: &Arc<Self>,
+        request: RegistrationRequest,
+    ) -> Result<Values> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "a registration must not be lost with whoever asked for it; it is awaited"
+            reason = "a registration must not be lost if its caller disconnects; it is awaited"
         )]
-        let registering = tokio::spawn(self.clone().registered(wanted));
-        match tokio::time::timeout(self.settings.wait, registering).await {
+        let registering = tokio::spawn(self.clone().register_under_lease(request));
+        match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal("a registration has panicked".into())),
+            Ok(Err(_)) => Err(Error::Internal(
+                "the task that registers a client has panicked".into(),
+            )),
             Err(_) => Err(Error::Unavailable(
-                "the application takes long to register a client".into(),
+                "the provider has not registered a client in time".into(),
             )),
         }
     }
 
-    async fn registered(self: Arc<Self>, wanted: Registration) -> Result<Values> {
-        let project = wanted.project.as_str();
-        let nobody = Client::default();
-        let (id, mut looked) = (wanted.id(), false);
+    async fn register_under_lease(self: Arc<Self>, request: RegistrationRequest) -> Result<Values> {
+        let project = request.project.as_str();
+        let no_client = Client::default();
+        let id = request.id();
+        let mut checked = false;
         loop {
             let now = self.now().await?;
-            let (scheme, values) = (&wanted.scheme, &wanted.values);
+            let scheme = &request.scheme;
+            let values = &request.values;
             let flow = Flow {
-                net: &wanted.net,
+                net: &request.net,
                 now,
                 scheme,
-                client: &nobody,
+                client: &no_client,
                 values,
             };
-            let Some(mut record) = self.store.get::<Registered>(project, &id).await? else {
-                let body = Registered {
-                    auth_config: wanted.auth_config.clone(),
+            let Some(mut record) = self.store.get::<ClientRegistration>(project, &id).await? else {
+                let body = ClientRegistration {
+                    auth_config: request.auth_config.clone(),
                     client_id: None,
                     answer: None,
                     ends_at: None,
@@ -131,10 +138,10 @@ impl Keeper {
                 // The check prevents a registration from outliving an auth config that is deleted
                 // at the same moment.
                 let config =
-                    auth_configs::find_in(&self.store, &wanted.project, &wanted.auth_config)
+                    auth_configs::find_in(&self.store, &request.project, &request.auth_config)
                         .await?;
                 let config = config
-                    .ok_or_else(|| Error::AuthConfigNotFound(wanted.auth_config.to_string()))?;
+                    .ok_or_else(|| Error::AuthConfigNotFound(request.auth_config.to_string()))?;
                 match self
                     .store
                     .commit(Batch::at(now).check(&config).insert(project, &id, &body))
@@ -145,40 +152,43 @@ impl Keeper {
                 }
             };
             if record.body.leased_until.is_some_and(|until| until > now) {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
             if let Some(answer) = &record.body.answer
-                && record.body.ends_at.is_none_or(|end| end > after(now, SOON))
+                && record
+                    .body
+                    .ends_at
+                    .is_none_or(|end| end > time_after(now, MIN_SECRET_LIFETIME))
             {
                 let client = self
                     .vault
                     .key(project, now)
                     .await?
-                    .open(place(&wanted.project, &id), answer)?;
-                if looked || !flow.has_forgotten(&client).await {
-                    return Ok(kept(&client));
+                    .open(seal_context(&request.project, &id), answer)?;
+                if checked || !flow.has_deleted_client(&client).await {
+                    return Ok(account_values(&client));
                 }
                 // The result of the next registration is not checked again.
-                looked = true;
+                checked = true;
                 record.body.answer = None;
             }
-            record.body.leased_until = Some(after(now, self.settings.lease));
+            record.body.leased_until = Some(time_after(now, self.settings.lease_ttl));
             match self.store.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => record.revision += 1,
                 Err(CommitError::Stale) => continue,
                 Err(cause) => return Err(cause.into()),
             }
-            let registered = flow.register(&wanted.name, &wanted.redirect_uri).await;
+            let registered = flow.register(&request.name, &request.redirect_uri).await;
             record.body.leased_until = None;
             if let Ok(client) = &registered {
                 record.body.client_id = client.get("client_id").and_then(text);
-                record.body.ends_at = ends_at(client);
+                record.body.ends_at = secret_expires_at(client);
                 let sealed = self
                     .vault
                     .key(project, now)
                     .await?
-                    .seal(place(&wanted.project, &id), client)?;
+                    .seal(seal_context(&request.project, &id), client)?;
                 record.body.answer = Some(sealed);
             }
             match self
@@ -190,13 +200,15 @@ impl Keeper {
                 Err(CommitError::Stale) => continue,
                 done => done?,
             }
-            return registered.map(|client| kept(&client)).map_err(unbegun);
+            return registered
+                .map(|client| account_values(&client))
+                .map_err(Error::from);
         }
     }
 
     /// Deletes a client that the provider no longer knows, so that the next connection registers
     /// another one.
-    pub(super) async fn forget_client(
+    pub(super) async fn delete_rejected_client(
         &self,
         project: &ProjectId,
         config: &AuthConfigId,
@@ -228,16 +240,16 @@ impl Keeper {
         &self,
         project: &ProjectId,
         config: &AuthConfigId,
-    ) -> Result<Vec<Record<Registered>>> {
-        let query = Query::of(project.as_str())
+    ) -> Result<Vec<Record<ClientRegistration>>> {
+        let query = Query::for_project(project.as_str())
             .is("auth_config", config.as_str())
-            .page(0, MOST);
+            .page(0, PURGE_BATCH_SIZE);
         Ok(self.store.find(&query).await?.records)
     }
 }
 
 /// Adds the deletion of an auth config's registrations to the batch that deletes the config.
-pub(crate) async fn forgotten(
+pub(crate) async fn purge_clients(
     app: &App,
     project: &Project,
     config: &AuthConfigId,
@@ -248,7 +260,7 @@ pub(crate) async fn forgotten(
 }
 
 /// Deletes the registrations of an auth config that is already deleted.
-pub(crate) async fn forget_clients(
+pub(crate) async fn delete_clients(
     app: &App,
     project: &Project,
     config: &AuthConfigId,
@@ -279,19 +291,19 @@ pub(crate) async fn forget_clients(
 ///
 /// # Errors
 /// Fails if providers cannot read that address.
-pub(super) fn described_at(app: &App, config: &str) -> Result<String> {
-    let url = format!("{}{DESCRIBED}{config}", app.address());
-    if is_read(&url) {
+pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
+    let url = format!("{}{METADATA_PATH}{config}", app.base_url());
+    if is_readable_by_providers(&url) {
         return Ok(url);
     }
     Err(Error::AccountRefused(format!(
-        "applications read at {url} who asks, and take https alone: set `public_url` to the address at which this server is reached"
+        "providers read the client metadata document at {url} and require https: set `public_url` to the public https address of this server"
     )))
 }
 
 /// Returns true if providers read metadata documents at an address. A loopback address is allowed
 /// for local tests (RFC 8252, section 7.3).
-fn is_read(url: &str) -> bool {
+fn is_readable_by_providers(url: &str) -> bool {
     let own = |url: &Url| matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
     Url::parse(url).is_ok_and(|url| url.scheme() == "https" || own(&url))
 }
@@ -301,7 +313,7 @@ fn is_read(url: &str) -> bool {
 /// # Errors
 /// Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id uses a
 /// client metadata document.
-pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
+pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
     let unknown = || Error::AuthConfigNotFound(id.to_string());
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
     let is_open = |config: &Record<AuthConfig>| {
@@ -316,31 +328,31 @@ pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value
         .catalog
         .release(&config.body.toolkit, LATEST)
         .map_err(|_| unknown())?;
-    let about = release
+    let oauth2 = release
         .scheme(AuthMode::CimdOauth)
         .and_then(|scheme| scheme.oauth2.as_ref())
         .ok_or_else(unknown)?;
     let redirect_uri = app
         .accounts
-        .standing(&project.id, &config)
+        .client_context(&project.id, &config)
         .await?
         .redirect_uri;
-    let redirect_uri = redirect_uri.unwrap_or_else(|| come_back(app));
-    let mut metadata = protocol::metadata(about, project.shown_name(), &redirect_uri);
+    let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+    let mut metadata = protocol::metadata(oauth2, project.shown_name(), &redirect_uri);
     metadata.insert(
         "client_id".to_owned(),
-        described_at(app, &config.id)?.into(),
+        client_metadata_url(app, &config.id)?.into(),
     );
     Ok(metadata)
 }
 
-impl Registration {
+impl RegistrationRequest {
     /// Returns the id of the registration's record. The id differs by auth config, registration
     /// endpoint and redirect URI.
     fn id(&self) -> String {
-        let about = self.scheme.oauth2.as_ref();
-        let at = about
-            .and_then(|about| about.register.as_ref()?.url.as_deref())
+        let oauth2 = self.scheme.oauth2.as_ref();
+        let at = oauth2
+            .and_then(|oauth2| oauth2.register.as_ref()?.url.as_deref())
             .unwrap_or_default();
         let at = manifest::fill(at, &|name: &str| self.values.get(name).and_then(text))
             .unwrap_or_default();
@@ -350,14 +362,15 @@ impl Registration {
     }
 }
 
-fn kept(client: &Values) -> Values {
-    KEPT.iter()
+fn account_values(client: &Values) -> Values {
+    ACCOUNT_VALUES
+        .iter()
         .filter_map(|name| Some(((*name).to_owned(), client.get(*name)?.clone())))
         .collect()
 }
 
 /// Expiry in seconds since the Unix epoch; zero means never (RFC 7591, section 3.2.1).
-fn ends_at(client: &Values) -> Option<Time> {
+fn secret_expires_at(client: &Values) -> Option<Time> {
     let seconds = client
         .get("client_secret_expires_at")?
         .as_i64()
@@ -367,8 +380,8 @@ fn ends_at(client: &Values) -> Option<Time> {
         .then(|| Time(seconds.saturating_mul(1_000)))
 }
 
-fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
-    Place {
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: COLLECTION.name,
         project: project.as_str(),
         id,
@@ -388,13 +401,13 @@ mod tests {
             ("http://tools.example.com/oauth/clients/ac_1", false),
             ("/oauth/clients/ac_1", false),
         ] {
-            assert_eq!(is_read(url), read, "{url}");
+            assert_eq!(is_readable_by_providers(url), read, "{url}");
         }
     }
 
     #[test]
     fn client_secret_expiry_of_zero_means_never() {
-        let ends = |answer: Value| ends_at(answer.as_object().unwrap());
+        let ends = |answer: Value| secret_expires_at(answer.as_object().unwrap());
         assert_eq!(
             ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 7 })),
             Some(Time(7_000))

@@ -1,7 +1,7 @@
 //! Connection attempts: a user opens a page of this server, authorizes at the provider, and returns
 //! to this server.
 //!
-//! An attempt uses up to three secrets, and each secret names one [`Flow`] record: the link token
+//! An attempt uses up to three secrets, and each secret names one [`ConnectionAttempt`] record: the link token
 //! of the page, the `state` of the authorization request (RFC 6749, section 10.12), and the session
 //! with which the project confirms its user. A secret is random, is stored only as a keyed hash,
 //! belongs to one account and one attempt, and expires. A `state` is erased before its code is
@@ -11,7 +11,6 @@
 //!
 //! An attempt that started on the page is bound to the browser that opened the page. Another
 //! browser cannot complete it.
-
 use std::time::Duration;
 
 use manifest::{AuthMode, AuthScheme, Field as FormText, OAuth2};
@@ -21,22 +20,22 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use url::Url;
 
 use super::{
-    Account, COLLECTION as ACCOUNTS, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown,
-    Status, TIMED_OUT, Values, Wanted, alias,
-    clients::{self, Registration, described_at},
-    enabled_config, get, insert, opened,
-    protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
+    Account, AccountView, COLLECTION as ACCOUNTS, Event, Failure, REDIRECT_URL_VALUE, Sharing,
+    SharingChange, Status, TIMED_OUT_REASON, ValidatedRequest, Values,
+    clients::{self, RegistrationRequest, client_metadata_url},
+    enabled_config, get, insert, open_credential, parse_alias,
+    protocol::{AuthorizeParams, ExchangeParams, Flow, Refusal, Tokens},
     record,
-    refresh::{Credential, Standing, Whose, after, obtains},
-    scheme, signing, trial,
+    refresh::{ClientContext, Credential, TokenOwner, obtains_from_fields, time_after},
+    scheme, verify_values, with_client,
 };
 use crate::{
     App, Error, Result, auth_configs,
     catalog::{LATEST, Release},
-    ids::{self, AccountId, AuthConfigId, OrganisationId, ProjectId},
+    ids::{self, AccountId, AuthConfigId, OrganizationId, ProjectId},
     jobs::Lease,
     projects::{self, Project},
-    vault::{Place, Sealed, keyed_hash},
+    vault::{SealContext, Sealed, keyed_hash},
 };
 
 /// Collection that this file owns.
@@ -46,28 +45,28 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Interval of the job that expires attempts and deletes old records.
-pub(crate) const EVERY: Duration = Duration::from_secs(5);
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Time within which a project must confirm its user.
-const VOUCHING: Duration = Duration::from_secs(600);
+const USER_VERIFICATION_TTL: Duration = Duration::from_secs(600);
 /// Time for which an expired record is kept, so that its link can still report that it has expired.
-const REMEMBERED: Duration = Duration::from_secs(86_400);
+const USED_LINK_TTL: Duration = Duration::from_secs(86_400);
 /// Records that one run of the job reads from each collection.
-const AT_ONCE: u64 = 200;
+const BATCH_SIZE: u64 = 200;
 /// Length of a secret in characters. Each character has almost six bits.
-const SECRET: usize = 43;
+const SECRET_CHARS: usize = 43;
 /// Maximum length of a redirect address in bytes.
-const URL: usize = 2_048;
+const MAX_URL_BYTES: usize = 2_048;
 /// Maximum length of a text from a provider in characters.
-const SAID: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 /// Path to which providers redirect browsers.
-const CALLBACK: &str = "/api/v3/toolkits/auth/callback";
+const CALLBACK_PATH: &str = "/api/v3/toolkits/auth/callback";
 /// Path of the result page, for projects that set no callback URL.
-const DONE: &str = "/link/done";
+const DONE_PATH: &str = "/link/done";
 /// Prefix of link tokens.
-const LINK: &str = "lt_";
-const SESSION: &str = "session_";
+const LINK_TOKEN_PREFIX: &str = "lt_";
+const SESSION_PREFIX: &str = "session_";
 /// Names of account values that come from the provider, not from the user.
-const TOKENS: [&str; 9] = [
+const PROVIDER_VALUES: [&str; 9] = [
     "access_token",
     "refresh_token",
     "id_token",
@@ -76,48 +75,66 @@ const TOKENS: [&str; 9] = [
     "expires_in",
     "oauth_token",
     "oauth_token_secret",
-    AUTH_URI,
+    AUTH_URI_VALUE,
 ];
 /// Name under which OAuth 1 clients expect the authorization address.
-const AUTH_URI: &str = "authUri";
+const AUTH_URI_VALUE: &str = "authUri";
 
 /// One step of a connection attempt, stored under the keyed hash of its secret.
 #[derive(Debug, Serialize, Deserialize)]
-struct Flow {
-    stage: Stage,
+struct ConnectionAttempt {
+    #[serde(rename = "stage")]
+    step: Step,
     account: AccountId,
     /// Number of the account's attempt. If the account has another number, this record is void.
-    attempt: u32,
+    #[serde(rename = "attempt")]
+    attempt_number: u32,
     /// Organization of the project, for requests that carry no key.
-    organisation: OrganisationId,
+
+    #[serde(rename = "organisation")]
+    organization: OrganizationId,
     #[serde(default)]
     callback_url: Option<String>,
     /// Keyed hash of the browser's cookie, if the attempt started on the page.
     #[serde(default)]
     browser: Option<String>,
     until: Time,
-    held: Sealed<Held>,
+    #[serde(rename = "held")]
+    secrets: Sealed<PendingSecrets>,
 }
 
-impl Document for Flow {
+impl Document for ConnectionAttempt {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
 /// Step of a connection attempt, which is also the kind of its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
+enum Step {
     /// The page is open to the user; the secret is the link token.
+    #[serde(rename = "link")]
     Link,
     /// The user is at the provider; the secret is the `state`.
-    Away,
+    #[serde(rename = "away")]
+    Authorize,
     /// The project must confirm its user; the secret is the session.
-    Vouching,
+    #[serde(rename = "vouching")]
+    Verify,
+}
+
+impl Step {
+    /// Returns the text that is hashed with a secret. Record ids depend on it, so it never changes.
+    fn hash_prefix(self) -> &'static str {
+        match self {
+            Self::Link => "Link",
+            Self::Authorize => "Away",
+            Self::Verify => "Vouching",
+        }
+    }
 }
 
 /// Secrets of a connection attempt.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Held {
+struct PendingSecrets {
     /// Values of the account.
     values: Values,
     /// PKCE code verifier, which proves that the code exchange comes from the sender of the
@@ -148,7 +165,7 @@ pub struct NewLink {
 
 /// A created link.
 #[derive(Debug)]
-pub struct Linked {
+pub struct LinkCreated {
     /// Link token.
     pub token: String,
     /// Address of the page.
@@ -180,7 +197,7 @@ pub struct Brand {
     /// Display name of the toolkit.
     pub toolkit: String,
     /// Address to which the page links back.
-    pub back: Option<String>,
+    pub return_url: Option<String>,
 }
 
 /// Form of the page.
@@ -193,7 +210,7 @@ pub struct Form {
     /// Problem that concerns the form as a whole.
     pub problem: Option<String>,
     /// True if the form sends the user on to the provider.
-    pub leaves: bool,
+    pub redirects: bool,
 }
 
 /// Field of the form.
@@ -211,48 +228,61 @@ pub struct FormField {
 #[derive(Debug)]
 pub enum Submitted {
     /// The page is shown again.
-    Again(LinkPage),
+    ShowPage(LinkPage),
     /// The browser is redirected to this address.
-    Away(String),
+    Redirect(String),
 }
 
 /// Address to which a browser is redirected after the callback.
 #[derive(Debug)]
-pub struct Landed(pub String);
+pub struct RedirectTo(pub String);
 
 /// Creates a pending account and the address at which its user authorizes the connection.
 pub(super) async fn create(
     app: &App,
     project: &Project,
-    wanted: Wanted,
+    validated: ValidatedRequest,
     callback_url: Option<String>,
-) -> Result<Shown> {
-    wanted.vouched(project)?;
+) -> Result<AccountView> {
+    validated.check_user_verified(project)?;
     let callback_url = callback_url
-        .map(|url| checked("connection.callback_url", url))
+        .map(|url| check_redirect_url("connection.callback_url", url))
         .transpose()?;
-    let (id, now) = (AccountId::random(), app.clock.now());
-    let until = after(now, app.accounts.settings.pending);
-    let mut account = wanted.account(Status::Initiated, Some(until), now)?;
-    account.attempt = 1;
-    let begin = Begin {
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let until = time_after(now, app.accounts.settings.pending_ttl);
+    let mut account = validated.new_account(Status::Initiated, Some(until), now)?;
+    account.attempt_number = 1;
+    let input = AuthorizationInput {
         project,
         id: &id,
-        attempt: account.attempt,
-        config: &wanted.config,
-        release: &wanted.release,
-        values: wanted.values.clone(),
+        attempt_number: account.attempt_number,
+        config: &validated.config,
+        release: &validated.release,
+        values: validated.values.clone(),
         callback_url,
         browser: None,
     };
-    let Sent {
-        name, flow, shown, ..
-    } = begin.sent(app).await?;
-    let mut values = wanted.values.clone();
+    let AuthorizationStarted {
+        name,
+        attempt,
+        shown,
+        ..
+    } = input.start_authorization(app).await?;
+    let mut values = validated.values.clone();
     values.extend(shown);
-    let credential = Credential::of(app.accounts.seal(&project.id, &id, &values).await?);
-    let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
-    insert(app, project, &wanted, &id, &account, &credential, more).await?;
+    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
+    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+    insert(
+        app,
+        project,
+        &validated,
+        &id,
+        &account,
+        &credential,
+        add_records,
+    )
+    .await?;
     get(app, project, &id).await
 }
 
@@ -262,12 +292,12 @@ pub(super) async fn create(
 /// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
 /// not allow its users to connect through the operator's OAuth apps, an address is invalid, or the
 /// store refuses.
-pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Linked> {
+pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
     let callback_url = request
         .callback_url
-        .map(|url| checked("callback_url", url))
+        .map(|url| check_redirect_url("callback_url", url))
         .transpose()?;
-    let mut wanted = Wanted::of(
+    let mut validated = ValidatedRequest::new(
         app,
         project,
         &request.auth_config,
@@ -275,52 +305,64 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         request.values,
     )
     .await?;
-    wanted.vouched(project)?;
-    wanted.alias = alias(request.alias)?;
-    wanted.sharing = Sharing::default().with(&request.sharing)?;
+    validated.check_user_verified(project)?;
+    validated.alias = parse_alias(request.alias)?;
+    validated.sharing = Sharing::default().with(&request.sharing)?;
     let refused =
-        |why: &str| Error::AccountRefused(format!("auth config {}: {why}", wanted.config.id));
-    let scheme = wanted
+        |why: &str| Error::AccountRefused(format!("auth config {}: {why}", validated.config.id));
+    let scheme = validated
         .scheme()
         .ok_or_else(|| refused("the toolkit needs no account"))?;
-    if wanted.config.body.managed && !project.stored.config.hosted_links {
+    if validated.config.body.managed && !project.stored.config.hosted_links {
         return Err(refused(
-            "the project lets nobody connect with the server's own credentials on its page",
+            "the project does not allow connections through the operator's OAuth app on the hosted page",
         ));
     }
-    let values = scheme::named(scheme, wanted.values.clone());
+    let values = scheme::normalize_names(scheme, validated.values.clone());
     let complete = scheme::complete(scheme, values.clone()).is_ok();
-    let (id, now) = (AccountId::random(), app.clock.now());
-    let until = after(now, app.accounts.settings.pending);
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let until = time_after(now, app.accounts.settings.pending_ttl);
     let status = if complete {
         Status::Initiated
     } else {
         Status::Initializing
     };
-    let mut account = wanted.account(status, Some(until), now)?;
-    account.attempt = 1;
-    let token = secret(LINK);
-    let name = app.flow_name(Stage::Link, &token);
-    let flow = Flow {
-        stage: Stage::Link,
+    let mut account = validated.new_account(status, Some(until), now)?;
+    account.attempt_number = 1;
+    let token = secret(LINK_TOKEN_PREFIX);
+    let name = app.attempt_record_id(Step::Link, &token);
+    let attempt = ConnectionAttempt {
+        step: Step::Link,
         account: id.clone(),
-        attempt: account.attempt,
-        organisation: project.organisation.clone(),
+        attempt_number: account.attempt_number,
+        organization: project.organization.clone(),
         callback_url,
         browser: None,
         until,
-        held: app.seal_held(project, &name, &Held::default()).await?,
+        secrets: app
+            .seal_secrets(project, &name, &PendingSecrets::default())
+            .await?,
     };
-    let credential = Credential::of(app.accounts.seal(&project.id, &id, &values).await?);
-    let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
-    insert(app, project, &wanted, &id, &account, &credential, more).await?;
-    let url = format!("{}/link/{token}", app.address());
-    Ok(Linked {
+    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
+    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+    insert(
+        app,
+        project,
+        &validated,
+        &id,
+        &account,
+        &credential,
+        add_records,
+    )
+    .await?;
+    let url = format!("{}/link/{token}", app.base_url());
+    Ok(LinkCreated {
         token,
         url,
         expires_at: until,
         account: id,
-        sharing: wanted.sharing,
+        sharing: validated.sharing,
     })
 }
 
@@ -330,14 +372,14 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
 /// # Errors
 /// Fails if the account does not exist, fields are missing, its auth config is deleted or disabled,
 /// or the store refuses.
-pub async fn again(
+pub async fn reconnect(
     app: &App,
     project: &Project,
     id: &AccountId,
     callback_url: Option<String>,
 ) -> Result<(Status, Option<String>)> {
     let callback_url = callback_url
-        .map(|url| checked("redirect_url", url))
+        .map(|url| check_redirect_url("redirect_url", url))
         .transpose()?;
     let begun = app.store.change(&ACCOUNTS, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
@@ -352,40 +394,43 @@ pub async fn again(
             ))
         })?;
         let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-        let (old, credential) = opened(app, project, &account).await?;
-        let mut values = own(account.body.scheme, &old);
+        let (old, credential) = open_credential(app, project, &account).await?;
+        let mut values = user_values(account.body.scheme, &old);
         if let Some(scheme) = release.scheme(account.body.scheme) {
             values = scheme::complete(scheme, values).map_err(Error::AccountFields)?;
         }
         let now = app.clock.now();
         let status = account.body.status;
-        let unasked = || Error::Unavailable("the account is being changed".into());
-        let status = status.after(Event::Asked).ok_or_else(unasked)?;
-        account.body.attempt += 1;
-        let begin = Begin {
+        let unasked =
+            || Error::Unavailable("the account is being changed by another request".into());
+        let status = status
+            .after(Event::ReconnectRequested)
+            .ok_or_else(unasked)?;
+        account.body.attempt_number += 1;
+        let input = AuthorizationInput {
             project,
             id,
-            attempt: account.body.attempt,
+            attempt_number: account.body.attempt_number,
             config: &config,
             release: &release,
             values: values.clone(),
             callback_url: callback_url.clone(),
             browser: None,
         };
-        let Sent {
+        let AuthorizationStarted {
             name,
-            flow,
+            attempt,
             url,
             shown,
-        } = begin.sent(app).await?;
+        } = input.start_authorization(app).await?;
         let mut batch = Batch::at(now)
             .check(&config)
-            .insert(project.id.as_str(), &name, &flow);
+            .insert(project.id.as_str(), &name, &attempt);
         if status == Status::Initiated {
-            account.body.pass_to(status, None, now);
-            account.body.waits_until = Some(after(now, app.accounts.settings.pending));
+            account.body.set_status(status, None, now);
+            account.body.waits_until = Some(time_after(now, app.accounts.settings.pending_ttl));
             values.extend(shown);
-            let body = Credential::of(app.accounts.seal(&project.id, id, &values).await?);
+            let body = Credential::new(app.accounts.seal(&project.id, id, &values).await?);
             batch = batch.update(&Record { body, ..credential });
         }
         Ok((batch.update(&account), (status, Some(url))))
@@ -398,9 +443,9 @@ pub async fn again(
 /// # Errors
 /// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
-    Ok(match opened_link(app, token).await? {
-        Opened::Over(page) => page,
-        Opened::Here(here) => LinkPage::Form(here.form(&[], &Values::new())),
+    Ok(match load_link(app, token).await? {
+        LinkState::Closed(page) => page,
+        LinkState::Open(session) => LinkPage::Form(session.form(&[], &Values::new())),
     })
 }
 
@@ -410,25 +455,25 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// # Errors
 /// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the provider
 /// does not answer.
-pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Result<Submitted> {
-    let here = match opened_link(app, token).await? {
-        Opened::Over(page) => return Ok(Submitted::Again(page)),
-        Opened::Here(here) => here,
+pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
+    let session = match load_link(app, token).await? {
+        LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),
+        LinkState::Open(session) => session,
     };
-    let (project, id) = (&here.project, &here.flow.body.account);
-    let scheme = &here.scheme()?.clone();
+    let project = &session.project;
+    let id = &session.attempt.body.account;
+    let scheme = &session.scheme()?.clone();
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    let mut values = here.values.clone();
+    let mut values = session.values.clone();
     values.extend(
-        given
+        submitted
             .iter()
             .filter(|(name, _)| declared(name))
             .map(|(name, value)| (name.clone(), value.clone())),
-    );
-    // A secret field that is left empty keeps its stored value.
+    ); // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
-        if let Some(old) = here.values.get(&field.name)
-            && given
+        if let Some(old) = session.values.get(&field.name)
+            && submitted
                 .get(&field.name)
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
@@ -439,51 +484,51 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     let complete = match scheme::complete(scheme, values) {
         Ok(complete) => complete,
         Err(problems) => {
-            return Ok(Submitted::Again(LinkPage::Form(
-                here.form(&problems, &given),
+            return Ok(Submitted::ShowPage(LinkPage::Form(
+                session.form(&problems, &submitted),
             )));
         }
     };
-    let account = &here.account;
+    let account = &session.account;
     if account.body.scheme.redirects() {
-        let begin = Begin {
+        let input = AuthorizationInput {
             project,
             id,
-            attempt: account.body.attempt,
-            config: &here.config,
-            release: &here.release,
+            attempt_number: account.body.attempt_number,
+            config: &session.config,
+            release: &session.release,
             values: complete.clone(),
-            callback_url: here.flow.body.callback_url.clone(),
+            callback_url: session.attempt.body.callback_url.clone(),
             browser: Some(app.browser_hash(browser)),
         };
-        let Sent {
-            name, flow, url, ..
-        } = begin.sent(app).await?;
-        let with_flow = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
+        let AuthorizationStarted {
+            name, attempt, url, ..
+        } = input.start_authorization(app).await?;
+        let with_attempt = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
         let send = |account: &mut Account, now| {
             account.status = account
                 .status
-                .after(Event::Sent)
+                .after(Event::Redirected)
                 .ok_or(Error::FlowUnknown)?;
             account.changed_at = now;
             Ok(())
         };
         let credential = || async {
-            Ok(Credential::of(
+            Ok(Credential::new(
                 app.accounts.seal(&project.id, id, &complete).await?,
             ))
         };
-        return here
-            .change(app, with_flow, send, credential)
+        return session
+            .change(app, with_attempt, send, credential)
             .await
-            .map(|()| Submitted::Away(url));
+            .map(|()| Submitted::Redirect(url));
     }
-    let (values, lifetime) = match here.tried(app, scheme, complete).await {
-        Ok(tried) => tried,
+    let (values, lifetime) = match session.obtain_and_verify(app, scheme, complete).await {
+        Ok(verified) => verified,
         Err(Error::CredentialRejected(why) | Error::Unavailable(why)) => {
-            let mut form = here.form(&[], &given);
+            let mut form = session.form(&[], &submitted);
             form.problem = Some(why);
-            return Ok(Submitted::Again(LinkPage::Form(form)));
+            return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
         Err(cause) => return Err(cause),
     };
@@ -492,17 +537,17 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             .status
             .after(Event::Filled)
             .ok_or(Error::FlowUnknown)?;
-        account.pass_to(status, None, now);
-        account.attempt += 1;
+        account.set_status(status, None, now);
+        account.attempt_number += 1;
         Ok(())
     };
     let credential = || {
         app.accounts
-            .connected(&project.id, id, Some(scheme), &values, lifetime)
+            .build_credential(&project.id, id, Some(scheme), &values, lifetime)
     };
-    here.change(app, |batch| batch, fill, credential).await?;
-    Ok(Submitted::Away(app.way_back(
-        here.flow.body.callback_url.as_deref(),
+    session.change(app, |batch| batch, fill, credential).await?;
+    Ok(Submitted::Redirect(app.return_url(
+        session.attempt.body.callback_url.as_deref(),
         id,
         Ok(()),
     )))
@@ -517,96 +562,95 @@ pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
-) -> Result<Landed> {
-    let state = only(query, "state").ok_or(Error::FlowUnknown)?;
-    let name = app.flow_name(Stage::Away, state);
-    let flow = app
+) -> Result<RedirectTo> {
+    let state = single_parameter(query, "state").ok_or(Error::FlowUnknown)?;
+    let name = app.attempt_record_id(Step::Authorize, state);
+    let attempt = app
         .store
-        .lookup::<Flow>(&name)
+        .lookup::<ConnectionAttempt>(&name)
         .await?
         .ok_or(Error::FlowUnknown)?;
     let now = app.clock.now();
-    let here = flow
-        .body
-        .browser
-        .as_ref()
-        .is_none_or(|own| browser.is_some_and(|given| app.browser_hash(given) == *own));
-    if flow.body.stage != Stage::Away || flow.body.until <= now || !here {
+    let same_browser =
+        attempt.body.browser.as_ref().is_none_or(|expected| {
+            browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
+        });
+    if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
         return Err(Error::FlowUnknown);
     }
-    let project = app.project_of(&flow).await?;
-    let id = flow.body.account.clone();
-    let account = record(app, &project, &id).await.map_err(unknown)?;
-    if account.body.attempt != flow.body.attempt {
+    let project = app.attempt_project(&attempt).await?;
+    let id = attempt.body.account.clone();
+    let account = record(app, &project, &id).await.map_err(link_gone)?;
+    if account.body.attempt_number != attempt.body.attempt_number {
         return Err(Error::FlowUnknown);
     }
-    let whose = Whose::of(app, &project, &account).map_err(|_| Error::FlowUnknown)?;
-    // The state is spent from here on: a second callback finds no record.
-    match app.store.commit(Batch::at(now).purge(&flow)).await {
+    let owner = TokenOwner::for_account(app, &project, &account).map_err(|_| Error::FlowUnknown)?; // The state is spent from here on: a second callback finds no record.
+    match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(Error::FlowUnknown),
         Err(cause) => return Err(cause.into()),
     }
-    let held = app.open_held(&project, &flow).await?;
-    let back = |outcome| Landed(app.way_back(flow.body.callback_url.as_deref(), &id, outcome));
-    let brought = brought(app, &project, &whose, &held, query).await;
-    let (mut values, attempt) = (held.values, flow.body.attempt);
-    let tokens = match brought {
+    let secrets = app.open_secrets(&project, &attempt).await?;
+    let redirect =
+        |outcome| RedirectTo(app.return_url(attempt.body.callback_url.as_deref(), &id, outcome));
+    let exchanged = exchange_callback(app, &project, &owner, &secrets, query).await;
+    let mut values = secrets.values;
+    let attempt_number = attempt.body.attempt_number;
+    let tokens = match exchanged {
         Ok(tokens) => tokens,
         Err(failure) => {
-            refuse(app, &project, &id, attempt, &failure).await?;
-            return Ok(back(Err(failure.error)));
+            fail_attempt(app, &project, &id, attempt_number, &failure).await?;
+            return Ok(redirect(Err(failure.error)));
         }
     };
     let lifetime = tokens.lifetime;
     values.extend(tokens.values);
     if let Some(verifier) = &project.stored.config.verifier_url {
-        let session = secret(SESSION);
-        let name = app.flow_name(Stage::Vouching, &session);
+        let session = secret(SESSION_PREFIX);
+        let name = app.attempt_record_id(Step::Verify, &session);
         let lifetime = lifetime.map(|lifetime| lifetime.as_secs());
-        let held = Held {
+        let secrets = PendingSecrets {
             values: values.clone(),
             lifetime,
-            ..Held::default()
+            ..PendingSecrets::default()
         };
-        let held = app.seal_held(&project, &name, &held).await?;
-        let Flow {
+        let secrets = app.seal_secrets(&project, &name, &secrets).await?;
+        let ConnectionAttempt {
             account,
-            attempt,
-            organisation,
+            attempt_number,
+            organization,
             callback_url,
             ..
-        } = flow.body;
-        let until = after(now, VOUCHING);
-        let vouching = Flow {
-            stage: Stage::Vouching,
+        } = attempt.body;
+        let until = time_after(now, USER_VERIFICATION_TTL);
+        let verification = ConnectionAttempt {
+            step: Step::Verify,
             account,
-            attempt,
-            organisation,
+            attempt_number,
+            organization,
             callback_url,
             browser: None,
             until,
-            held,
-        };
-        // The tokens are kept only for an account that still waits for them.
-        let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
-            let found = record(app, &project, &id).await.map_err(unknown)?;
-            if found.body.attempt != vouching.attempt {
+            secrets,
+        }; // The tokens are kept only for an account that still waits for them.
+        let stored = app.store.change(&ACCOUNTS, id.as_str(), || async {
+            let found = record(app, &project, &id).await.map_err(link_gone)?;
+            if found.body.attempt_number != verification.attempt_number {
                 return Err(Error::FlowUnknown);
             }
             Ok((
                 Batch::at(now)
                     .check(&found)
-                    .insert(project.id.as_str(), &name, &vouching),
+                    .insert(project.id.as_str(), &name, &verification),
                 (),
             ))
         });
-        return match kept.await.map_err(Error::from) {
-            Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(Landed),
+        return match stored.await.map_err(Error::from) {
+            Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
             Err(Error::FlowUnknown) => {
-                app.accounts.give_back(&whose, &values).await;
-                Ok(Landed(app.way_back(
-                    vouching.callback_url.as_deref(),
+                app.accounts.revoke_best_effort(&owner, &values).await;
+                Ok(RedirectTo(app.return_url(
+                    verification.callback_url.as_deref(),
                     &id,
                     Err("superseded".to_owned()),
                 )))
@@ -614,9 +658,9 @@ pub async fn callback(
             Err(cause) => Err(cause),
         };
     }
-    match agree(app, &project, &whose, attempt, &values, lifetime).await {
-        Ok(()) => Ok(back(Ok(()))),
-        Err(Error::FlowUnknown) => Ok(back(Err("superseded".to_owned()))),
+    match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
+        Ok(()) => Ok(redirect(Ok(()))),
+        Err(Error::FlowUnknown) => Ok(redirect(Err("superseded".to_owned()))),
         Err(cause) => Err(cause),
     }
 }
@@ -634,42 +678,59 @@ pub async fn complete(
     session: &str,
     user: &str,
 ) -> Result<(AccountId, String)> {
-    let name = app.flow_name(Stage::Vouching, session);
-    let found = app.store.get::<Flow>(project.id.as_str(), &name).await?;
+    let name = app.attempt_record_id(Step::Verify, session);
+    let found = app
+        .store
+        .get::<ConnectionAttempt>(project.id.as_str(), &name)
+        .await?;
     let now = app.clock.now();
-    let flow = found.filter(|flow| flow.body.stage == Stage::Vouching && flow.body.until > now);
-    let flow = flow.ok_or(Error::SessionNotFound)?;
-    match app.store.commit(Batch::at(now).purge(&flow)).await {
+    let attempt =
+        found.filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now);
+    let attempt = attempt.ok_or(Error::SessionNotFound)?;
+    match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(Error::SessionNotFound),
         Err(cause) => return Err(cause.into()),
     }
-    let held = app.open_held(project, &flow).await?;
-    let (id, attempt) = (flow.body.account, flow.body.attempt);
+    let secrets = app.open_secrets(project, &attempt).await?;
+    let id = attempt.body.account;
+    let attempt_number = attempt.body.attempt_number;
     let account = record(app, project, &id)
         .await
         .map_err(|_| Error::SessionNotFound)?;
-    let whose = Whose::of(app, project, &account)?;
+    let owner = TokenOwner::for_account(app, project, &account)?;
     if account.body.user_id != user.trim() {
-        let description = "the user who agreed is not the one the project knows".to_owned();
-        refuse(
+        let description =
+            "the user who authorized the connection is not the user of the account".to_owned();
+        fail_attempt(
             app,
             project,
             &id,
-            attempt,
+            attempt_number,
             &Failure {
                 error: "user_mismatch".into(),
                 description,
             },
         )
         .await?;
-        app.accounts.give_back(&whose, &held.values).await;
+        app.accounts
+            .revoke_best_effort(&owner, &secrets.values)
+            .await;
         return Err(Error::AccountRefused(format!(
-            "account {id} is being connected for another user; it has failed"
+            "account {id} belongs to another user: its connection attempt has failed"
         )));
     }
-    let lifetime = held.lifetime.map(Duration::from_secs);
-    match agree(app, project, &whose, attempt, &held.values, lifetime).await {
+    let lifetime = secrets.lifetime.map(Duration::from_secs);
+    match activate(
+        app,
+        project,
+        &owner,
+        attempt_number,
+        &secrets.values,
+        lifetime,
+    )
+    .await
+    {
         Ok(()) => Ok((id, account.body.toolkit)),
         Err(Error::FlowUnknown) => Err(Error::SessionNotFound),
         Err(cause) => Err(cause),
@@ -677,49 +738,47 @@ pub async fn complete(
 }
 
 /// Exchanges the callback's code for tokens, or returns the reason of the failure.
-async fn brought(
+async fn exchange_callback(
     app: &App,
     project: &Project,
-    whose: &Whose,
-    held: &Held,
+    owner: &TokenOwner,
+    secrets: &PendingSecrets,
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, Failure> {
     let failure = |error: &str, description: String| Failure {
         error: error.to_owned(),
         description,
     };
-    let scheme = whose
+    let scheme = owner
         .scheme()
         .map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
-    let config = auth_configs::find(app, project, &whose.auth_config).await;
+    let config = auth_configs::find(app, project, &owner.auth_config).await;
     let config = config.ok().flatten();
     let config =
         config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
-    let standing = app.accounts.standing(&project.id, &config).await;
-    let Standing { net, client, .. } =
-        standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let protocol = Protocol {
+    let context = app.accounts.client_context(&project.id, &config).await;
+    let ClientContext { net, client, .. } =
+        context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let oauth_flow = Flow {
         net: &net,
         now: app.clock.now(),
         scheme,
         client: &client,
-        values: &held.values,
+        values: &secrets.values,
     };
-    let scheme = app.accounts.issuers.described(&protocol).await;
+    let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
     let scheme =
-        &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
-    // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
-    issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
-    // The OAuth 1 specification defines no error response. These are the forms that providers use.
+        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?; // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
+    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?; // The OAuth 1 specification defines no error response. These are the forms that providers use.
     if let Some(error) = query
         .iter()
         .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
     {
-        let description = only(query, "error_description")
-            .map(said)
+        let description = single_parameter(query, "error_description")
+            .map(truncate)
             .unwrap_or_default();
         return Err(Failure {
-            error: said(&error.1),
+            error: truncate(&error.1),
             description,
         });
     }
@@ -730,91 +789,103 @@ async fn brought(
     if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
         return Err(failure("access_denied", String::new()));
     }
-    let code = only(query, named).filter(|code| !code.is_empty());
-    let code =
-        code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
-    let verifier = Some(held.verifier.as_str());
-    let code = Code {
+    let code = single_parameter(query, named).filter(|code| !code.is_empty());
+    let code = code.ok_or_else(|| {
+        failure(
+            "invalid_response",
+            "the callback contains no authorization code".into(),
+        )
+    })?;
+    let verifier = Some(secrets.verifier.as_str());
+    let code = ExchangeParams {
         code,
-        redirect_uri: &held.redirect_uri,
+        redirect_uri: &secrets.redirect_uri,
         verifier,
         callback: query,
     };
-    let exchanged = Protocol { scheme, ..protocol }.exchange(code).await;
-    if exchanged.as_ref().is_err_and(Refusal::is_of_client)
+    let exchanged = Flow {
+        scheme,
+        ..oauth_flow
+    }
+    .exchange(code)
+    .await;
+    if exchanged.as_ref().is_err_and(Refusal::is_invalid_client)
         && let Err(cause) = app
             .accounts
-            .forget_client(&project.id, &whose.auth_config, &held.values)
+            .delete_rejected_client(&project.id, &owner.auth_config, &secrets.values)
             .await
     {
-        tracing::warn!(account = %whose.account, %cause, "a client that its application does not know could not be forgotten");
+        tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
     }
-    exchanged.map_err(|refusal| failure("token_exchange_failed", said(&refusal.to_string())))
+    exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
 }
 
 /// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer
 /// means that two attempts were mixed up. If the issuer's identifier is not known, it must have the
 /// origin of the authorization or token endpoint.
-fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Result<(), String> {
+fn check_issuer(
+    scheme: &AuthScheme,
+    query: &[(String, String)],
+) -> std::result::Result<(), String> {
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-    let flow = scheme.oauth2.as_ref();
-    let known = flow.and_then(|flow| flow.issuer.as_ref());
+    let oauth2 = scheme.oauth2.as_ref();
+    let known_issuer = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
     match named[..] {
-        [] if flow.is_some_and(|flow| flow.names_issuer) => {
-            Err("the answer does not say whose it is".into())
+        [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
+            Err("the callback does not name its issuer".into())
         }
         [] => Ok(()),
-        [(_, issuer)] if known.is_some_and(|known| known == issuer) => Ok(()),
-        [(_, issuer)] if known.is_none() => {
-            let mut own = flow
+        [(_, issuer)] if known_issuer.is_some_and(|known| known == issuer) => Ok(()),
+        [(_, issuer)] if known_issuer.is_none() => {
+            let mut endpoints = oauth2
                 .iter()
-                .flat_map(|flow| [origin(&flow.authorize_url), origin(&flow.token_url)])
+                .flat_map(|oauth2| [origin(&oauth2.authorize_url), origin(&oauth2.token_url)])
                 .flatten();
             let issuer = origin(issuer).filter(url::Origin::is_tuple);
             match issuer {
-                Some(issuer) if own.any(|own| own == issuer) => Ok(()),
-                _ => Err("the answer is of another issuer".into()),
+                Some(issuer) if endpoints.any(|endpoint| endpoint == issuer) => Ok(()),
+                _ => Err("the callback names another issuer".into()),
             }
         }
-        [_] => Err("the answer is of another issuer".into()),
-        _ => Err("the answer names several issuers".into()),
+        [_] => Err("the callback names another issuer".into()),
+        _ => Err("the callback names several issuers".into()),
     }
 }
 
 /// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
-async fn agree(
+async fn activate(
     app: &App,
     project: &Project,
-    whose: &Whose,
-    attempt: u32,
+    owner: &TokenOwner,
+    attempt_number: u32,
     values: &Values,
     lifetime: Option<Duration>,
 ) -> Result<()> {
-    let agreed = app
+    let activated = app
         .store
-        .change(&ACCOUNTS, whose.account.as_str(), || async {
-            let found = record(app, project, &whose.account)
+        .change(&ACCOUNTS, owner.account.as_str(), || async {
+            let found = record(app, project, &owner.account)
                 .await
                 .ok()
-                .filter(|account| account.body.attempt == attempt);
+                .filter(|account| account.body.attempt_number == attempt_number);
             let status = found
                 .as_ref()
-                .and_then(|account| account.body.status.after(Event::Agreed));
+                .and_then(|account| account.body.status.after(Event::Authorized));
             let (Some(mut account), Some(status)) = (found, status) else {
-                app.accounts.give_back(whose, values).await;
+                app.accounts.revoke_best_effort(owner, values).await;
                 return Err(Error::FlowUnknown);
             };
             let now = app.clock.now();
-            account.body.pass_to(status, None, now);
-            account.body.attempt += 1;
-            let (_, credential) = opened(app, project, &account).await?;
+            account.body.set_status(status, None, now);
+            account.body.attempt_number += 1;
+            let (_, credential) = open_credential(app, project, &account).await?;
             let body = app
                 .accounts
-                .connected(
+                .build_credential(
                     &project.id,
-                    &whose.account,
-                    Some(whose.scheme()?),
+                    &owner.account,
+                    Some(owner.scheme()?),
                     values,
                     lifetime,
                 )
@@ -826,25 +897,25 @@ async fn agree(
                 (),
             ))
         });
-    Ok(agreed.await?)
+    Ok(activated.await?)
 }
 
 /// Ends a failed attempt.
-async fn refuse(
+async fn fail_attempt(
     app: &App,
     project: &Project,
     id: &AccountId,
-    attempt: u32,
+    attempt_number: u32,
     failure: &Failure,
 ) -> Result<()> {
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<()> {
-        if account.attempt == attempt
-            && let Some(status) = account.status.after(Event::Refused)
+        if account.attempt_number == attempt_number
+            && let Some(status) = account.status.after(Event::AttemptFailed)
         {
-            account.attempt += 1;
+            account.attempt_number += 1;
             if status == Status::Failed {
-                account.pass_to(status, Some(&failure.error), now);
+                account.set_status(status, Some(&failure.error), now);
                 account.failure = Some(failure.clone());
             }
         }
@@ -860,26 +931,30 @@ async fn refuse(
 /// Expires accounts whose user did not return in time, and deletes old records.
 pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
-    let waiting = Query::everywhere()
+    let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
-        .page(0, AT_ONCE);
+        .page(0, BATCH_SIZE);
     for mut account in app.store.find::<Account>(&waiting).await?.records {
         match account.body.status.after(Event::TimedOut) {
-            Some(status) => account.body.pass_to(status, Some(TIMED_OUT), now),
+            Some(status) => account.body.set_status(status, Some(TIMED_OUT_REASON), now),
             None => account.body.waits_until = None,
         }
         commit(app, lease.fence(Batch::at(now).update(&account))).await?;
     }
-    let gone = now
+    let delete_before = now
         .0
-        .saturating_sub(i64::try_from(REMEMBERED.as_millis()).unwrap_or(i64::MAX));
-    for flow in app
+        .saturating_sub(i64::try_from(USED_LINK_TTL.as_millis()).unwrap_or(i64::MAX));
+    for attempt in app
         .store
-        .find::<Flow>(&Query::everywhere().below("until", gone).page(0, AT_ONCE))
+        .find::<ConnectionAttempt>(
+            &Query::all_projects()
+                .below("until", delete_before)
+                .page(0, BATCH_SIZE),
+        )
         .await?
         .records
     {
-        commit(app, lease.fence(Batch::at(now).purge(&flow))).await?;
+        commit(app, lease.fence(Batch::at(now).purge(&attempt))).await?;
     }
     Ok(())
 }
@@ -893,10 +968,10 @@ async fn commit(app: &App, batch: Batch) -> Result<()> {
 }
 
 /// Input of an authorization request.
-struct Begin<'a> {
+struct AuthorizationInput<'a> {
     project: &'a Project,
     id: &'a AccountId,
-    attempt: u32,
+    attempt_number: u32,
     config: &'a Record<auth_configs::AuthConfig>,
     release: &'a Release,
     values: Values,
@@ -904,9 +979,9 @@ struct Begin<'a> {
     browser: Option<String>,
 }
 
-impl Begin<'_> {
+impl AuthorizationInput<'_> {
     /// Creates the state and the authorization address.
-    async fn sent(self, app: &App) -> Result<Sent> {
+    async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
         let mode = self.config.body.scheme;
         let scheme = self
             .release
@@ -915,13 +990,16 @@ impl Begin<'_> {
                 toolkit: self.release.slug.to_string(),
                 scheme: mode.as_str().to_owned(),
             })?;
-        let Standing {
+        let ClientContext {
             net,
             client,
             mut scopes,
             user_scopes,
             redirect_uri,
-        } = app.accounts.standing(&self.project.id, self.config).await?;
+        } = app
+            .accounts
+            .client_context(&self.project.id, self.config)
+            .await?;
         for tool in self
             .config
             .body
@@ -931,10 +1009,12 @@ impl Begin<'_> {
         {
             scopes.extend(tool.scopes.iter().cloned());
         }
-        let redirect_uri = redirect_uri.unwrap_or_else(|| come_back(app));
-        let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
+        let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+        let state = secret("");
+        let verifier = secret("");
+        let now = app.clock.now();
         let mut values = self.values.clone();
-        let protocol = Protocol {
+        let oauth_flow = Flow {
             net: &net,
             now,
             scheme,
@@ -943,13 +1023,13 @@ impl Begin<'_> {
         };
         let scheme = app
             .accounts
-            .issuers
-            .described(&protocol)
+            .metadata
+            .resolve(&oauth_flow)
             .await
-            .map_err(unbegun)?;
+            .map_err(Error::from)?;
         match mode {
             AuthMode::DcrOauth if client.id.is_empty() => {
-                let registration = Registration {
+                let registration = RegistrationRequest {
                     project: self.project.id.clone(),
                     auth_config: AuthConfigId::parse(&self.config.id)?,
                     scheme: scheme.clone().into_owned(),
@@ -958,24 +1038,24 @@ impl Begin<'_> {
                     redirect_uri: redirect_uri.clone(),
                     name: self.project.shown_name().to_owned(),
                 };
-                values.extend(app.accounts.client(registration).await?);
+                values.extend(app.accounts.dynamic_client(registration).await?);
             }
             AuthMode::CimdOauth if client.id.is_empty() => {
                 values.insert(
                     "client_id".to_owned(),
-                    described_at(app, &self.config.id)?.into(),
+                    client_metadata_url(app, &self.config.id)?.into(),
                 );
             }
             _ => {}
         }
-        let protocol = Protocol {
+        let oauth_flow = Flow {
             net: &net,
             now,
             scheme: &scheme,
             client: &client,
             values: &values,
         };
-        let away = Away {
+        let params = AuthorizeParams {
             redirect_uri: &redirect_uri,
             state: &state,
             verifier: Some(&verifier),
@@ -983,38 +1063,41 @@ impl Begin<'_> {
             user_scopes: &user_scopes,
         };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
-            Some(_) => protocol
+            Some(_) => oauth_flow
                 .authorize_oauth1(&redirect_uri, &state)
                 .await
-                .map_err(unbegun)?,
-            None => (protocol.authorize(away).map_err(unbegun)?, Values::new()),
+                .map_err(Error::from)?,
+            None => (
+                oauth_flow.authorize(params).map_err(Error::from)?,
+                Values::new(),
+            ),
         };
-        let name = app.flow_name(Stage::Away, &state);
+        let name = app.attempt_record_id(Step::Authorize, &state);
         values.extend(temporary.clone());
         let mut shown = temporary;
         if !shown.is_empty() {
-            shown.insert(AUTH_URI.to_owned(), url.as_str().into());
+            shown.insert(AUTH_URI_VALUE.to_owned(), url.as_str().into());
         }
-        shown.insert(REDIRECT_URL.to_owned(), url.as_str().into());
-        let held = Held {
+        shown.insert(REDIRECT_URL_VALUE.to_owned(), url.as_str().into());
+        let secrets = PendingSecrets {
             values,
             verifier,
             redirect_uri,
             lifetime: None,
         };
-        let flow = Flow {
-            stage: Stage::Away,
+        let attempt = ConnectionAttempt {
+            step: Step::Authorize,
             account: self.id.clone(),
-            attempt: self.attempt,
-            organisation: self.project.organisation.clone(),
+            attempt_number: self.attempt_number,
+            organization: self.project.organization.clone(),
             callback_url: self.callback_url,
             browser: self.browser,
-            until: after(now, app.accounts.settings.away),
-            held: app.seal_held(self.project, &name, &held).await?,
+            until: time_after(now, app.accounts.settings.authorization_ttl),
+            secrets: app.seal_secrets(self.project, &name, &secrets).await?,
         };
-        Ok(Sent {
+        Ok(AuthorizationStarted {
             name,
-            flow,
+            attempt,
             url: url.into(),
             shown,
         })
@@ -1022,10 +1105,10 @@ impl Begin<'_> {
 }
 
 /// A started authorization.
-struct Sent {
+struct AuthorizationStarted {
     /// Name of the record of the state.
     name: String,
-    flow: Flow,
+    attempt: ConnectionAttempt,
     /// Address at which the user authorizes the connection.
     url: String,
     /// Values that the account shows while it waits for its user.
@@ -1033,14 +1116,14 @@ struct Sent {
 }
 
 /// Result of opening a link.
-enum Opened {
-    Here(Box<Here>),
-    Over(LinkPage),
+enum LinkState {
+    Open(Box<LinkSession>),
+    Closed(LinkPage),
 }
 
 /// A valid link with the records that belong to it.
-struct Here {
-    flow: Record<Flow>,
+struct LinkSession {
+    attempt: Record<ConnectionAttempt>,
     project: Project,
     account: Record<Account>,
     config: Record<auth_configs::AuthConfig>,
@@ -1049,35 +1132,35 @@ struct Here {
     brand: Brand,
 }
 
-async fn opened_link(app: &App, token: &str) -> Result<Opened> {
-    let flow = app
+async fn load_link(app: &App, token: &str) -> Result<LinkState> {
+    let attempt = app
         .store
-        .lookup::<Flow>(&app.flow_name(Stage::Link, token))
+        .lookup::<ConnectionAttempt>(&app.attempt_record_id(Step::Link, token))
         .await?;
-    let flow = flow
-        .filter(|flow| flow.body.stage == Stage::Link)
+    let attempt = attempt
+        .filter(|attempt| attempt.body.step == Step::Link)
         .ok_or(Error::FlowUnknown)?;
-    let project = app.project_of(&flow).await?;
-    let account = record(app, &project, &flow.body.account)
+    let project = app.attempt_project(&attempt).await?;
+    let account = record(app, &project, &attempt.body.account)
         .await
-        .map_err(unknown)?;
+        .map_err(link_gone)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let brand = Brand {
         project: project.shown_name().to_owned(),
         toolkit: release.name.clone(),
-        back: flow.body.callback_url.clone(),
+        return_url: attempt.body.callback_url.clone(),
     };
-    if account.body.attempt != flow.body.attempt {
-        return Ok(Opened::Over(LinkPage::Used(brand)));
+    if account.body.attempt_number != attempt.body.attempt_number {
+        return Ok(LinkState::Closed(LinkPage::Used(brand)));
     }
     let config = auth_configs::find(app, &project, &account.body.auth_config).await?;
     let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
-    let (true, Some(config)) = (flow.body.until > app.clock.now(), config) else {
-        return Ok(Opened::Over(LinkPage::Expired(brand)));
+    let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
+        return Ok(LinkState::Closed(LinkPage::Expired(brand)));
     };
-    let (values, _) = opened(app, &project, &account).await?;
-    Ok(Opened::Here(Box::new(Here {
-        flow,
+    let (values, _) = open_credential(app, &project, &account).await?;
+    Ok(LinkState::Open(Box::new(LinkSession {
+        attempt,
         project,
         account,
         config,
@@ -1087,7 +1170,7 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
     })))
 }
 
-impl Here {
+impl LinkSession {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
             .scheme(self.account.body.scheme)
@@ -1099,54 +1182,56 @@ impl Here {
     async fn change<F: Future<Output = Result<Credential>>>(
         &self,
         app: &App,
-        more: impl Fn(Batch) -> Batch,
+        add_records: impl Fn(Batch) -> Batch,
         change: impl Fn(&mut Account, Time) -> Result<()>,
         credential: impl Fn() -> F,
     ) -> Result<()> {
-        let (project, id) = (&self.project, &self.flow.body.account);
+        let project = &self.project;
+        let id = &self.attempt.body.account;
         let changed = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let now = app.clock.now();
             let config = enabled_config(app, project, &self.account.body.auth_config).await?;
-            let mut account = record(app, project, id).await.map_err(unknown)?;
-            if account.body.attempt != self.flow.body.attempt {
+            let mut account = record(app, project, id).await.map_err(link_gone)?;
+            if account.body.attempt_number != self.attempt.body.attempt_number {
                 return Err(Error::FlowUnknown);
             }
-            let (_, old) = opened(app, project, &account).await?;
+            let (_, old) = open_credential(app, project, &account).await?;
             change(&mut account.body, now)?;
             let body = credential().await?;
             let batch = Batch::at(now)
                 .check(&config)
                 .update(&account)
                 .update(&Record { body, ..old });
-            Ok((more(batch), ()))
+            Ok((add_records(batch), ()))
         });
         Ok(changed.await?)
     }
 
     /// Returns the values to store for the account and the lifetime of their token. The provider
     /// has accepted the values, if the toolkit has a request to check them.
-    async fn tried(
+    async fn obtain_and_verify(
         &self,
         app: &App,
         scheme: &AuthScheme,
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
         let mut lifetime = None;
-        if obtains(scheme.mode) {
+        if obtains_from_fields(scheme.mode) {
             (values, lifetime) = app
                 .accounts
                 .obtain(&self.project.id, &self.config, scheme, values)
                 .await?;
         }
         if scheme.verify.is_some() {
-            let asked = signing(app, &self.project, &self.config, values.clone()).await?;
-            let proxy = auth_configs::way(app, &self.project, &self.config).await?;
-            trial(
+            let signing_values =
+                with_client(app, &self.project, &self.config, values.clone()).await?;
+            let proxy = auth_configs::net_proxy(app, &self.project, &self.config).await?;
+            verify_values(
                 app,
                 &self.project,
                 &self.release,
                 scheme.mode,
-                &asked,
+                &signing_values,
                 proxy,
             )
             .await?;
@@ -1156,45 +1241,47 @@ impl Here {
 
     /// Builds the form with the submitted values and their problems. Each problem is one line that
     /// begins with the name of its field.
-    fn form(&self, problems: &[String], given: &Values) -> Form {
+    fn form(&self, problems: &[String], submitted: &Values) -> Form {
         let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
         let fields = self
             .scheme()
             .map_or(&[][..], |scheme| &scheme.fields)
-            .iter();
-        // A secret that is already known is neither shown nor asked for again.
+            .iter(); // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
-        let asked =
+        let open_fields =
             fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
-        let fields = asked.map(|field| {
-            let own = text(given, &field.name).or_else(|| text(&self.values, &field.name));
+        let fields = open_fields.map(|field| {
+            let value = text(submitted, &field.name).or_else(|| text(&self.values, &field.name));
             let line = problems
                 .iter()
                 .find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
             FormField {
                 field: field.clone(),
-                value: own
+                value: value
                     .or_else(|| field.default.clone())
                     .filter(|_| !field.secret)
                     .unwrap_or_default(),
                 problem: line.map(str::to_owned),
             }
         });
-        let leaves = self.account.body.scheme.redirects();
+        let redirects = self.account.body.scheme.redirects();
         Form {
             brand: self.brand.clone(),
             fields: fields.collect(),
             problem: None,
-            leaves,
+            redirects,
         }
     }
 }
 
 impl App {
     /// Returns the name under which the record of a secret is stored.
-    fn flow_name(&self, stage: Stage, secret: &str) -> String {
+    fn attempt_record_id(&self, step: Step, secret: &str) -> String {
         let key = self.vault.derive("flows");
-        hex::encode(keyed_hash(&key, format!("{stage:?} {secret}").as_bytes()))
+        hex::encode(keyed_hash(
+            &key,
+            format!("{} {secret}", step.hash_prefix()).as_bytes(),
+        ))
     }
 
     fn browser_hash(&self, browser: &str) -> String {
@@ -1213,9 +1300,9 @@ impl App {
         ))
     }
 
-    async fn project_of(&self, flow: &Record<Flow>) -> Result<Project> {
-        let id = ProjectId::parse(&flow.project)?;
-        projects::get(self, &flow.body.organisation, &id)
+    async fn attempt_project(&self, attempt: &Record<ConnectionAttempt>) -> Result<Project> {
+        let id = ProjectId::parse(&attempt.project)?;
+        projects::get(self, &attempt.body.organization, &id)
             .await
             .map_err(|cause| match cause {
                 Error::ProjectNotFound(_) => Error::FlowUnknown,
@@ -1223,24 +1310,33 @@ impl App {
             })
     }
 
-    async fn seal_held(&self, project: &Project, name: &str, held: &Held) -> Result<Sealed<Held>> {
+    async fn seal_secrets(
+        &self,
+        project: &Project,
+        name: &str,
+        secrets: &PendingSecrets,
+    ) -> Result<Sealed<PendingSecrets>> {
         self.vault
             .key(project.id.as_str(), self.clock.now())
             .await?
-            .seal(place(project, name), held)
+            .seal(seal_context(project, name), secrets)
     }
 
-    async fn open_held(&self, project: &Project, flow: &Record<Flow>) -> Result<Held> {
+    async fn open_secrets(
+        &self,
+        project: &Project,
+        attempt: &Record<ConnectionAttempt>,
+    ) -> Result<PendingSecrets> {
         let key = self
             .vault
             .key(project.id.as_str(), self.clock.now())
             .await?;
-        key.open(place(project, &flow.id), &flow.body.held)
+        key.open(seal_context(project, &attempt.id), &attempt.body.secrets)
     }
 
     /// Returns the final address for a browser: the project's callback URL with its own query, or a
     /// page of this server.
-    fn way_back(
+    fn return_url(
         &self,
         callback_url: Option<&str>,
         id: &AccountId,
@@ -1256,12 +1352,12 @@ impl App {
             }
             with_query(url, &query).ok()
         });
-        url.unwrap_or_else(|| format!("{}{DONE}?status={status}", self.address()))
+        url.unwrap_or_else(|| format!("{}{DONE_PATH}?status={status}", self.base_url()))
     }
 }
 
-fn place<'a>(project: &'a Project, name: &'a str) -> Place<'a> {
-    Place {
+fn seal_context<'a>(project: &'a Project, name: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: COLLECTION.name,
         project: project.id.as_str(),
         id: name,
@@ -1270,10 +1366,10 @@ fn place<'a>(project: &'a Project, name: &'a str) -> Place<'a> {
 }
 
 fn secret(prefix: &str) -> String {
-    format!("{prefix}{}", ids::random_text(SECRET))
+    format!("{prefix}{}", ids::random_text(SECRET_CHARS))
 }
 
-fn unknown(cause: Error) -> Error {
+fn link_gone(cause: Error) -> Error {
     match cause {
         Error::AccountNotFound(_) => Error::FlowUnknown,
         other => other,
@@ -1282,35 +1378,39 @@ fn unknown(cause: Error) -> Error {
 
 /// Returns the address to which providers redirect browsers, unless an auth config sets another
 /// one.
-pub(super) fn come_back(app: &App) -> String {
-    format!("{}{CALLBACK}", app.address())
+pub(super) fn callback_url(app: &App) -> String {
+    format!("{}{CALLBACK_PATH}", app.base_url())
 }
 
-/// Converts the refusal of an authorization request into an error.
-pub(super) fn unbegun(refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
-        refusal => Error::AccountRefused(refusal.to_string()),
+impl From<Refusal> for Error {
+    /// Converts the refusal of an authorization request or a client registration.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unavailable { .. } => Self::Unavailable(refusal.to_string()),
+            refusal => Self::AccountRefused(refusal.to_string()),
+        }
     }
 }
 
 /// Returns the values that come from the user, without those that come from the provider.
-pub(super) fn own(mode: AuthMode, values: &Values) -> Values {
+pub(super) fn user_values(mode: AuthMode, values: &Values) -> Values {
     // If the server creates the client itself, the client's id and secret are no fields.
-    let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
-    let of_flow = |name: &str| {
-        TOKENS.contains(&name) || name == REDIRECT_URL || made && clients::KEPT.contains(&name)
+    let is_server_created = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+    let is_from_provider = |name: &str| {
+        PROVIDER_VALUES.contains(&name)
+            || name == REDIRECT_URL_VALUE
+            || is_server_created && clients::ACCOUNT_VALUES.contains(&name)
     };
     values
         .iter()
-        .filter(|(name, _)| !of_flow(name))
+        .filter(|(name, _)| !is_from_provider(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
 /// Returns the value of a parameter that occurs exactly once. A repeated parameter counts as
 /// absent, because other parsers may read a different occurrence.
-fn only<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
+fn single_parameter<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let mut found = query.iter().filter(|(own, _)| own == name);
     match (found.next(), found.next()) {
         (Some((_, value)), None) => Some(value),
@@ -1319,14 +1419,17 @@ fn only<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 /// Shortens a text from a provider to one line.
-fn said(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    manifest::cleaned(&line).chars().take(SAID).collect()
+    manifest::cleaned(&line)
+        .chars()
+        .take(MAX_ERROR_CHARS)
+        .collect()
 }
 
 /// Checks that a browser may be redirected to an address.
-fn checked(name: &str, url: String) -> Result<String> {
-    let fits = url.len() <= URL;
+fn check_redirect_url(name: &str, url: String) -> Result<String> {
+    let fits = url.len() <= MAX_URL_BYTES;
     let good = Url::parse(&url).is_ok_and(|url| {
         matches!(url.scheme(), "https" | "http")
             && url.has_host()
@@ -1337,16 +1440,16 @@ fn checked(name: &str, url: String) -> Result<String> {
         Ok(url)
     } else {
         Err(Error::invalid(format!(
-            "{name}: must be an http address of at most {URL} bytes"
+            "{name}: must be an http or https URL of at most {MAX_URL_BYTES} bytes without user name and password"
         )))
     }
 }
 
 /// Appends parameters to the query of an address.
-fn with_query(url: &str, more: &[(&str, &str)]) -> Result<String> {
-    let mut url = Url::parse(url)
-        .map_err(|_| Error::Internal("an address that was checked is none".into()))?;
-    url.query_pairs_mut().extend_pairs(more);
+fn with_query(url: &str, parameters: &[(&str, &str)]) -> Result<String> {
+    let mut url =
+        Url::parse(url).map_err(|_| Error::Internal("a validated URL cannot be parsed".into()))?;
+    url.query_pairs_mut().extend_pairs(parameters);
     Ok(url.into())
 }
 
@@ -1364,11 +1467,7 @@ mod tests {
 
     #[test]
     fn callback_of_another_issuer_is_refused() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n",
-            "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
-        }))
-        .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" }, })) .unwrap();
         for (query, good) in [
             ("code=c", true),
             ("iss=https://login.example.com", true),
@@ -1380,16 +1479,17 @@ mod tests {
             ("iss=data:,x", false),
             ("iss=https://login.example.com&iss=https://evil.net", false),
         ] {
-            assert_eq!(issued(&scheme, &pairs(query)).is_ok(), good, "{query}");
+            assert_eq!(
+                check_issuer(&scheme, &pairs(query)).is_ok(),
+                good,
+                "{query}"
+            );
         }
     }
 
     #[test]
     fn known_issuer_must_match_exactly() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
-        }))
-        .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true }, })) .unwrap();
         for (query, good) in [
             ("iss=https://login.example.com/a", true),
             ("iss=https://login.example.com", false),
@@ -1400,15 +1500,22 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(issued(&scheme, &pairs(query)).is_ok(), good, "{query}");
+            assert_eq!(
+                check_issuer(&scheme, &pairs(query)).is_ok(),
+                good,
+                "{query}"
+            );
         }
     }
 
     #[test]
     fn a_parameter_that_comes_twice_is_none() {
-        assert_eq!(only(&pairs("state=a&code=b"), "state"), Some("a"));
-        assert_eq!(only(&pairs("state=a&state=a"), "state"), None);
-        assert_eq!(only(&pairs("code=a"), "state"), None);
+        assert_eq!(
+            single_parameter(&pairs("state=a&code=b"), "state"),
+            Some("a")
+        );
+        assert_eq!(single_parameter(&pairs("state=a&state=a"), "state"), None);
+        assert_eq!(single_parameter(&pairs("code=a"), "state"), None);
     }
 
     #[test]
@@ -1428,8 +1535,11 @@ mod tests {
             "/relative",
             "//app.example",
         ] {
-            assert!(checked("callback_url", url.to_owned()).is_err(), "{url}");
+            assert!(
+                check_redirect_url("callback_url", url.to_owned()).is_err(),
+                "{url}"
+            );
         }
-        checked("callback_url", "http://localhost:3000/done".to_owned()).unwrap();
+        check_redirect_url("callback_url", "http://localhost:3000/done".to_owned()).unwrap();
     }
 }

@@ -13,25 +13,25 @@ use std::{
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
+use sandbox::{Credential, Grant, GrantError, Limits, Policy, ProxyRequest, Secret};
 use serde_json::Value;
 use store::{Query, Record};
 
 use super::{
-    Account, AccountType, Keeper, Status, Values, opened, record,
-    refresh::{Whose, Why, access_token},
+    Account, AccountType, Status, TokenManager, Values, open_credential, record,
+    refresh::{RefreshReason, TokenOwner, access_token},
     scheme,
 };
 use crate::{
     App, Error, Result,
     auth_configs::{self, AuthConfig},
-    catalog::{Found, LATEST, Release},
+    catalog::{LATEST, Release, ResolvedTool},
     ids::{AccountId, AuthConfigId},
     projects::Project,
 };
 
 /// Headers that frame or route the message. A custom credential cannot set them.
-const FRAMING: [&str; 9] = [
+const FORBIDDEN_HEADERS: [&str; 9] = [
     "host",
     "connection",
     "content-length",
@@ -44,18 +44,18 @@ const FRAMING: [&str; 9] = [
 ];
 
 /// Number of accounts read at once after the auth config of the newest one was found deleted.
-const PASSED_AT_ONCE: u64 = 100;
+const ACCOUNT_PAGE_SIZE: u64 = 100;
 /// Minimum length in bytes of a custom parameter that is treated as a secret. A parameter may be
 /// `v=2`, and a shorter limit would remove every 2 from the response.
-const SECRET: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
 /// Credential that comes with the request instead of from a stored account.
 #[derive(Debug)]
-pub enum Custom {
+pub enum CustomCredential {
     /// Parts to add to each outgoing request unchanged.
     Parameters {
         /// Headers and query parameters.
-        placed: Vec<Placed>,
+        parameters: Vec<CustomParameter>,
         /// Members to add to each JSON object or form body.
         body: Values,
         /// Base URL, passed to the toolkit as its field `base_url`.
@@ -74,7 +74,7 @@ pub enum Custom {
 
 /// Part to add to an outgoing request.
 #[derive(Debug, Clone)]
-pub enum Placed {
+pub enum CustomParameter {
     /// Header name and value.
     Header(String, String),
     /// Query parameter name and value.
@@ -97,10 +97,10 @@ pub enum Source {
 
 /// Account or credential that a caller selects.
 #[derive(Debug)]
-pub(crate) struct Choice {
+pub(crate) struct CredentialChoice {
     pub user_id: Option<String>,
     pub account: Option<AccountId>,
-    pub custom: Option<Custom>,
+    pub custom: Option<CustomCredential>,
 }
 
 /// Access to one credential during one call.
@@ -117,14 +117,14 @@ pub(crate) struct Granted {
 pub(crate) async fn grant(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     user: &str,
-    choice: Choice,
+    choice: CredentialChoice,
 ) -> Result<Granted> {
     match (choice.custom, choice.account) {
         (Some(custom), _) => custom_grant(found, custom),
         (None, Some(id)) => {
-            named(
+            grant_named(
                 app,
                 project,
                 found,
@@ -133,15 +133,15 @@ pub(crate) async fn grant(
             )
             .await
         }
-        (None, None) if found.tool.no_auth => Ok(Granted::nothing()),
-        (None, None) => newest(app, project, found, user).await,
+        (None, None) if found.tool.no_auth => Ok(Granted::none()),
+        (None, None) => grant_newest(app, project, found, user).await,
     }
 }
 
-async fn named(
+async fn grant_named(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     id: &AccountId,
     user: Option<&str>,
 ) -> Result<Granted> {
@@ -154,7 +154,7 @@ async fn named(
             Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
             other => other,
         })?;
-    admitted(&record, user)?;
+    check_user_allowed(&record, user)?;
     if *record.body.toolkit != *found.release.slug {
         // The account exists but belongs to another toolkit.
         return Err(Error::NoAccount {
@@ -162,33 +162,39 @@ async fn named(
             toolkit: found.release.slug.to_string(),
         });
     }
-    of_account(app, project, found, record).await
+    grant_account(app, project, found, record).await
 }
 
 /// Rejects a user who may not use the account. If no user is named, the project itself uses the
 /// account.
-fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
+fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()> {
     let Account {
         user_id, sharing, ..
     } = &record.body;
     let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else {
         return Ok(());
     };
-    let (account, user) = (record.id.clone(), crate::cut(user));
+    let account = record.id.clone();
+    let user = crate::truncate(user);
     Err(match sharing.account_type {
         AccountType::Private => Error::AccountUserMismatch { account, user },
         AccountType::Shared => Error::AccountNotShared { account, user },
     })
 }
 
-async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
+async fn grant_newest(
+    app: &App,
+    project: &Project,
+    found: &ResolvedTool,
+    user: &str,
+) -> Result<Granted> {
     let toolkit = &*found.release.slug;
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
         .is("status", Status::Active.as_str())
         .is_not("account_type", AccountType::Shared.as_str())
-        .newest()
+        .descending()
         .page(0, 1);
     let mut gone = HashSet::new();
     loop {
@@ -201,28 +207,29 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
                 .await?
                 .is_some()
             {
-                return of_account(app, project, found, record).await;
+                return grant_account(app, project, found, record).await;
             }
             gone.insert(record.body.auth_config);
         }
         let missing = || Error::NoAccount {
-            user: crate::cut(user),
+            user: crate::truncate(user),
             toolkit: toolkit.to_owned(),
         };
         query = query
             .after(page.next.ok_or_else(missing)?)
-            .page(0, PASSED_AT_ONCE);
+            .page(0, ACCOUNT_PAGE_SIZE);
     }
 }
 
-async fn of_account(
+async fn grant_account(
     app: &App,
     project: &Project,
-    found: &Found,
+    found: &ResolvedTool,
     record: Record<Account>,
 ) -> Result<Granted> {
-    let (values, proxy) = usable(app, project, &found.tool.slug, &record).await?;
-    let mut granted = renewable(app, project, &found.release, &record, &values)?.through(proxy);
+    let (values, proxy) = load_active(app, project, &found.tool.slug, &record).await?;
+    let mut granted =
+        refreshing_grant(app, project, &found.release, &record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config);
     granted.source = Source::ConnectedAccount;
@@ -230,7 +237,7 @@ async fn of_account(
 }
 
 /// Returns the values and the proxy of an account that is active and that this tool may use.
-async fn usable(
+async fn load_active(
     app: &App,
     project: &Project,
     tool: &str,
@@ -251,21 +258,24 @@ async fn usable(
             tool: tool.to_owned(),
         });
     }
-    let proxy = auth_configs::way(app, project, &config).await?;
+    let proxy = auth_configs::net_proxy(app, project, &config).await?;
     let values = match record.body.scheme {
         mode if mode.has_flow() => {
             app.accounts
-                .fresh(&Whose::of(app, project, record)?, Why::Ending)
+                .fresh_values(
+                    &TokenOwner::for_account(app, project, record)?,
+                    RefreshReason::ExpiresSoon,
+                )
                 .await?
         }
-        _ => opened(app, project, record).await?.0,
+        _ => open_credential(app, project, record).await?.0,
     };
-    Ok((signing(app, project, &config, values).await?, proxy))
+    Ok((with_client(app, project, &config, values).await?, proxy))
 }
 
 /// Adds the client's keys to the values if the scheme needs them to sign: an OAuth 1 request is
 /// signed by client and account.
-pub(super) async fn signing(
+pub(super) async fn with_client(
     app: &App,
     project: &Project,
     config: &Record<AuthConfig>,
@@ -274,41 +284,41 @@ pub(super) async fn signing(
     match config.body.scheme {
         AuthMode::Oauth1 => Ok(app
             .accounts
-            .standing(&project.id, config)
+            .client_context(&project.id, config)
             .await?
             .client
-            .beside(values)),
+            .merge_into(values)),
         _ => Ok(values),
     }
 }
 
 /// Grants a credential that is refreshed if the provider rejects it, if the scheme supports that.
-fn renewable(
+fn refreshing_grant(
     app: &App,
     project: &Project,
     release: &Release,
     record: &Record<Account>,
     values: &Values,
 ) -> Result<Granted> {
-    let mut granted = of_values(release, record.body.scheme, values)?;
+    let mut granted = static_grant(release, record.body.scheme, values)?;
     if record.body.scheme.has_flow()
         && let (Some(scheme), Some(token)) =
             (release.scheme(record.body.scheme), access_token(values))
     {
         let credential = Arc::new(scheme::credential(scheme, values));
-        granted.grant = Some(Arc::new(Renewing {
-            keeper: app.accounts.clone(),
-            whose: Whose::of(app, project, record)?,
+        granted.grant = Some(Arc::new(RefreshingGrant {
+            manager: app.accounts.clone(),
+            owner: TokenOwner::for_account(app, project, record)?,
             current: Mutex::new((credential, token.clone())),
         }));
     }
     Ok(granted)
 }
 
-fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
+fn static_grant(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
     let Some(scheme) = release.scheme(mode) else {
         if mode == AuthMode::NoAuth {
-            return Ok(Granted::nothing());
+            return Ok(Granted::none());
         }
         let toolkit = release.slug.to_string();
         return Err(Error::SchemeNotOffered {
@@ -317,16 +327,16 @@ fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Grant
         });
     };
     let fields = scheme::open_fields(scheme, values);
-    Ok(Granted::of(
+    Ok(Granted::new(
         scheme::credential(scheme, values),
         fields,
         Source::InstantAccount,
     ))
 }
 
-fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
+fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Result<Granted> {
     match custom {
-        Custom::Connection {
+        CustomCredential::Connection {
             scheme,
             toolkit,
             values,
@@ -338,30 +348,30 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
                 );
                 return Err(Error::invalid(text));
             }
-            let (mode, values) = brought(&found.release, &scheme, values)?;
-            of_values(&found.release, mode, &values)
+            let (mode, values) = validate_values(&found.release, &scheme, values)?;
+            static_grant(&found.release, mode, &values)
         }
-        Custom::Parameters {
-            placed,
+        CustomCredential::Parameters {
+            parameters,
             body,
             base_url,
         } => {
-            let texts = placed
+            let texts = parameters
                 .iter()
-                .flat_map(secrets)
+                .flat_map(secret_parts)
                 .chain(body.values().flat_map(texts_in));
             let secrets: Vec<_> = texts
-                .filter(|value| value.len() >= SECRET)
+                .filter(|value| value.len() >= MIN_SECRET_BYTES)
                 .map(Secret::from)
                 .collect();
-            scheme::bounded(&secrets)
+            scheme::check_secret_sizes(&secrets)
                 .map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
-            let placements = placed.iter().map(placement).collect::<Result<_>>()?;
+            let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url
                 .map(|url| ("base_url".to_owned(), url))
                 .into_iter()
                 .collect();
-            Ok(Granted::of(
+            Ok(Granted::new(
                 Credential {
                     placements,
                     body,
@@ -376,8 +386,8 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
 }
 
 /// Validates the field values that came with a request.
-fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode, Values)> {
-    let mode = auth_configs::offered(release, scheme)?;
+fn validate_values(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode, Values)> {
+    let mode = auth_configs::offered_scheme(release, scheme)?;
     let values = match release.scheme(mode) {
         Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
         None => values,
@@ -386,40 +396,42 @@ fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode,
 }
 
 /// Context of a proxy request: the provider's address and the credential.
-pub(crate) struct Passage {
+pub(crate) struct ProxyContext {
     pub release: Arc<Release>,
     pub user: String,
     /// Base URL of the provider's API for this account, if known.
-    pub base: Option<String>,
+    pub base_url: Option<String>,
     pub granted: Granted,
 }
 
 /// Selects the credential for a proxy request. `tool` is the name that the auth config must allow.
-pub(crate) async fn passage(
+pub(crate) async fn proxy_context(
     app: &App,
     project: &Project,
     tool: &str,
-    choice: Choice,
-) -> Result<Passage> {
-    let Choice {
+    choice: CredentialChoice,
+) -> Result<ProxyContext> {
+    let CredentialChoice {
         user_id,
         account,
         custom,
     } = choice;
-    let user = user_id.map(|user| super::user(Some(user))).transpose()?;
-    if let Some(Custom::Connection {
+    let user = user_id
+        .map(|user| super::parse_user_id(Some(user)))
+        .transpose()?;
+    if let Some(CustomCredential::Connection {
         scheme,
         toolkit,
         values,
     }) = custom
     {
         let release = app.catalog.release(&toolkit, LATEST)?;
-        let (mode, values) = brought(&release, &scheme, values)?;
-        let granted = of_values(&release, mode, &values)?;
-        let user = user.map_or_else(|| super::user(None), Ok)?;
-        return Ok(Passage {
+        let (mode, values) = validate_values(&release, &scheme, values)?;
+        let granted = static_grant(&release, mode, &values)?;
+        let user = user.map_or_else(|| super::parse_user_id(None), Ok)?;
+        return Ok(ProxyContext {
             user,
-            base: base(&release, mode, &values),
+            base_url: base_url(&release, mode, &values),
             release,
             granted,
         });
@@ -431,23 +443,23 @@ pub(crate) async fn passage(
             Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
             other => other,
         })?;
-    admitted(&record, user.as_deref())?;
+    check_user_allowed(&record, user.as_deref())?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
-    let (values, proxy) = usable(app, project, tool, &record).await?;
+    let (values, proxy) = load_active(app, project, tool, &record).await?;
     let mode = record.body.scheme;
-    let mut granted = renewable(app, project, &release, &record, &values)?.through(proxy);
+    let mut granted = refreshing_grant(app, project, &release, &record, &values)?.via_proxy(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
-    Ok(Passage {
+    Ok(ProxyContext {
         user: user.unwrap_or(record.body.user_id),
-        base: base(&release, mode, &values),
+        base_url: base_url(&release, mode, &values),
         release,
         granted,
     })
 }
 
 /// Returns the base URL of the scheme, or of the first exact host that the toolkit declares.
-fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
+fn base_url(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
     let named = release
         .scheme(mode)
         .and_then(|scheme| scheme::base_url(scheme, values));
@@ -472,18 +484,18 @@ fn texts_in(value: &Value) -> Vec<&str> {
 }
 
 /// Returns the value, and the part after the scheme name in a value such as `Bearer abc`.
-fn secrets(placed: &Placed) -> impl Iterator<Item = &str> {
-    let (Placed::Header(_, value) | Placed::Query(_, value)) = placed;
+fn secret_parts(parameter: &CustomParameter) -> impl Iterator<Item = &str> {
+    let (CustomParameter::Header(_, value) | CustomParameter::Query(_, value)) = parameter;
     std::iter::once(value.as_str()).chain(value.split_once(' ').map(|(_, rest)| rest))
 }
 
-fn placement(placed: &Placed) -> Result<Placement> {
-    match placed {
-        Placed::Query(name, value) => Ok(Placement::Query {
+fn placement(parameter: &CustomParameter) -> Result<Placement> {
+    match parameter {
+        CustomParameter::Query(name, value) => Ok(Placement::Query {
             name: name.clone(),
             value: value.clone(),
         }),
-        Placed::Header(name, value) => {
+        CustomParameter::Header(name, value) => {
             let name = name.to_ascii_lowercase();
             let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
             let printable = value
@@ -491,12 +503,12 @@ fn placement(placed: &Placed) -> Result<Placement> {
                 .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
             if name.is_empty()
                 || !name.bytes().all(token)
-                || FRAMING.contains(&name.as_str())
+                || FORBIDDEN_HEADERS.contains(&name.as_str())
                 || !printable
             {
                 return Err(Error::invalid(format!(
                     "custom_auth_params: header `{}` cannot be set",
-                    crate::cut(&name)
+                    crate::truncate(&name)
                 )));
             }
             Ok(Placement::Header {
@@ -508,7 +520,7 @@ fn placement(placed: &Placed) -> Result<Placement> {
 }
 
 impl Granted {
-    fn nothing() -> Self {
+    fn none() -> Self {
         Self {
             grant: None,
             fields: Vec::new(),
@@ -518,8 +530,8 @@ impl Granted {
         }
     }
 
-    fn of(credential: Credential, fields: Vec<(String, String)>, source: Source) -> Self {
-        let grant: Arc<dyn Grant> = Arc::new(Ready(Arc::new(credential)));
+    fn new(credential: Credential, fields: Vec<(String, String)>, source: Source) -> Self {
+        let grant: Arc<dyn Grant> = Arc::new(StaticGrant(Arc::new(credential)));
         Self {
             grant: Some(grant),
             fields,
@@ -530,35 +542,35 @@ impl Granted {
     }
 
     /// Routes the requests through a proxy, if one is set.
-    fn through(self, proxy: Option<Arc<net::Proxy>>) -> Self {
+    fn via_proxy(self, proxy: Option<Arc<net::Proxy>>) -> Self {
         let Some(proxy) = proxy else { return self };
         let grant = self
             .grant
-            .unwrap_or_else(|| Arc::new(Ready(Arc::default())));
+            .unwrap_or_else(|| Arc::new(StaticGrant(Arc::default())));
         Self {
-            grant: Some(Arc::new(Proxied { grant, proxy })),
+            grant: Some(Arc::new(ProxiedGrant { grant, proxy })),
             ..self
         }
     }
 }
 
 /// A credential whose requests are routed through a proxy.
-struct Proxied {
+struct ProxiedGrant {
     grant: Arc<dyn Grant>,
     proxy: Arc<net::Proxy>,
 }
 
 #[async_trait]
-impl Grant for Proxied {
+impl Grant for ProxiedGrant {
     async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
         self.grant.credential().await
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
-        self.grant.renew(rejected).await
+        self.grant.refresh(rejected).await
     }
 
     fn proxy(&self) -> Option<Arc<net::Proxy>> {
@@ -567,15 +579,15 @@ impl Grant for Proxied {
 }
 
 /// A credential that cannot be refreshed.
-struct Ready(Arc<Credential>);
+struct StaticGrant(Arc<Credential>);
 
 #[async_trait]
-impl Grant for Ready {
+impl Grant for StaticGrant {
     async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
         Ok(self.0.clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         _rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -584,15 +596,15 @@ impl Grant for Ready {
 }
 
 /// A token of an account that is refreshed if the provider rejects it.
-struct Renewing {
-    keeper: Arc<Keeper>,
-    whose: Whose,
+struct RefreshingGrant {
+    manager: Arc<TokenManager>,
+    owner: TokenOwner,
     /// Current credential and its token.
     current: Mutex<(Arc<Credential>, String)>,
 }
 
 #[async_trait]
-impl Grant for Renewing {
+impl Grant for RefreshingGrant {
     async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
         Ok(self
             .current
@@ -602,7 +614,7 @@ impl Grant for Renewing {
             .clone())
     }
 
-    async fn renew(
+    async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
@@ -616,12 +628,12 @@ impl Grant for Renewing {
             return Ok(Some(current));
         }
         let values = self
-            .keeper
-            .fresh(&self.whose, Why::Rejected(token.clone()))
+            .manager
+            .fresh_values(&self.owner, RefreshReason::Rejected(token.clone()))
             .await;
         let values = values.map_err(|cause| GrantError(cause.to_string()))?;
         let scheme = self
-            .whose
+            .owner
             .scheme()
             .map_err(|cause| GrantError(cause.to_string()))?;
         let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
@@ -639,7 +651,7 @@ impl Grant for Renewing {
 /// # Errors
 /// Fails with [`Error::CredentialRejected`] if the provider rejects the credential. Also fails if
 /// the toolkit declares no such request, or the provider does not answer.
-pub(crate) async fn trial(
+pub(crate) async fn verify_values(
     app: &App,
     project: &Project,
     release: &Release,
@@ -652,20 +664,24 @@ pub(crate) async fn trial(
         .and_then(|scheme| scheme.verify.as_ref());
     let check = check.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
     let value = |name: &str| values.get(name).and_then(scheme::text);
-    let unfilled = || Error::CredentialRejected("the address to ask at lacks a field".into());
+    let unfilled = || {
+        Error::CredentialRejected(
+            "the URL of the verification request needs a field that has no value".into(),
+        )
+    };
     let mut url = manifest::fill(&check.url, &value).ok_or_else(unfilled)?;
     if url.starts_with('/') {
-        let base = base(release, mode, values).ok_or_else(unfilled)?;
+        let base = base_url(release, mode, values).ok_or_else(unfilled)?;
         url = format!("{}{url}", base.trim_end_matches('/'));
     }
     let policy = Policy {
-        egress: crate::tools::origins(release, base(release, mode, values).as_deref()),
+        egress: crate::tools::allowed_origins(release, base_url(release, mode, values).as_deref()),
         read_only: false,
     };
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
-        grant: of_values(release, mode, values)?.through(proxy).grant,
+        grant: static_grant(release, mode, values)?.via_proxy(proxy).grant,
         limits: Limits::default(),
         method: check.method.clone(),
         url,
@@ -674,23 +690,20 @@ pub(crate) async fn trial(
     };
     let passed = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
-        .map_err(|refusal| crate::tools::refused(refusal, release))?;
-    let answer = passed.answer.map_err(|failed| {
-        Error::Unavailable(format!(
-            "the application gave no answer: {}",
-            failed.message
-        ))
+        .map_err(|refusal| crate::tools::refusal_error(refusal, release))?;
+    let answer = passed.response.map_err(|failed| {
+        Error::Unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
     match answer.status {
         200..=299 => Ok(()),
         500..=599 | 429 => Err(Error::Unavailable(format!(
-            "the application answered {}",
+            "the provider responded with status {}",
             answer.status
         ))),
         status => Err(Error::CredentialRejected(format!(
-            "the application answered {status}"
+            "the provider responded with status {status}"
         ))),
     }
 }
@@ -707,8 +720,9 @@ mod tests {
 
     #[test]
     fn custom_headers_cannot_frame_or_route_requests() {
-        let header =
-            |name: &str, value: &str| placement(&Placed::Header(name.into(), value.into()));
+        let header = |name: &str, value: &str| {
+            placement(&CustomParameter::Header(name.into(), value.into()))
+        };
         assert_eq!(
             header("X-Key", "v").unwrap(),
             Placement::Header {

@@ -28,21 +28,23 @@ use store::{
 };
 use uuid::Uuid;
 
-pub use clients::described;
-pub(crate) use clients::{COLLECTION as CLIENTS, forget_clients, forgotten};
+pub use clients::client_metadata;
+pub(crate) use clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
 pub use flow::{
-    Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback,
-    complete, link, open_link, submit,
+    Brand, Form, FormField, LinkCreated, LinkPage, NewLink, RedirectTo, Submitted, callback,
+    complete, link, open_link, reconnect, submit,
 };
-pub(crate) use flow::{COLLECTION as FLOWS, EVERY, sweep};
-use grant::signing;
-pub(crate) use grant::{Choice, Granted, Passage, grant, passage, trial};
-pub use grant::{Custom, Placed, Source};
-pub(crate) use refresh::{CREDENTIALS, EVERY as IDLE_EVERY, idle};
-use refresh::{Credential, Whose, obtains, place};
-pub use refresh::{Keeper, Settings};
+pub(crate) use flow::{COLLECTION as CONNECTION_ATTEMPTS, SWEEP_INTERVAL, sweep};
+use grant::with_client;
+pub(crate) use grant::{
+    CredentialChoice, Granted, ProxyContext, grant, proxy_context, verify_values,
+};
+pub use grant::{CustomCredential, CustomParameter, Source};
+pub(crate) use refresh::{CREDENTIALS, IDLE_REFRESH_INTERVAL, refresh_idle};
+use refresh::{Credential, TokenOwner, obtains_from_fields, seal_context};
+pub use refresh::{Settings, TokenManager};
 pub use scheme::{Values, mask};
-pub use sharing::{AccountType, AclChange, LISTED, Sharing, SharingChange};
+pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
 
 use crate::{
@@ -55,9 +57,9 @@ use crate::{
 
 /// User id if the request names none.
 pub const DEFAULT_USER: &str = "default";
-const USER: usize = 256;
+const MAX_USER_ID_CHARS: usize = 256;
 /// Number of accounts read at once when the accounts of an auth config or of a project are revoked.
-const REVOKED_AT_ONCE: u64 = 100;
+const REVOCATION_PAGE_SIZE: u64 = 100;
 
 /// Collection that this module owns.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -78,9 +80,9 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// Name of the collection of credentials, which `refresh` owns.
 const CREDENTIALS_NAME: &str = "credentials";
 /// Status reason of an account whose user did not connect it in time.
-const TIMED_OUT: &str = "INITIATION_TIMEOUT";
+const TIMED_OUT_REASON: &str = "INITIATION_TIMEOUT";
 /// Name of the value with the authorization address of a pending account.
-const REDIRECT_URL: &str = "redirectUrl";
+const REDIRECT_URL_VALUE: &str = "redirectUrl";
 
 /// A connected account, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,8 +110,8 @@ pub struct Account {
     /// Time of the last change, for sorted lists.
     changed_at: Time,
     /// Number of the current connection attempt. Records of an earlier attempt have no effect.
-    #[serde(default)]
-    attempt: u32,
+    #[serde(default, rename = "attempt")]
+    attempt_number: u32,
     /// Time until which a pending account waits for its user.
     #[serde(default)]
     waits_until: Option<Time>,
@@ -136,7 +138,7 @@ impl Document for Account {
 
 impl Account {
     /// Changes the status. The caller has checked the change with [`Status::after`].
-    fn pass_to(&mut self, status: Status, reason: Option<&str>, now: Time) {
+    fn set_status(&mut self, status: Status, reason: Option<&str>, now: Time) {
         if !matches!(status, Status::Initializing | Status::Initiated) {
             self.waits_until = None;
         }
@@ -169,7 +171,7 @@ pub struct NewAccount {
 
 /// An account as responses show it.
 #[derive(Debug)]
-pub struct Shown {
+pub struct AccountView {
     /// The account.
     pub record: Record<Account>,
     /// Values of the account, masked unless the project has disabled masking.
@@ -208,7 +210,7 @@ pub struct Filter {
 }
 
 /// Validated request to connect an account.
-struct Wanted {
+struct ValidatedRequest {
     config: Record<AuthConfig>,
     release: Arc<Release>,
     user_id: String,
@@ -218,8 +220,8 @@ struct Wanted {
     values: Values,
 }
 
-impl Wanted {
-    async fn of(
+impl ValidatedRequest {
+    async fn new(
         app: &App,
         project: &Project,
         config: &AuthConfigId,
@@ -233,10 +235,10 @@ impl Wanted {
             .shared;
         values.extend(given);
         // Clients may send the status among the values; it is no field.
-        for name in ["status", REDIRECT_URL] {
+        for name in ["status", REDIRECT_URL_VALUE] {
             values.remove(name);
         }
-        let user_id = crate::connections::user(user)?;
+        let user_id = crate::connections::parse_user_id(user)?;
         Ok(Self {
             config,
             release,
@@ -252,20 +254,24 @@ impl Wanted {
     }
 
     /// Requires a user id if the project confirms its users.
-    fn vouched(&self, project: &Project) -> Result<()> {
+    fn check_user_verified(&self, project: &Project) -> Result<()> {
         if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
             return Err(Error::AccountRefused(
-                "the project vouches for its users (`oauth_callback_verifier_url`), so `user_id` must name one".into(),
+                "the project verifies its users (`oauth_callback_verifier_url` is set): `user_id` is required".into(),
             ));
         }
         Ok(())
     }
 
     /// Builds the initial account.
-    fn account(&self, status: Status, waits_until: Option<Time>, now: Time) -> Result<Account> {
-        let (user, slug) = (&self.user_id, &self.release.slug);
+    fn new_account(&self, status: Status, waits_until: Option<Time>, now: Time) -> Result<Account> {
+        let user = &self.user_id;
+        let slug = &self.release.slug;
         Ok(Account {
-            alias_of: self.alias.as_ref().map(|alias| alias_of(user, slug, alias)),
+            alias_of: self
+                .alias
+                .as_ref()
+                .map(|alias| unique_alias(user, slug, alias)),
             alias: self.alias.clone(),
             user_id: user.clone(),
             toolkit: slug.to_string(),
@@ -275,7 +281,7 @@ impl Wanted {
             status_reason: None,
             uuid: Uuid::new_v4(),
             changed_at: now,
-            attempt: 0,
+            attempt_number: 0,
             waits_until,
             failure: None,
             sharing: self.sharing.clone(),
@@ -303,8 +309,8 @@ async fn enabled_config(
 /// # Errors
 /// Fails if the auth config is unknown or disabled, fields are missing, the alias is taken, the
 /// provider does not accept the credential, or the store refuses.
-pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<Shown> {
-    let mut wanted = Wanted::of(
+pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<AccountView> {
+    let mut validated = ValidatedRequest::new(
         app,
         project,
         &request.auth_config,
@@ -312,61 +318,72 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         request.values,
     )
     .await?;
-    let mode = wanted.config.body.scheme;
+    let mode = validated.config.body.scheme;
     if let Some(given) = &request.scheme
-        && auth_configs::offered(&wanted.release, given)? != mode
+        && auth_configs::offered_scheme(&validated.release, given)? != mode
     {
-        let (id, own) = (&wanted.config.id, mode.as_str());
+        let id = &validated.config.id;
+        let own = mode.as_str();
         return Err(Error::AccountRefused(format!(
             "auth config {id} connects with {own}, not with {}",
-            crate::cut(given)
+            crate::truncate(given)
         )));
     }
-    wanted.alias = alias(request.alias)?;
-    wanted.sharing = Sharing::default().with(&request.sharing)?;
-    if let Some(scheme) = wanted.scheme() {
-        wanted.values =
-            scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
+    validated.alias = parse_alias(request.alias)?;
+    validated.sharing = Sharing::default().with(&request.sharing)?;
+    if let Some(scheme) = validated.scheme() {
+        validated.values =
+            scheme::complete(scheme, validated.values.clone()).map_err(Error::AccountFields)?;
     }
     // Tokens that another system has obtained are imported.
-    let brought = match mode {
+    let has_tokens = match mode {
         AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
             .iter()
-            .all(|name| wanted.values.contains_key(*name)),
-        _ => refresh::access_token(&wanted.values).is_some(),
+            .all(|name| validated.values.contains_key(*name)),
+        _ => refresh::access_token(&validated.values).is_some(),
     };
-    if mode.redirects() && !brought {
-        return flow::create(app, project, wanted, request.callback_url).await;
+    if mode.redirects() && !has_tokens {
+        return flow::create(app, project, validated, request.callback_url).await;
     }
-    let lifetime = wanted
+    let lifetime = validated
         .values
         .get("expires_in")
         .and_then(scheme::text)
         .and_then(|text| text.parse().ok());
     let mut lifetime = lifetime.map(Duration::from_secs);
-    if let Some(scheme) = wanted.scheme().filter(|_| obtains(mode) && !brought) {
-        let values = wanted.values.clone();
-        (wanted.values, lifetime) = app
+    if let Some(scheme) = validated
+        .scheme()
+        .filter(|_| obtains_from_fields(mode) && !has_tokens)
+    {
+        let values = validated.values.clone();
+        (validated.values, lifetime) = app
             .accounts
-            .obtain(&project.id, &wanted.config, scheme, values)
+            .obtain(&project.id, &validated.config, scheme, values)
             .await?;
     }
     if request.validate {
-        let values = signing(app, project, &wanted.config, wanted.values.clone()).await?;
-        let proxy = auth_configs::way(app, project, &wanted.config).await?;
-        trial(app, project, &wanted.release, mode, &values, proxy).await?;
+        let values = with_client(app, project, &validated.config, validated.values.clone()).await?;
+        let proxy = auth_configs::net_proxy(app, project, &validated.config).await?;
+        verify_values(app, project, &validated.release, mode, &values, proxy).await?;
     }
-    let (id, now) = (AccountId::random(), app.clock.now());
+    let id = AccountId::random();
+    let now = app.clock.now();
     let credential = app
         .accounts
-        .connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime)
+        .build_credential(
+            &project.id,
+            &id,
+            validated.scheme(),
+            &validated.values,
+            lifetime,
+        )
         .await?;
     insert(
         app,
         project,
-        &wanted,
+        &validated,
         &id,
-        &wanted.account(Status::Active, None, now)?,
+        &validated.new_account(Status::Active, None, now)?,
         &credential,
         |batch| batch,
     )
@@ -379,29 +396,32 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
 async fn insert(
     app: &App,
     project: &Project,
-    wanted: &Wanted,
+    validated: &ValidatedRequest,
     id: &AccountId,
     account: &Account,
     credential: &Credential,
-    more: impl Fn(Batch) -> Batch,
+    add_records: impl Fn(Batch) -> Batch,
 ) -> Result<()> {
     let owner = project.id.as_str();
-    let made = app
+    let inserted = app
         .store
-        .change(&auth_configs::COLLECTION, &wanted.config.id, || async {
+        .change(&auth_configs::COLLECTION, &validated.config.id, || async {
             // A changed auth config does not prevent the insertion; a deleted or disabled one does.
             let config = enabled_config(app, project, &account.auth_config).await?;
             let batch =
                 Batch::at(app.clock.now())
                     .check(&config)
                     .insert(owner, id.as_str(), account);
-            Ok((more(batch.insert(owner, id.as_str(), credential)), ()))
+            Ok((
+                add_records(batch.insert(owner, id.as_str(), credential)),
+                (),
+            ))
         });
-    made.await.map_err(named_twice)
+    inserted.await.map_err(map_alias_conflict)
 }
 
 /// Converts a conflict of the alias into its error.
-fn named_twice(cause: EditError<Error>) -> Error {
+fn map_alias_conflict(cause: EditError<Error>) -> Error {
     match cause {
         EditError::Commit(CommitError::Taken {
             field: "alias_of", ..
@@ -410,7 +430,7 @@ fn named_twice(cause: EditError<Error>) -> Error {
     }
 }
 
-fn alias_of(user: &str, toolkit: &str, alias: &str) -> String {
+fn unique_alias(user: &str, toolkit: &str, alias: &str) -> String {
     format!("{user}\u{1f}{toolkit}\u{1f}{alias}")
 }
 
@@ -422,10 +442,10 @@ fn alias_taken() -> Error {
 ///
 /// # Errors
 /// Fails if the account does not exist.
-pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> {
+pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<AccountView> {
     let record = record(app, project, id).await?;
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
-    show(app, project, record, config.as_ref()).await
+    to_view(app, project, record, config.as_ref()).await
 }
 
 /// Returns a page of accounts and their total number.
@@ -437,17 +457,17 @@ pub async fn list(
     project: &Project,
     filter: &Filter,
     window: Window,
-) -> Result<Listed<Shown>> {
-    let mut query = Query::of(project.id.as_str()).window(window);
-    for (field, wanted) in [
+) -> Result<Listed<AccountView>> {
+    let mut query = Query::for_project(project.id.as_str()).window(window);
+    for (field, accepted) in [
         ("toolkit", &filter.toolkits),
         ("status", &filter.statuses),
         ("user_id", &filter.users),
         ("auth_config", &filter.auth_configs),
         ("id", &filter.ids),
     ] {
-        if !wanted.is_empty() {
-            query = query.any_of(field, wanted.iter().map(String::as_str));
+        if !accepted.is_empty() {
+            query = query.any_of(field, accepted.iter().map(String::as_str));
         }
     }
     query = match filter.account_type {
@@ -460,10 +480,10 @@ pub async fn list(
         query = query.below("created_at", until.0.saturating_add(1));
     }
     if filter.by_change {
-        query = query.by("changed_at");
+        query = query.order_by("changed_at");
     }
     if !filter.ascending {
-        query = query.newest();
+        query = query.descending();
     }
     let Listed {
         items: records,
@@ -471,21 +491,21 @@ pub async fn list(
         next,
     } = app.store.list::<Account>(&query).await?;
     let mut configs = std::collections::HashMap::new();
-    let mut shown = Vec::with_capacity(records.len());
+    let mut views = Vec::with_capacity(records.len());
     for record in records {
         let id = record.body.auth_config.clone();
         if !configs.contains_key(&id) {
             configs.insert(id.clone(), auth_configs::find(app, project, &id).await?);
         }
         let config = configs.get(&id).and_then(Option::as_ref);
-        match show(app, project, record, config).await {
+        match to_view(app, project, record, config).await {
             // The account was deleted after the page was read.
             Err(Error::AccountNotFound(_)) => {}
-            done => shown.push(done?),
+            done => views.push(done?),
         }
     }
     Ok(Listed {
-        items: shown,
+        items: views,
         total,
         next,
     })
@@ -511,8 +531,8 @@ pub async fn set_enabled(
         let status = account
             .status
             .after(event)
-            .ok_or_else(|| cannot(id, account.status, event))?;
-        account.pass_to(status, None, now);
+            .ok_or_else(|| status_conflict(id, account.status, event))?;
+        account.set_status(status, None, now);
         Ok(())
     };
     let done = app
@@ -547,7 +567,7 @@ pub async fn change(
 ) -> Result<Status> {
     let alias = changes
         .alias
-        .map(|alias| self::alias(Some(alias)))
+        .map(|alias| parse_alias(Some(alias)))
         .transpose()?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let now = app.clock.now();
@@ -559,42 +579,47 @@ pub async fn change(
         }
         if let Some(alias) = &alias {
             let body = &mut account.body;
-            body.alias_of = alias.as_ref().map(|alias| alias_of(&body.user_id, &body.toolkit, alias));
+            body.alias_of = alias.as_ref().map(|alias| unique_alias(&body.user_id, &body.toolkit, alias));
             body.alias.clone_from(alias);
             body.changed_at = now;
         }
         if let Some((scheme, given)) = &changes.fields {
             let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-            let mode = auth_configs::offered(&release, scheme)?;
+            let mode = auth_configs::offered_scheme(&release, scheme)?;
             if mode != account.body.scheme || mode.redirects() {
                 return Err(Error::AccountRefused(format!(
-                    "account {id} is connected with {}; only fields of that scheme can be changed, and no tokens",
+                    "account {id} is connected with {}: only fields of this scheme can be changed, and tokens cannot be set",
                     account.body.scheme.as_str()
                 )));
             }
-            let (values, credential) = opened(app, project, &account).await?;
+            let (values, credential) = open_credential(app, project, &account).await?;
             let scheme = release.scheme(mode);
-            let (mut values, mut lifetime) = (replaced(scheme, flow::own(mode, &values), given)?, None);
-            if let Some(scheme) = scheme.filter(|_| obtains(mode)) {
+            let mut values = merged_values(scheme, flow::user_values(mode, &values), given)?;
+let mut lifetime = None;
+            if let Some(scheme) = scheme.filter(|_| obtains_from_fields(mode)) {
                 let config = auth_configs::get(app, project, &account.body.auth_config).await?;
                 (values, lifetime) = app.accounts.obtain(&project.id, &config, scheme, values).await?;
             }
-            let body = app.accounts.connected(&project.id, id, scheme, &values, lifetime).await?;
+            let body = app.accounts.build_credential(&project.id, id, scheme, &values, lifetime).await?;
             batch = batch.update(&Record { body, ..credential });
             let status = account.body.status;
-            let status = status.after(Event::Filled).ok_or_else(|| cannot(id, status, Event::Filled))?;
-            account.body.pass_to(status, None, now);
+            let status = status.after(Event::Filled).ok_or_else(|| status_conflict(id, status, Event::Filled))?;
+            account.body.set_status(status, None, now);
         }
         Ok((batch.update(&account), account.body.status))
     });
-    changed.await.map_err(named_twice)
+    changed.await.map_err(map_alias_conflict)
 }
 
 /// Merges given values over existing ones; null removes a value.
-fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> Result<Values> {
+fn merged_values(
+    scheme: Option<&AuthScheme>,
+    mut values: Values,
+    given: &Values,
+) -> Result<Values> {
     let given = match scheme {
         // A key may also be sent under a general name.
-        Some(scheme) => scheme::named(scheme, given.clone()),
+        Some(scheme) => scheme::normalize_names(scheme, given.clone()),
         None => given.clone(),
     };
     values.extend(given);
@@ -611,24 +636,25 @@ fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> 
 /// # Errors
 /// Fails if the account does not exist, the toolkit has no request to verify a credential, the
 /// provider does not answer, or the store refuses.
-pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
+pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let (mut values, _) = opened(app, project, &account).await?;
+    let (mut values, _) = open_credential(app, project, &account).await?;
     let mut proxy = None;
     if let Some(config) = auth_configs::find(app, project, &account.body.auth_config).await? {
-        values = signing(app, project, &config, values).await?;
-        proxy = auth_configs::way(app, project, &config).await?;
+        values = with_client(app, project, &config, values).await?;
+        proxy = auth_configs::net_proxy(app, project, &config).await?;
     }
-    let rejected = match trial(app, project, &release, account.body.scheme, &values, proxy).await {
-        Ok(()) => return Ok(account.body.status),
-        Err(Error::CredentialRejected(why)) => why,
-        Err(cause) => return Err(cause),
-    };
+    let rejected =
+        match verify_values(app, project, &release, account.body.scheme, &values, proxy).await {
+            Ok(()) => return Ok(account.body.status),
+            Err(Error::CredentialRejected(why)) => why,
+            Err(cause) => return Err(cause),
+        };
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<Status> {
-        if let Some(status) = account.status.after(Event::Rejected) {
-            account.pass_to(status, Some(&rejected), now);
+        if let Some(status) = account.status.after(Event::CredentialRejected) {
+            account.set_status(status, Some(&rejected), now);
         }
         Ok(account.status)
     };
@@ -649,33 +675,36 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
 /// the store refuses. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
     let account = record(app, project, id).await?;
-    let cannot = |status| cannot(id, status, Event::Revoked);
+    let not_revocable = |status| status_conflict(id, status, Event::Revoked);
     account
         .body
         .status
         .after(Event::Revoked)
-        .ok_or_else(|| cannot(account.body.status))?;
+        .ok_or_else(|| not_revocable(account.body.status))?;
     if account.body.status == Status::Revoked {
         return Ok(Vec::new());
     }
-    let (values, _) = opened(app, project, &account).await?;
-    let told = match account.body.scheme {
+    let (values, _) = open_credential(app, project, &account).await?;
+    let revoked = match account.body.scheme {
         mode if mode.has_flow() => {
             app.accounts
-                .revoke(&Whose::of(app, project, &account)?, &values)
+                .revoke(&TokenOwner::for_account(app, project, &account)?, &values)
                 .await?
         }
         _ => vec!["credential"],
     };
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
-        let (mut account, now) = (record(app, project, id).await?, app.clock.now());
+        let mut account = record(app, project, id).await?;
+        let now = app.clock.now();
         let status = account.body.status;
-        let status = status.after(Event::Revoked).ok_or_else(|| cannot(status))?;
-        account.body.pass_to(status, None, now);
+        let status = status
+            .after(Event::Revoked)
+            .ok_or_else(|| not_revocable(status))?;
+        account.body.set_status(status, None, now);
         // A user who is at the provider now cannot complete the attempt any more.
-        account.body.attempt += 1;
-        let (_, credential) = opened(app, project, &account).await?;
-        let body = Credential::of(app.accounts.seal(&project.id, id, &Values::new()).await?);
+        account.body.attempt_number += 1;
+        let (_, credential) = open_credential(app, project, &account).await?;
+        let body = Credential::new(app.accounts.seal(&project.id, id, &Values::new()).await?);
         Ok((
             Batch::at(now)
                 .update(&account)
@@ -684,7 +713,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         ))
     });
     erased.await?;
-    Ok(told)
+    Ok(revoked)
 }
 
 /// Deletes an account and erases its credential. With `revoke`, the provider is then asked to
@@ -695,7 +724,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
-        let (values, credential) = opened(app, project, &account).await?;
+        let (values, credential) = open_credential(app, project, &account).await?;
         let batch = Batch::at(app.clock.now())
             .remove(&account)
             .purge(&credential);
@@ -704,7 +733,7 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
     let (account, values) = removed.await?;
     if revoke && account.body.scheme.has_flow() {
         app.accounts
-            .give_back(&Whose::of(app, project, &account)?, &values)
+            .revoke_best_effort(&TokenOwner::for_account(app, project, &account)?, &values)
             .await;
     }
     Ok(())
@@ -716,7 +745,7 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 /// # Errors
 /// Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
-    let mut query = Query::of(project.id.as_str()).page(0, REVOKED_AT_ONCE);
+    let mut query = Query::for_project(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
@@ -736,18 +765,18 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
 /// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
 /// accounts stay.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("auth_config", config.as_str())
         .any_of(
             "status",
             [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str),
         )
-        .page(0, REVOKED_AT_ONCE);
+        .page(0, REVOCATION_PAGE_SIZE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
             if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
-                tracing::warn!(account = account.id, %cause, "a credential was not taken back with its auth config");
+                tracing::warn!(account = account.id, %cause, "a credential was not revoked with its auth config");
             }
         }
         let Some(next) = found.next else {
@@ -757,15 +786,15 @@ pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfig
     }
 }
 
-fn cannot(id: &AccountId, status: Status, event: Event) -> Error {
-    let what = match event {
+fn status_conflict(id: &AccountId, status: Status, event: Event) -> Error {
+    let action = match event {
         Event::Enabled => "resumed",
         Event::Disabled => "paused",
         Event::Revoked => "revoked",
         _ => "changed",
     };
     Error::AccountRefused(format!(
-        "account {id} is {} and cannot be {what}",
+        "account {id} is {} and cannot be {action}",
         status.as_str()
     ))
 }
@@ -780,7 +809,7 @@ pub(crate) async fn record(
 }
 
 /// Returns the decrypted values of an account and the record that holds them.
-async fn opened(
+async fn open_credential(
     app: &App,
     project: &Project,
     record: &Record<Account>,
@@ -794,39 +823,42 @@ async fn opened(
         .ok_or_else(missing)?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
     Ok((
-        key.open(place(&project.id, &record.id), &credential.body.values)?,
+        key.open(
+            seal_context(&project.id, &record.id),
+            &credential.body.values,
+        )?,
         credential,
     ))
 }
 
-async fn show(
+async fn to_view(
     app: &App,
     project: &Project,
     mut record: Record<Account>,
     config: Option<&Record<AuthConfig>>,
-) -> Result<Shown> {
-    let (mut values, credential) = opened(app, project, &record).await?;
+) -> Result<AccountView> {
+    let (mut values, credential) = open_credential(app, project, &record).await?;
     if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
-        record.body.status_reason = Some(refresh::UNKNOWN.to_owned());
+        record.body.status_reason = Some(refresh::OUTCOME_UNKNOWN_REASON.to_owned());
     }
     if !matches!(record.body.status, Status::Initializing | Status::Initiated) {
         // The address contains a secret and is no longer valid.
-        values.remove(REDIRECT_URL);
+        values.remove(REDIRECT_URL_VALUE);
     }
     let redirect_url = values
-        .get(REDIRECT_URL)
+        .get(REDIRECT_URL_VALUE)
         .and_then(Value::as_str)
         .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        values = scheme::masked(
+        values = scheme::mask_values(
             release
                 .as_deref()
                 .and_then(|release| scheme_of(release, &record.body)),
             &values,
         );
     }
-    Ok(Shown {
+    Ok(AccountView {
         values,
         redirect_url,
         config_uuid: config.map(|config| config.body.uuid),
@@ -845,18 +877,18 @@ fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest
 ///
 /// # Errors
 /// Fails if the user id is longer than 256 characters.
-pub fn user(given: Option<String>) -> Result<String> {
+pub fn parse_user_id(given: Option<String>) -> Result<String> {
     let user = given
         .map(|user| user.trim().to_owned())
         .filter(|user| !user.is_empty());
     let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
-    if user.chars().count() > USER {
+    if user.chars().count() > MAX_USER_ID_CHARS {
         return Err(Error::invalid("user_id: at most 256 characters"));
     }
     Ok(user)
 }
 
-fn alias(given: Option<String>) -> Result<Option<String>> {
+fn parse_alias(given: Option<String>) -> Result<Option<String>> {
     let alias = given
         .map(|alias| alias.trim().to_owned())
         .filter(|alias| !alias.is_empty());
@@ -872,7 +904,7 @@ fn alias(given: Option<String>) -> Result<Option<String>> {
 ///
 /// # Errors
 /// Fails if it is not an object.
-pub fn values(name: &str, given: Option<Value>) -> Result<Values> {
+pub fn parse_object(name: &str, given: Option<Value>) -> Result<Values> {
     match given {
         None | Some(Value::Null) => Ok(Values::new()),
         Some(Value::Object(members)) => Ok(members),

@@ -31,7 +31,7 @@ use tokio::{
 
 use super::{
     Account, COLLECTION, CREDENTIALS_NAME, Event, Status, Values, apps,
-    protocol::{Client, Flow, Issuers, Refusal, Tokens},
+    protocol::{Client, Flow, MetadataCache, Refusal, Tokens},
 };
 use crate::{
     App, Clock, Error, Result,
@@ -40,7 +40,7 @@ use crate::{
     ids::{self, AccountId, AuthConfigId, ProjectId},
     jobs::Lease as JobLease,
     projects::{self, Project},
-    vault::{Place, Sealed, Vault},
+    vault::{SealContext, Sealed, Vault},
 };
 
 /// Credentials of accounts, stored under the id of the account and erased with it.
@@ -50,27 +50,29 @@ pub(crate) static CREDENTIALS: Collection = Collection {
 };
 
 /// Interval of the job that refreshes idle accounts.
-pub(crate) const EVERY: Duration = Duration::from_secs(5);
+pub(crate) const IDLE_REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of idle accounts that one run of the job refreshes.
-const IDLE_AT_ONCE: u64 = 50;
+const IDLE_REFRESH_BATCH_SIZE: u64 = 50;
 /// Concurrency of these refreshes. Several at a time limit the delay that an unresponsive provider
 /// causes for the other accounts.
-const IDLE_TOGETHER: usize = 8;
+const IDLE_REFRESH_CONCURRENCY: usize = 8;
 /// Interval at which a server checks whether another server has finished its work.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Remaining lifetime below which a token counts as expired, because a request takes time to
 /// arrive.
-const SLACK: Duration = Duration::from_secs(5);
+const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 /// Time after a refresh in which a rejected token is not refreshed again, because the rejection has
 /// another cause.
-const SETTLED: Duration = Duration::from_secs(60);
-/// First and maximum retry delay after a provider did not answer.
-const PAUSES: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(3_600)];
+const REJECTION_COOLDOWN: Duration = Duration::from_secs(60);
+/// First retry delay after a provider did not answer.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Maximum retry delay after a provider did not answer.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Tokens that a provider issues and revokes.
-const TOKENS: [&str; 2] = [manifest::ACCESS_TOKEN, "refresh_token"];
+const REVOCABLE_TOKENS: [&str; 2] = [manifest::ACCESS_TOKEN, "refresh_token"];
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
-pub(super) const UNKNOWN: &str = "refresh_outcome_unknown";
+pub(super) const OUTCOME_UNKNOWN_REASON: &str = "refresh_outcome_unknown";
 
 /// Settings for connecting accounts and refreshing their tokens.
 #[derive(Clone)]
@@ -78,18 +80,18 @@ pub struct Settings {
     /// HTTP client for requests to authorization servers.
     pub net: net::Client,
     /// Time for which a pending account waits for its user.
-    pub pending: Duration,
+    pub pending_ttl: Duration,
     /// Time that a user may spend at a provider.
-    pub away: Duration,
+    pub authorization_ttl: Duration,
     /// Time before the expiry at which a token is refreshed. The last quarter of the token's
     /// lifetime applies if that is shorter.
-    pub margin: Duration,
+    pub refresh_margin: Duration,
     /// Duration of the lease under which a server refreshes a token.
-    pub lease: Duration,
+    pub lease_ttl: Duration,
     /// Time for which a call waits for a refresh or for a client registration.
-    pub wait: Duration,
+    pub wait_timeout: Duration,
     /// Time after the last refresh at which an idle account is refreshed.
-    pub idle: Duration,
+    pub idle_refresh_after: Duration,
 }
 
 /// Credential of an account, as stored.
@@ -136,7 +138,7 @@ impl Document for Credential {
 
 impl Credential {
     /// Creates a credential that does not expire.
-    pub(super) fn of(values: Sealed<Values>) -> Self {
+    pub(super) fn new(values: Sealed<Values>) -> Self {
         Self {
             values,
             expires_at: None,
@@ -152,31 +154,32 @@ impl Credential {
 
     /// Sets the expiry to the end of `lifetime` and, if the token is renewable, the times of its
     /// refresh.
-    fn ending(
+    fn with_expiry(
         mut self,
         lifetime: Option<Duration>,
-        renewable: bool,
-        times: Times,
+        is_refreshable: bool,
+        refresh_times: RefreshTimes,
         now: Time,
     ) -> Self {
         let Some(lifetime) = lifetime else {
             return self;
         };
-        let expires_at = after(now, lifetime);
+        let expires_at = time_after(now, lifetime);
         // The jitter spreads the refreshes of accounts that were connected at the same time.
-        let margin = jittered(times.margin.min(lifetime / 4));
+        let margin = jittered(refresh_times.margin.min(lifetime / 4));
         self.expires_at = Some(expires_at);
-        if renewable {
-            let renew_at = after(now, lifetime.saturating_sub(margin));
+        if is_refreshable {
+            let renew_at = time_after(now, lifetime.saturating_sub(margin));
             self.renew_at = Some(renew_at);
-            self.due = Some(renew_at.max(after(now, times.idle)));
+            self.due = Some(renew_at.max(time_after(now, refresh_times.idle)));
         }
         self
     }
 
     /// Returns true if the token can still be sent.
-    fn works(&self, now: Time) -> bool {
-        self.expires_at.is_none_or(|end| end > after(now, SLACK))
+    fn is_valid(&self, now: Time) -> bool {
+        self.expires_at
+            .is_none_or(|end| end > time_after(now, EXPIRY_SLACK))
     }
 
     /// Returns true if a refresh was interrupted.
@@ -187,7 +190,7 @@ impl Credential {
 
 /// Times at which tokens are refreshed.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct RefreshTimes {
     /// Time before the expiry.
     margin: Duration,
     /// Time after the last refresh, for an idle account.
@@ -196,7 +199,7 @@ struct Times {
 
 /// Owner of a token.
 #[derive(Clone)]
-pub(super) struct Whose {
+pub(super) struct TokenOwner {
     pub project: ProjectId,
     pub account: AccountId,
     pub auth_config: AuthConfigId,
@@ -206,24 +209,24 @@ pub(super) struct Whose {
 
 /// Reason to refresh a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum RefreshReason {
     /// The token expires soon.
-    Ending,
+    ExpiresSoon,
     /// The provider rejects this token.
     Rejected(String),
     /// The account has been idle for a long time.
     Idle,
 }
 
-impl Why {
-    fn holds(&self, credential: &Credential, values: &Values, now: Time) -> bool {
+impl RefreshReason {
+    fn applies(&self, credential: &Credential, values: &Values, now: Time) -> bool {
         let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
         match self {
-            Self::Ending => past(credential.renew_at) || !credential.works(now),
+            Self::ExpiresSoon => past(credential.renew_at) || !credential.is_valid(now),
             Self::Rejected(token) => {
                 let settled = credential
                     .renewed_at
-                    .is_none_or(|at| after(at, SETTLED) <= now);
+                    .is_none_or(|at| time_after(at, REJECTION_COOLDOWN) <= now);
                 settled && access_token(values) == Some(token)
             }
             Self::Idle => past(credential.due),
@@ -232,7 +235,7 @@ impl Why {
 }
 
 /// This server's client at a provider, with the scopes that it requests.
-pub(super) struct Standing {
+pub(super) struct ClientContext {
     /// HTTP client for requests to the provider.
     pub net: net::Client,
     pub client: Client,
@@ -244,18 +247,18 @@ pub(super) struct Standing {
 }
 
 /// Token refresh service; one instance per process.
-pub struct Keeper {
+pub struct TokenManager {
     pub(super) store: Store,
     pub(super) vault: Arc<Vault>,
     pub(super) clock: Clock,
     pub(super) settings: Settings,
-    pub(super) issuers: Issuers,
+    pub(super) metadata: MetadataCache,
     name: String,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
-    busy: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+    account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
 }
 
-impl Keeper {
+impl TokenManager {
     pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
         let name = ids::random_text(12);
         Self {
@@ -263,175 +266,193 @@ impl Keeper {
             vault,
             clock,
             settings,
-            issuers: Issuers::default(),
+            metadata: MetadataCache::default(),
             name,
-            busy: Mutex::default(),
+            account_locks: Mutex::default(),
         }
     }
 
     /// Returns the values of an account with a usable token. Refreshes the token first if
     /// necessary.
-    pub(super) async fn fresh(self: &Arc<Self>, whose: &Whose, why: Why) -> Result<Values> {
-        let record = self.credential(whose).await?;
-        let values = self.open(whose, &record).await?;
+    pub(super) async fn fresh_values(
+        self: &Arc<Self>,
+        owner: &TokenOwner,
+        reason: RefreshReason,
+    ) -> Result<Values> {
+        let record = self.credential(owner).await?;
+        let values = self.open(owner, &record).await?;
         let now = self.clock.now();
-        if !why.holds(&record.body, &values, now) {
+        if !reason.applies(&record.body, &values, now) {
             return Ok(values);
         }
-        let place = self.place(&whose.account);
-        let (guard, spare) = if why == Why::Ending && record.body.works(now) {
-            match place.try_lock_owned() {
+        let lock = self.account_lock(&owner.account);
+        let (guard, still_valid) = if reason == RefreshReason::ExpiresSoon
+            && record.body.is_valid(now)
+        {
+            match lock.try_lock_owned() {
                 Ok(guard) => (guard, Some(values)),
                 // Another task is refreshing the token, and the current token is still valid.
                 Err(_) => return Ok(values),
             }
         } else {
-            let waited = tokio::time::timeout(self.settings.wait, place.lock_owned()).await;
+            let waited = tokio::time::timeout(self.settings.wait_timeout, lock.lock_owned()).await;
             (
-                waited.map_err(|_| Error::RefreshInProgress(whose.account.to_string()))?,
+                waited.map_err(|_| Error::RefreshInProgress(owner.account.to_string()))?,
                 None,
             )
         };
         #[expect(
             clippy::disallowed_methods,
-            reason = "a new token must not be lost with whoever asked for it; it is awaited"
+            reason = "a new token must not be lost if its caller disconnects; it is awaited"
         )]
-        let renewing = tokio::spawn(self.clone().held(whose.clone(), why, guard));
-        if let Some(values) = spare {
+        let refreshing_task =
+            tokio::spawn(self.clone().refresh_and_log(owner.clone(), reason, guard));
+        if let Some(values) = still_valid {
             return Ok(values);
         }
-        match tokio::time::timeout(self.settings.wait, renewing).await {
+        match tokio::time::timeout(self.settings.wait_timeout, refreshing_task).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal("a refresh has panicked".into())),
-            Err(_) => Err(Error::RefreshInProgress(whose.account.to_string())),
+            Ok(Err(_)) => Err(Error::Internal(
+                "the task that refreshes a token has panicked".into(),
+            )),
+            Err(_) => Err(Error::RefreshInProgress(owner.account.to_string())),
         }
     }
 
-    async fn held(
+    async fn refresh_and_log(
         self: Arc<Self>,
-        whose: Whose,
-        why: Why,
-        _place: OwnedMutexGuard<()>,
+        owner: TokenOwner,
+        reason: RefreshReason,
+        _guard: OwnedMutexGuard<()>,
     ) -> Result<Values> {
-        let done = self.turn(&whose, &why).await;
+        let done = self.refresh_under_lease(&owner, &reason).await;
         if let Err(cause) = &done {
-            tracing::debug!(account = %whose.account, %cause, "a token was not renewed");
+            tracing::debug!(account = %owner.account, %cause, "a token was not refreshed");
         }
         done
     }
 
     /// Takes the lease and refreshes the token, unless another server has done so or is doing so.
-    async fn turn(&self, whose: &Whose, why: &Why) -> Result<Values> {
+    async fn refresh_under_lease(
+        &self,
+        owner: &TokenOwner,
+        reason: &RefreshReason,
+    ) -> Result<Values> {
         loop {
             let now = self.now().await?;
-            let mut record = self.credential(whose).await?;
-            let values = self.open(whose, &record).await?;
-            if !why.holds(&record.body, &values, now) {
+            let mut record = self.credential(owner).await?;
+            let values = self.open(owner, &record).await?;
+            if !reason.applies(&record.body, &values, now) {
                 return Ok(values);
             }
-            let spare = *why == Why::Ending && record.body.works(now);
+            let still_valid = *reason == RefreshReason::ExpiresSoon && record.body.is_valid(now);
             if record
                 .body
                 .lease
                 .as_ref()
                 .is_some_and(|lease| lease.until > now)
             {
-                if spare {
+                if still_valid {
                     return Ok(values);
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
             if let Some(until) = record.body.retry_at.filter(|until| *until > now) {
-                return if spare {
+                return if still_valid {
                     Ok(values)
                 } else {
-                    Err(away(whose, until, now))
+                    Err(refresh_unavailable(owner, until, now))
                 };
             }
-            if !projects::is_live(&self.store, whose.project.as_str()).await? {
-                return Err(Error::ProjectNotFound(whose.project.to_string()));
+            if !projects::is_live(&self.store, owner.project.as_str()).await? {
+                return Err(Error::ProjectNotFound(owner.project.to_string()));
             }
             // An earlier refresh may have ended the account.
-            let account = self.account(whose).await?.body.status;
+            let account = self.account(owner).await?.body.status;
             if !account.is_connected() {
                 let state = account.as_str().to_owned();
                 return Err(Error::AccountNotActive {
-                    account: whose.account.to_string(),
+                    account: owner.account.to_string(),
                     state,
                 });
             }
-            if !self.is_renewable(whose.scheme()?, &values) {
-                return self.lapse(whose, record, "token_expired").await;
+            if !self.is_refreshable(owner.scheme()?, &values) {
+                return self.expire(owner, record, "token_expired").await;
             }
             record.body.uncertain = record.body.is_uncertain(now);
             record.body.lease = Some(Lease {
                 by: self.name.clone(),
-                until: after(now, self.settings.lease),
+                until: time_after(now, self.settings.lease_ttl),
             });
             match self.store.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => record.revision += 1,
                 Err(CommitError::Stale) => continue,
                 Err(cause) => return Err(cause.into()),
             }
-            return self.renew(whose, record, values, spare).await;
+            return self
+                .request_tokens(owner, record, values, still_valid)
+                .await;
         }
     }
 
     /// Requests a new token from the provider, under the lease.
-    async fn renew(
+    async fn request_tokens(
         &self,
-        whose: &Whose,
-        held: Record<Credential>,
+        owner: &TokenOwner,
+        leased: Record<Credential>,
         values: Values,
-        spare: bool,
+        still_valid: bool,
     ) -> Result<Values> {
-        let asked = async {
-            let scheme = whose.scheme()?;
+        let refreshing = async {
+            let scheme = owner.scheme()?;
             let config =
-                auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
+                auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
             let config =
-                config.ok_or_else(|| Error::AuthConfigNotFound(whose.auth_config.to_string()))?;
-            let standing = self.standing(&whose.project, &config).await?;
-            let client = &standing.client;
+                config.ok_or_else(|| Error::AuthConfigNotFound(owner.auth_config.to_string()))?;
+            let context = self.client_context(&owner.project, &config).await?;
+            let client = &context.client;
             let flow = Flow {
-                net: &standing.net,
+                net: &context.net,
                 now: self.clock.now(),
                 scheme,
                 client,
                 values: &values,
             };
-            let asked = async {
-                let scheme = self.issuers.described(&flow).await?;
+            let request = async {
+                let scheme = self.metadata.resolve(&flow).await?;
                 let flow = Flow {
                     scheme: &scheme,
                     ..flow
                 };
-                if flow.refreshes() {
+                if flow.can_refresh() {
                     flow.refresh().await
                 } else {
-                    flow.obtain(&standing.scopes).await
+                    flow.obtain(&context.scopes).await
                 }
             };
-            Ok(asked.await)
+            Ok(request.await)
         };
-        let made = whose.mode == AuthMode::DcrOauth && values.contains_key("client_id");
-        let answered: Result<std::result::Result<Tokens, Refusal>> = asked.await;
-        let (why, wanted) = match answered {
-            Ok(Ok(tokens)) => return self.keep(whose, held, values, tokens).await,
+        let is_dynamic_client =
+            owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
+        let outcome: Result<std::result::Result<Tokens, Refusal>> = refreshing.await;
+        let (reason, retry_after) = match outcome {
+            Ok(Ok(tokens)) => return self.store_tokens(owner, leased, values, tokens).await,
             // A client that this server registered cannot be repaired: the next connection
             // registers another one.
-            Ok(Err(refusal)) if refusal.ends_account() || (made && refusal.is_of_client()) => {
-                if made && refusal.is_of_client() {
-                    self.forget_client(&whose.project, &whose.auth_config, &values)
+            Ok(Err(refusal))
+                if refusal.ends_account() || (is_dynamic_client && refusal.is_invalid_client()) =>
+            {
+                if is_dynamic_client && refusal.is_invalid_client() {
+                    self.delete_rejected_client(&owner.project, &owner.auth_config, &values)
                         .await?;
                 }
-                let reason = if held.body.uncertain {
-                    UNKNOWN.to_owned()
+                let reason = if leased.body.uncertain {
+                    OUTCOME_UNKNOWN_REASON.to_owned()
                 } else {
                     refusal.to_string()
                 };
-                return self.lapse(whose, held, &reason).await;
+                return self.expire(owner, leased, &reason).await;
             }
             Ok(Err(Refusal::Unavailable {
                 reason,
@@ -441,39 +462,39 @@ impl Keeper {
             Err(cause) => (cause.to_string(), None),
         };
         let now = self.now().await?;
-        let pause = PAUSES[0]
-            .saturating_mul(1 << held.body.failures.min(10))
-            .min(PAUSES[1]);
-        let until = after(
+        let delay = MIN_RETRY_DELAY
+            .saturating_mul(1 << leased.body.failures.min(10))
+            .min(MAX_RETRY_DELAY);
+        let until = time_after(
             now,
-            jittered(pause).max(wanted.unwrap_or_default().min(PAUSES[1])),
+            jittered(delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_DELAY)),
         );
-        tracing::info!(account = %whose.account, why, "an application did not renew a token; it is asked again later");
+        tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
         let body = Credential {
             lease: None,
             uncertain: true,
-            failures: held.body.failures.saturating_add(1),
-            due: held.body.due.map(|due| due.max(until)),
+            failures: leased.body.failures.saturating_add(1),
+            due: leased.body.due.map(|due| due.max(until)),
             retry_at: Some(until),
-            ..held.body
+            ..leased.body
         };
         match self
             .store
-            .commit(Batch::at(now).update(&Record { body, ..held }))
+            .commit(Batch::at(now).update(&Record { body, ..leased }))
             .await
         {
-            Ok(()) | Err(CommitError::Stale) if spare => Ok(values),
-            Ok(()) | Err(CommitError::Stale) => Err(away(whose, until, now)),
+            Ok(()) | Err(CommitError::Stale) if still_valid => Ok(values),
+            Ok(()) | Err(CommitError::Stale) => Err(refresh_unavailable(owner, until, now)),
             Err(cause) => Err(cause.into()),
         }
     }
 
     /// Stores new tokens and retries for the duration of the lease, because a lost refresh token
     /// ends the account.
-    async fn keep(
+    async fn store_tokens(
         &self,
-        whose: &Whose,
-        held: Record<Credential>,
+        owner: &TokenOwner,
+        leased: Record<Credential>,
         old: Values,
         tokens: Tokens,
     ) -> Result<Values> {
@@ -483,38 +504,39 @@ impl Keeper {
         let mut values = old;
         values.remove("expires_in");
         values.extend(tokens.values);
-        let sealed = self.seal(&whose.project, &whose.account, &values).await?;
-        let (scheme, credential) = (whose.scheme()?, Credential::of(sealed));
+        let sealed = self.seal(&owner.project, &owner.account, &values).await?;
+        let scheme = owner.scheme()?;
+        let credential = Credential::new(sealed);
         let renewed = Credential {
             renewed_at: Some(now),
             ..credential
         };
-        let body = renewed.ending(
+        let body = renewed.with_expiry(
             tokens.lifetime,
-            self.is_renewable(scheme, &values),
-            self.times(scheme),
+            self.is_refreshable(scheme, &values),
+            self.refresh_times(scheme),
             now,
         );
-        let record = Record { body, ..held };
+        let record = Record { body, ..leased };
         loop {
             match self.store.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => return Ok(values),
-                Err(CommitError::Stale) => return self.lost(whose, values).await,
-                Err(cause) if after(now, self.settings.lease) <= self.clock.now() => {
+                Err(CommitError::Stale) => return self.resolve_lost_lease(owner, values).await,
+                Err(cause) if time_after(now, self.settings.lease_ttl) <= self.clock.now() => {
                     return Err(cause.into());
                 }
-                Err(_) => tokio::time::sleep(LOOK).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
 
     /// Handles a stale lease. If the account still exists, its stored values are returned. If it
     /// was deleted, the new tokens are revoked.
-    async fn lost(&self, whose: &Whose, brought: Values) -> Result<Values> {
-        match self.credential(whose).await {
-            Ok(record) => self.open(whose, &record).await,
+    async fn resolve_lost_lease(&self, owner: &TokenOwner, new_values: Values) -> Result<Values> {
+        match self.credential(owner).await {
+            Ok(record) => self.open(owner, &record).await,
             Err(cause) => {
-                self.give_back(whose, &brought).await;
+                self.revoke_best_effort(owner, &new_values).await;
                 Err(cause)
             }
         }
@@ -522,63 +544,70 @@ impl Keeper {
 
     /// Ends an account whose token cannot be refreshed, unless another server has refreshed it
     /// meanwhile.
-    async fn lapse(&self, whose: &Whose, held: Record<Credential>, reason: &str) -> Result<Values> {
-        let lapsed = self
+    async fn expire(
+        &self,
+        owner: &TokenOwner,
+        leased: Record<Credential>,
+        reason: &str,
+    ) -> Result<Values> {
+        let expired = self
             .store
-            .change(&COLLECTION, whose.account.as_str(), || async {
+            .change(&COLLECTION, owner.account.as_str(), || async {
                 let now = self.now().await?;
-                let current = self.credential(whose).await?;
-                if current.revision != held.revision {
-                    return Ok((Batch::at(now), Some(self.open(whose, &current).await?)));
+                let current = self.credential(owner).await?;
+                if current.revision != leased.revision {
+                    return Ok((Batch::at(now), Some(self.open(owner, &current).await?)));
                 }
-                let mut account = self.account(whose).await?;
+                let mut account = self.account(owner).await?;
                 let body = Credential {
                     lease: None,
                     due: None,
                     ..current.body
                 };
                 let mut batch = Batch::at(now).update(&Record { body, ..current });
-                if let Some(status) = account.body.status.after(Event::Lapsed) {
-                    account.body.pass_to(status, Some(reason), now);
+                if let Some(status) = account.body.status.after(Event::RefreshFailed) {
+                    account.body.set_status(status, Some(reason), now);
                     batch = batch.update(&account);
                 }
                 Ok::<_, Error>((batch, None))
             });
-        let renewed = lapsed.await?;
+        let renewed = expired.await?;
         let state = Status::Expired.as_str().to_owned();
         renewed.ok_or_else(|| Error::AccountNotActive {
-            account: whose.account.to_string(),
+            account: owner.account.to_string(),
             state,
         })
     }
 
     /// Revokes tokens at the provider. A failure is only logged.
-    pub(super) async fn give_back(&self, whose: &Whose, values: &Values) {
-        if let Err(cause) = self.revoke(whose, values).await {
-            tracing::warn!(account = %whose.account, %cause, "an application was not told to forget tokens");
+    pub(super) async fn revoke_best_effort(&self, owner: &TokenOwner, values: &Values) {
+        if let Err(cause) = self.revoke(owner, values).await {
+            tracing::warn!(account = %owner.account, %cause, "tokens were not revoked at the provider");
         }
     }
 
     /// Revokes tokens at the provider and returns the names of the revoked tokens.
-    pub(super) async fn revoke(&self, whose: &Whose, values: &Values) -> Result<Vec<&'static str>> {
-        let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
+    pub(super) async fn revoke(
+        &self,
+        owner: &TokenOwner,
+        values: &Values,
+    ) -> Result<Vec<&'static str>> {
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
         // The client at the provider is unknown without its auth config.
         let Some(config) = config else {
             return Ok(Vec::new());
         };
-        let (scheme, standing) = (
-            whose.scheme()?,
-            self.standing(&whose.project, &config).await?,
-        );
+        let scheme = owner.scheme()?;
+        let context = self.client_context(&owner.project, &config).await?;
         let flow = Flow {
-            net: &standing.net,
+            net: &context.net,
             now: self.clock.now(),
             scheme,
-            client: &standing.client,
+            client: &context.client,
             values,
         };
-        let asked = async {
-            let scheme = self.issuers.described(&flow).await?;
+        let request = async {
+            let scheme = self.metadata.resolve(&flow).await?;
             Flow {
                 scheme: &scheme,
                 ..flow
@@ -586,8 +615,8 @@ impl Keeper {
             .revoke()
             .await
         };
-        match asked.await {
-            Ok(()) => Ok(TOKENS
+        match request.await {
+            Ok(()) => Ok(REVOCABLE_TOKENS
                 .into_iter()
                 .filter(|name| values.contains_key(*name))
                 .collect()),
@@ -598,14 +627,14 @@ impl Keeper {
     }
 
     /// Returns this server's client at the provider of an auth config.
-    pub(super) async fn standing(
+    pub(super) async fn client_context(
         &self,
         project: &ProjectId,
         config: &Record<AuthConfig>,
-    ) -> Result<Standing> {
+    ) -> Result<ClientContext> {
         let now = self.clock.now();
-        let credentials = auth_configs::open(&self.vault, project, config, now).await?;
-        let net = self.settings.net.through(credentials.way()?);
+        let credentials = auth_configs::open_credentials(&self.vault, project, config, now).await?;
+        let net = self.settings.net.with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
         let redirect_uri = own
             .get("oauth_redirect_uri")
@@ -628,9 +657,9 @@ impl Keeper {
             }
         } else {
             // Some providers identify only the account, not a client.
-            Client::of(&own).unwrap_or_default()
+            Client::from_credentials(&own).unwrap_or_default()
         };
-        Ok(Standing {
+        Ok(ClientContext {
             net,
             client,
             scopes,
@@ -640,7 +669,7 @@ impl Keeper {
     }
 
     /// Builds the credential of a connected account.
-    pub(super) async fn connected(
+    pub(super) async fn build_credential(
         &self,
         project: &ProjectId,
         account: &AccountId,
@@ -648,12 +677,17 @@ impl Keeper {
         values: &Values,
         lifetime: Option<Duration>,
     ) -> Result<Credential> {
-        let credential = Credential::of(self.seal(project, account, values).await?);
+        let credential = Credential::new(self.seal(project, account, values).await?);
         let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
             return Ok(credential);
         };
-        let renewable = self.is_renewable(scheme, values);
-        Ok(credential.ending(lifetime, renewable, self.times(scheme), self.clock.now()))
+        let is_refreshable = self.is_refreshable(scheme, values);
+        Ok(credential.with_expiry(
+            lifetime,
+            is_refreshable,
+            self.refresh_times(scheme),
+            self.clock.now(),
+        ))
     }
 
     /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
@@ -665,24 +699,24 @@ impl Keeper {
         scheme: &AuthScheme,
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
-        let standing = self.standing(project, config).await?;
+        let context = self.client_context(project, config).await?;
         let flow = Flow {
-            net: &standing.net,
+            net: &context.net,
             now: self.clock.now(),
             scheme,
-            client: &standing.client,
+            client: &context.client,
             values: &values,
         };
-        let asked = async {
-            let scheme = self.issuers.described(&flow).await?;
+        let request = async {
+            let scheme = self.metadata.resolve(&flow).await?;
             Flow {
                 scheme: &scheme,
                 ..flow
             }
-            .obtain(&standing.scopes)
+            .obtain(&context.scopes)
             .await
         };
-        let tokens = asked.await.map_err(|refusal| match refusal {
+        let tokens = request.await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
             refusal => Error::CredentialRejected(refusal.to_string()),
         })?;
@@ -691,7 +725,7 @@ impl Keeper {
     }
 
     /// Returns true if the tokens can be refreshed without the user.
-    fn is_renewable(&self, scheme: &AuthScheme, values: &Values) -> bool {
+    fn is_refreshable(&self, scheme: &AuthScheme, values: &Values) -> bool {
         let client = Client::default();
         let flow = Flow {
             net: &self.settings.net,
@@ -700,13 +734,13 @@ impl Keeper {
             client: &client,
             values,
         };
-        flow.refreshes() || obtains(scheme.mode)
+        flow.can_refresh() || obtains_from_fields(scheme.mode)
     }
 
-    fn times(&self, scheme: &AuthScheme) -> Times {
-        Times {
-            margin: margin(scheme, self.settings.margin),
-            idle: self.settings.idle,
+    fn refresh_times(&self, scheme: &AuthScheme) -> RefreshTimes {
+        RefreshTimes {
+            margin: refresh_margin(scheme, self.settings.refresh_margin),
+            idle: self.settings.idle_refresh_after,
         }
     }
 
@@ -719,7 +753,7 @@ impl Keeper {
         self.vault
             .key(project.as_str(), self.clock.now())
             .await?
-            .seal(place(project, account.as_str()), values)
+            .seal(seal_context(project, account.as_str()), values)
     }
 
     /// Returns the current time. All servers that share the store agree on it.
@@ -727,45 +761,55 @@ impl Keeper {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
 
-    async fn account(&self, whose: &Whose) -> Result<Record<Account>> {
+    async fn account(&self, owner: &TokenOwner) -> Result<Record<Account>> {
         let found = self
             .store
-            .get(whose.project.as_str(), whose.account.as_str())
+            .get(owner.project.as_str(), owner.account.as_str())
             .await?;
-        found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
+        found.ok_or_else(|| Error::AccountNotFound(owner.account.to_string()))
     }
 
-    async fn credential(&self, whose: &Whose) -> Result<Record<Credential>> {
+    async fn credential(&self, owner: &TokenOwner) -> Result<Record<Credential>> {
         let found = self
             .store
-            .get(whose.project.as_str(), whose.account.as_str())
+            .get(owner.project.as_str(), owner.account.as_str())
             .await?;
-        found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
+        found.ok_or_else(|| Error::AccountNotFound(owner.account.to_string()))
     }
 
-    async fn open(&self, whose: &Whose, record: &Record<Credential>) -> Result<Values> {
+    async fn open(&self, owner: &TokenOwner, record: &Record<Credential>) -> Result<Values> {
         let key = self
             .vault
-            .key(whose.project.as_str(), self.clock.now())
+            .key(owner.project.as_str(), self.clock.now())
             .await?;
-        key.open(place(&whose.project, &record.id), &record.body.values)
+        key.open(
+            seal_context(&owner.project, &record.id),
+            &record.body.values,
+        )
     }
 
-    fn place(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = busy.get(account.as_str()).and_then(Weak::upgrade) {
-            return place;
+    fn account_lock(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {
+        let mut locks = self
+            .account_locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(account.as_str()).and_then(Weak::upgrade) {
+            return lock;
         }
-        busy.retain(|_, place| place.strong_count() > 0);
-        let place = Arc::new(AsyncMutex::new(()));
-        busy.insert(account.as_str().to_owned(), Arc::downgrade(&place));
-        place
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::new(AsyncMutex::new(()));
+        locks.insert(account.as_str().to_owned(), Arc::downgrade(&lock));
+        lock
     }
 }
 
-impl Whose {
+impl TokenOwner {
     /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
-    pub(super) fn of(app: &App, project: &Project, record: &Record<Account>) -> Result<Self> {
+    pub(super) fn for_account(
+        app: &App,
+        project: &Project,
+        record: &Record<Account>,
+    ) -> Result<Self> {
         Ok(Self {
             project: project.id.clone(),
             account: AccountId::parse(&record.id)?,
@@ -777,7 +821,8 @@ impl Whose {
 
     pub(super) fn scheme(&self) -> Result<&AuthScheme> {
         self.release.scheme(self.mode).ok_or_else(|| {
-            let (toolkit, scheme) = (self.release.slug.to_string(), self.mode.as_str().to_owned());
+            let toolkit = self.release.slug.to_string();
+            let scheme = self.mode.as_str().to_owned();
             Error::SchemeNotOffered { toolkit, scheme }
         })
     }
@@ -785,12 +830,12 @@ impl Whose {
 
 /// Refreshes accounts that have been idle for a long time, so that their refresh tokens do not
 /// expire unused.
-pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
+pub(crate) async fn refresh_idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
-    let query = Query::everywhere()
+    let query = Query::all_projects()
         .below("due", now.0.saturating_add(1))
-        .by("due")
-        .page(0, IDLE_AT_ONCE);
+        .order_by("due")
+        .page(0, IDLE_REFRESH_BATCH_SIZE);
     let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {
         let account = if projects::is_live(&app.store, &record.project).await? {
@@ -805,19 +850,24 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
             .and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
         match (account, release) {
             (Some(account), Some(release)) if account.body.status == Status::Active => {
-                let whose = Whose {
+                let owner = TokenOwner {
                     project: ProjectId::parse(&record.project)?,
                     account: AccountId::parse(&record.id)?,
                     auth_config: account.body.auth_config,
                     release,
                     mode: account.body.scheme,
                 };
-                if refreshing.len() >= IDLE_TOGETHER {
+                if refreshing.len() >= IDLE_REFRESH_CONCURRENCY {
                     refreshing.join_next().await;
                 }
-                let keeper = app.accounts.clone();
+                let manager = app.accounts.clone();
                 // Failures are stored with the account and logged.
-                refreshing.spawn(async move { keeper.fresh(&whose, Why::Idle).await.is_ok() });
+                refreshing.spawn(async move {
+                    manager
+                        .fresh_values(&owner, RefreshReason::Idle)
+                        .await
+                        .is_ok()
+                });
             }
             _ => {
                 let body = Credential {
@@ -840,13 +890,13 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
 }
 
 /// Returns the time before the expiry at which tokens of a scheme are refreshed.
-fn margin(scheme: &AuthScheme, usual: Duration) -> Duration {
+fn refresh_margin(scheme: &AuthScheme, usual: Duration) -> Duration {
     let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
     own.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
 }
 
 /// Returns true if tokens of a mode can be obtained from field values at any time.
-pub(super) fn obtains(mode: AuthMode) -> bool {
+pub(super) fn obtains_from_fields(mode: AuthMode) -> bool {
     mode.has_flow() && !mode.redirects()
 }
 
@@ -857,8 +907,8 @@ pub(super) fn access_token(values: &Values) -> Option<&String> {
     }
 }
 
-pub(super) fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
-    Place {
+pub(super) fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: CREDENTIALS_NAME,
         project: project.as_str(),
         id,
@@ -866,10 +916,10 @@ pub(super) fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
     }
 }
 
-fn away(whose: &Whose, until: Time, now: Time) -> Error {
+fn refresh_unavailable(owner: &TokenOwner, until: Time, now: Time) -> Error {
     let after = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
     Error::RefreshUnavailable {
-        account: whose.account.to_string(),
+        account: owner.account.to_string(),
         after,
     }
 }
@@ -880,7 +930,7 @@ fn jittered(time: Duration) -> Duration {
     time * 4 / 5 + time * 2 / 5 * u32::from(byte) / 255
 }
 
-pub(super) fn after(time: Time, by: Duration) -> Time {
+pub(super) fn time_after(time: Time, by: Duration) -> Time {
     Time(
         time.0
             .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
@@ -894,7 +944,12 @@ mod tests {
     fn token(lifetime: u64, margin: u64) -> Credential {
         let sealed = serde_json::from_str("\"v1.a.b\"").unwrap();
         let [lifetime, margin, idle] = [lifetime, margin, 86_400].map(Duration::from_secs);
-        Credential::of(sealed).ending(Some(lifetime), true, Times { margin, idle }, Time(0))
+        Credential::new(sealed).with_expiry(
+            Some(lifetime),
+            true,
+            RefreshTimes { margin, idle },
+            Time(0),
+        )
     }
 
     #[test]
@@ -924,10 +979,10 @@ mod tests {
             .unwrap()
         };
         assert_eq!(
-            margin(&scheme(serde_json::json!({ "token_url": "t" })), usual),
+            refresh_margin(&scheme(serde_json::json!({ "token_url": "t" })), usual),
             usual
         );
-        let own = margin(
+        let own = refresh_margin(
             &scheme(serde_json::json!({ "token_url": "t", "refresh_margin": 60 })),
             usual,
         );

@@ -9,7 +9,7 @@ use sandbox::{Credential, MAX_SECRET_BYTES, MAX_SECRETS, Secret, Signing};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::SHOWN_FROM;
+use crate::MIN_SHOWN_SECRET_CHARS;
 
 /// Values of a scheme's fields, by field name. Unknown names are kept, because the API contract
 /// allows them.
@@ -17,7 +17,7 @@ pub type Values = Map<String, Value>;
 
 /// Names under which clients send the single secret of a key scheme, independent of the toolkit's
 /// own name for it.
-const KEY_NAMES: [&str; 5] = [
+const GENERIC_KEY_NAMES: [&str; 5] = [
     "generic_api_key",
     "api_key",
     "bearer_token",
@@ -25,7 +25,7 @@ const KEY_NAMES: [&str; 5] = [
     "token",
 ];
 /// Names of values that are never masked, even if the scheme does not declare them.
-const OPEN_NAMES: [&str; 26] = [
+const PUBLIC_NAMES: [&str; 26] = [
     "COMPANYDOMAIN",
     "account_id",
     "account_url",
@@ -60,7 +60,7 @@ const OPEN_NAMES: [&str; 26] = [
 /// # Errors
 /// Returns one line for each field that is missing or wrong.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
-    given = named(scheme, given);
+    given = normalize_names(scheme, given);
     let values = scheme.complete(|name| given.get(name).and_then(text));
     let values = values.map_err(|problems| {
         problems
@@ -71,29 +71,30 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
-    let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
-    shown
-        .map_or(Ok(()), |shown| shown.check())
-        .map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
-    signs(scheme, &given).map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
-    bounded(&credential(scheme, &given).secrets)
+    let client_identity = identity(scheme, &given).map_err(|problem| vec![problem])?;
+    client_identity
+        .map_or(Ok(()), |identity| identity.check())
+        .map_err(|failure| vec![certificate_problem(scheme, &failure.message)])?;
+    check_signing_key(scheme, &given)
+        .map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
+    check_secret_sizes(&credential(scheme, &given).secrets)
         .map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)
 }
 
 /// Rejects more secrets than a response is searched for.
-pub(super) fn bounded(secrets: &[Secret]) -> Result<(), String> {
+pub(super) fn check_secret_sizes(secrets: &[Secret]) -> Result<(), String> {
     let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
     if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
         return Err(format!(
-            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes together"
+            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes in total"
         ));
     }
     Ok(())
 }
 
 /// Renames a key to the name that the toolkit uses and drops the status.
-pub(super) fn named(scheme: &AuthScheme, mut given: Values) -> Values {
+pub(super) fn normalize_names(scheme: &AuthScheme, mut given: Values) -> Values {
     given.remove("status");
     if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
         adopt_key(scheme, &mut given);
@@ -111,7 +112,7 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
         return;
     };
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    if let Some(name) = KEY_NAMES
+    if let Some(name) = GENERIC_KEY_NAMES
         .into_iter()
         .find(|name| !declared(name) && given.contains_key(*name))
         && let Some(value) = given.remove(name)
@@ -141,7 +142,7 @@ pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
 }
 
 /// Rejects a key that cannot sign the scheme's requests, if a key is given.
-pub(super) fn signs(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
+pub(super) fn check_signing_key(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
     credential(scheme, values)
         .sign
         .map_or(Ok(()), |sign| sign.check())
@@ -169,15 +170,15 @@ pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Id
     let read = filled
         .map(|(certificate, key)| Identity::from_pem(&certificate, &key))
         .transpose();
-    read.map_err(|failure| of_certificate(scheme, &failure.message))
+    read.map_err(|failure| certificate_problem(scheme, &failure.message))
 }
 
 /// Formats a certificate problem as a line about its field.
-fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
+fn certificate_problem(scheme: &AuthScheme, problem: &str) -> String {
     let field = scheme
         .client_certificate
         .as_ref()
-        .map_or("", |about| about.certificate.as_str());
+        .map_or("", |certificate| certificate.certificate.as_str());
     format!("{field}: {problem}")
 }
 
@@ -186,7 +187,8 @@ fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
 /// names.
 pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
-    let (template, url) = (scheme.base_url.as_deref()?, Url::parse(&filled).ok()?);
+    let template = scheme.base_url.as_deref()?;
+    let url = Url::parse(&filled).ok()?;
     let inside = url.scheme() == "https"
         && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
     inside.then_some(filled)
@@ -199,11 +201,11 @@ pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, 
 
 /// Masks values for responses. A value that is not known to be public shows at most its first four
 /// characters.
-pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
+pub(super) fn mask_values(scheme: Option<&AuthScheme>, values: &Values) -> Values {
     let open = |name: &str| {
         let declared =
             scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
-        declared.map_or_else(|| OPEN_NAMES.contains(&name), |field| !field.secret)
+        declared.map_or_else(|| PUBLIC_NAMES.contains(&name), |field| !field.secret)
     };
     values
         .iter()
@@ -224,7 +226,7 @@ pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
 #[must_use]
 pub fn mask(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.chars().count() < SHOWN_FROM => "REDACTED".into(),
+        Value::String(text) if text.chars().count() < MIN_SHOWN_SECRET_CHARS => "REDACTED".into(),
         Value::String(text) => format!("{}...", text.chars().take(4).collect::<String>()).into(),
         Value::Array(items) => items.iter().map(mask).collect(),
         Value::Object(members) => members
@@ -288,7 +290,7 @@ mod tests {
         let given = json!({"key": "sk_live_123", "region": "eu", "team": "abc", "extra": {"deep": "secretvalue"},
             "subdomain": "acme", "count": 5});
         assert_eq!(
-            Value::Object(masked(Some(&scheme()), &values(given))),
+            Value::Object(mask_values(Some(&scheme()), &values(given))),
             json!({"key": "sk_l...", "region": "eu", "team": "REDACTED", "extra": {"deep": "secr..."},
                 "subdomain": "acme", "count": "REDACTED"})
         );

@@ -6,11 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::USER;
+use super::MAX_USER_ID_CHARS;
 use crate::{Error, Result};
 
 /// Maximum number of users in one list of an account.
-pub const LISTED: usize = 1_000;
+pub const MAX_LISTED_USERS: usize = 1_000;
 
 /// Account type: private to one user or shared with others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl Sharing {
                 ),
             ] {
                 if let Some(given) = given {
-                    *list = users(name, given)?;
+                    *list = checked_users(name, given)?;
                 }
             }
         }
@@ -139,16 +139,19 @@ impl Sharing {
     }
 }
 
-fn users(name: &str, given: &[String]) -> Result<Vec<String>> {
+fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
     let invalid =
         |why: String| Error::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
-    if given.len() > LISTED {
-        return Err(invalid(format!("{} users; at most {LISTED}", given.len())));
+    if given.len() > MAX_LISTED_USERS {
+        return Err(invalid(format!(
+            "{} users; at most {MAX_LISTED_USERS}",
+            given.len()
+        )));
     }
     let user = |user: &String| match user.trim() {
-        user if (1..=USER).contains(&user.chars().count()) => Ok(user.to_owned()),
+        user if (1..=MAX_USER_ID_CHARS).contains(&user.chars().count()) => Ok(user.to_owned()),
         _ => Err(invalid(format!(
-            "each user id must have 1 to {USER} characters"
+            "each user id must have 1 to {MAX_USER_ID_CHARS} characters"
         ))),
     };
     given.iter().map(user).collect()

@@ -30,25 +30,25 @@ pub enum Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The user was redirected to the provider.
-    Sent,
+    Redirected,
     /// The provider issued a credential after the user authorized it.
-    Agreed,
+    Authorized,
     /// The user or the project filled in a credential.
     Filled,
     /// The user or the provider refused, or the attempt yielded no credential.
-    Refused,
+    AttemptFailed,
     /// The user did not connect the account in time.
     TimedOut,
     /// The credential can no longer be refreshed.
-    Lapsed,
+    RefreshFailed,
     /// The provider rejects the credential that was filled in.
-    Rejected,
+    CredentialRejected,
     /// The project resumes the account.
     Enabled,
     /// The project pauses the account.
     Disabled,
     /// The project asks the user to connect the account again.
-    Asked,
+    ReconnectRequested,
     /// The credential was revoked.
     Revoked,
 }
@@ -94,21 +94,21 @@ impl Status {
     pub fn after(self, event: Event) -> Option<Self> {
         use Status::{Active, Expired, Failed, Inactive, Initializing, Initiated, Revoked};
         Some(match (event, self) {
-            (Event::Sent, Initializing | Initiated) => Initiated,
-            (Event::Sent, Active | Inactive) => self,
-            (Event::Agreed, Initializing | Initiated | Active | Expired) => Active,
-            (Event::Agreed, Inactive) => Inactive,
+            (Event::Redirected, Initializing | Initiated) => Initiated,
+            (Event::Redirected, Active | Inactive) => self,
+            (Event::Authorized, Initializing | Initiated | Active | Expired) => Active,
+            (Event::Authorized, Inactive) => Inactive,
             (Event::Filled, Inactive) => Inactive,
             (Event::Filled, _) => Active,
-            (Event::Refused, Initializing | Initiated | Expired) => Failed,
-            (Event::Refused, Active | Inactive) => self,
+            (Event::AttemptFailed, Initializing | Initiated | Expired) => Failed,
+            (Event::AttemptFailed, Active | Inactive) => self,
             (Event::TimedOut, Initializing | Initiated) => Expired,
-            (Event::Lapsed, Active | Inactive) => Expired,
-            (Event::Rejected, Active | Inactive) => Failed,
+            (Event::RefreshFailed, Active | Inactive) => Expired,
+            (Event::CredentialRejected, Active | Inactive) => Failed,
             (Event::Enabled, Active | Inactive) => Active,
             (Event::Disabled, Active | Inactive) => Inactive,
-            (Event::Asked, Active) => Active,
-            (Event::Asked, _) => Initiated,
+            (Event::ReconnectRequested, Active) => Active,
+            (Event::ReconnectRequested, _) => Initiated,
             (Event::Revoked, Active | Inactive | Expired | Revoked) => Revoked,
             _ => return None,
         })
@@ -124,20 +124,29 @@ mod tests {
     #[test]
     fn status_changes_follow_the_table() {
         let table = [
-            (Event::Sent, "INITIATED INITIATED ACTIVE INACTIVE - - -"),
-            (Event::Agreed, "ACTIVE ACTIVE ACTIVE INACTIVE - ACTIVE -"),
+            (
+                Event::Redirected,
+                "INITIATED INITIATED ACTIVE INACTIVE - - -",
+            ),
+            (
+                Event::Authorized,
+                "ACTIVE ACTIVE ACTIVE INACTIVE - ACTIVE -",
+            ),
             (
                 Event::Filled,
                 "ACTIVE ACTIVE ACTIVE INACTIVE ACTIVE ACTIVE ACTIVE",
             ),
-            (Event::Refused, "FAILED FAILED ACTIVE INACTIVE - FAILED -"),
+            (
+                Event::AttemptFailed,
+                "FAILED FAILED ACTIVE INACTIVE - FAILED -",
+            ),
             (Event::TimedOut, "EXPIRED EXPIRED - - - - -"),
-            (Event::Lapsed, "- - EXPIRED EXPIRED - - -"),
-            (Event::Rejected, "- - FAILED FAILED - - -"),
+            (Event::RefreshFailed, "- - EXPIRED EXPIRED - - -"),
+            (Event::CredentialRejected, "- - FAILED FAILED - - -"),
             (Event::Enabled, "- - ACTIVE ACTIVE - - -"),
             (Event::Disabled, "- - INACTIVE INACTIVE - - -"),
             (
-                Event::Asked,
+                Event::ReconnectRequested,
                 "INITIATED INITIATED ACTIVE INITIATED INITIATED INITIATED INITIATED",
             ),
             (Event::Revoked, "- - REVOKED REVOKED - REVOKED REVOKED"),

@@ -5,21 +5,23 @@ use bytes::Bytes;
 use sandbox::File as MadeFile;
 use serde_json::{Value, json};
 
-use super::{Link, Made, get_link, keep, record};
-use crate::{App, Error, Result, catalog::Found, clock::iso, ids::FileId, projects::Project};
+use super::{Link, NewFile, download_link, record, store_new};
+use crate::{
+    App, Error, Result, catalog::ResolvedTool, clock::iso, ids::FileId, projects::Project,
+};
 
 /// The member of a result that names a file.
-const PLACE: &str = "s3url";
+const FILE_MEMBER: &str = "s3url";
 
 /// Returns a tool's result with links to its files: those that the tool made, and those that it was
 /// given.
 ///
 /// # Errors
 /// Returns an error if a file cannot be stored.
-pub(crate) async fn linked(
+pub(crate) async fn link_files(
     app: &App,
     project: &Project,
-    found: &Found,
+    resolved: &ResolvedTool,
     data: &Bytes,
     made: Vec<MadeFile>,
     given: &[String],
@@ -31,14 +33,14 @@ pub(crate) async fn linked(
     };
     let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;
     let mut names = Vec::new();
-    named(&mut value, &mut |place| {
+    visit_file_names(&mut value, &mut |place| {
         names.extend(place.as_str().map(str::to_owned))
     });
     names.sort_unstable();
     names.dedup();
     let mut links: Vec<(String, Link)> = Vec::new();
     for file in made.into_iter().filter(|file| names.contains(&file.id)) {
-        let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
+        let (toolkit, tool) = (&*resolved.release.slug, &*resolved.tool.slug);
         let MadeFile {
             id,
             name,
@@ -47,10 +49,10 @@ pub(crate) async fn linked(
         } = file;
         links.push((
             id,
-            keep(
+            store_new(
                 app,
                 project,
-                Made {
+                NewFile {
                     toolkit,
                     tool,
                     name: &name,
@@ -63,12 +65,12 @@ pub(crate) async fn linked(
     }
     for id in given.iter().filter(|id| names.contains(id)) {
         let record = record(app, project.id.as_str(), &FileId::parse(id)?).await?;
-        links.push((id.clone(), get_link(app, project, &record).await?));
+        links.push((id.clone(), download_link(app, project, &record).await?));
     }
     if links.is_empty() {
         return Ok(data.clone());
     }
-    named(&mut value, &mut |place| {
+    visit_file_names(&mut value, &mut |place| {
         let link = links.iter().find(|(id, _)| *place == **id);
         if let Some((_, link)) = link {
             *place = link.url.clone().into();
@@ -82,27 +84,27 @@ pub(crate) async fn linked(
 ///
 /// # Errors
 /// Returns an error if the project has no room or the store refuses.
-pub(crate) async fn offloaded(
+pub(crate) async fn result_as_file(
     app: &App,
     project: &Project,
-    found: &Found,
+    resolved: &ResolvedTool,
     data: Bytes,
 ) -> Result<[Bytes; 2]> {
     const NAME: &str = "result.json";
     const MEDIA_TYPE: &str = "application/json";
     let size = data.len();
-    let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
-    let made = Made {
+    let (toolkit, tool) = (&*resolved.release.slug, &*resolved.tool.slug);
+    let made = NewFile {
         toolkit,
         tool,
         name: NAME,
         media_type: MEDIA_TYPE,
         bytes: data,
     };
-    let link = keep(app, project, made).await?;
+    let link = store_new(app, project, made).await?;
     let mut file = json!({ "name": NAME, "mimetype": MEDIA_TYPE, "size": size });
     let record = json!({ "result_file": file }).to_string();
-    file[PLACE] = link.url.into();
+    file[FILE_MEMBER] = link.url.into();
     file["expires_at"] = iso(link.expires_at).into();
     Ok([
         json!({ "result_file": file }).to_string().into(),
@@ -111,18 +113,20 @@ pub(crate) async fn offloaded(
 }
 
 /// Calls a function with every value that may name a file.
-fn named(value: &mut Value, act: &mut impl FnMut(&mut Value)) {
+fn visit_file_names(value: &mut Value, act: &mut impl FnMut(&mut Value)) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                if name == PLACE && value.is_string() {
+                if name == FILE_MEMBER && value.is_string() {
                     act(value);
                 } else {
-                    named(value, act);
+                    visit_file_names(value, act);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| named(item, act)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| visit_file_names(item, act)),
         _ => {}
     }
 }

@@ -4,17 +4,17 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use sandbox::File as Given;
+use sandbox::File as CallFile;
 use serde_json::Value;
 
 use crate::{App, Error, Result, catalog::Tool, json, projects::Project};
 
 /// The schema keyword that marks a file.
-const MARK: &str = "file_uploadable";
+const FILE_KEYWORD: &str = "file_uploadable";
 /// Maximum nesting depth at which arguments are searched.
-const DEPTH: usize = 32;
+const MAX_SEARCH_DEPTH: usize = 32;
 /// Maximum number of files of one call.
-pub const MOST: usize = 32;
+pub const MAX_FILES_PER_CALL: usize = 32;
 /// Maximum number of pairs of a value and a schema that are examined for the files of one call.
 pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 
@@ -24,19 +24,19 @@ pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 /// # Errors
 /// Returns an error if a key is not of the project, its file was never uploaded, the files are too
 /// many or too large together, or the schema allows files in too many places.
-pub(crate) async fn given(
+pub(crate) async fn resolve_files(
     app: &App,
     project: &Project,
     tool: &Tool,
     arguments: Bytes,
-) -> Result<(Bytes, Vec<Given>)> {
+) -> Result<(Bytes, Vec<CallFile>)> {
     let invalid = |problem: String| Error::ArgumentsInvalid {
         tool: tool.slug.to_string(),
         problems: vec![problem],
     };
     let schema = tool.input.text()?;
     let size = arguments.len();
-    let search = move || found(schema.get(), arguments);
+    let search = move || find_files(schema.get(), arguments);
     let (arguments, keys) = tool
         .input
         .validators()
@@ -54,7 +54,7 @@ pub(crate) async fn given(
             )));
         }
         let (name, media_type) = (record.body.name, record.body.media_type);
-        files.push(Given {
+        files.push(CallFile {
             id: key,
             name,
             media_type,
@@ -65,19 +65,19 @@ pub(crate) async fn given(
 }
 
 /// Returns true if a tool takes files at all.
-pub(crate) fn takes(input: &str) -> bool {
-    input.contains(MARK)
+pub(crate) fn takes_files(input: &str) -> bool {
+    input.contains(FILE_KEYWORD)
 }
 
 /// Finds the keys of files. Returns the arguments without empty texts where the schema allows
 /// files, and the keys.
-fn found(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
+fn find_files(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
     let mut value =
-        json::read(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
+        json::parse(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut search = Search::new(&schema);
     search.visit(&[&schema], &mut value, 0)?;
-    let arguments = if search.dropped {
+    let arguments = if search.has_dropped {
         value.to_string().into()
     } else {
         arguments
@@ -88,7 +88,7 @@ fn found(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<Stri
 struct Search<'a> {
     root: &'a Value,
     keys: Vec<String>,
-    dropped: bool,
+    has_dropped: bool,
     /// The remaining number of pairs of a value and a schema that may be examined.
     steps: usize,
 }
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
         Self {
             root,
             keys: Vec::new(),
-            dropped: false,
+            has_dropped: false,
             steps: MAX_SEARCH_STEPS,
         }
     }
@@ -110,19 +110,19 @@ impl<'a> Search<'a> {
         value: &mut Value,
         depth: usize,
     ) -> std::result::Result<(), String> {
-        if depth > DEPTH || !(value.is_object() || value.is_array()) {
+        if depth > MAX_SEARCH_DEPTH || !(value.is_object() || value.is_array()) {
             return Ok(());
         }
         let (marked, schemas): (Vec<_>, Vec<_>) = self
             .with_alternatives(schemas)?
             .into_iter()
-            .partition(|schema| schema[MARK] == true);
+            .partition(|schema| schema[FILE_KEYWORD] == true);
         if !marked.is_empty()
             && let Some(key) = value["s3key"].as_str()
             && !self.keys.iter().any(|known| known == key)
         {
-            if self.keys.len() == MOST {
-                return Err(format!("a call takes at most {MOST} files"));
+            if self.keys.len() == MAX_FILES_PER_CALL {
+                return Err(format!("a call takes at most {MAX_FILES_PER_CALL} files"));
             }
             self.keys.push(key.to_owned());
         }
@@ -133,7 +133,7 @@ impl<'a> Search<'a> {
                     .iter_mut()
                     .filter(|(_, value)| value.is_object() || value.is_array())
                 {
-                    self.pay(schemas.len())?;
+                    self.spend(schemas.len())?;
                     let inner: Vec<_> = schemas
                         .iter()
                         .map(|schema| {
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
     ) -> std::result::Result<(), String> {
         let mut empty = HashSet::new();
         for (name, _) in members.iter().filter(|(_, value)| **value == "") {
-            self.pay(schemas.len())?;
+            self.spend(schemas.len())?;
             let inner: Vec<_> = schemas
                 .iter()
                 .filter_map(|schema| schema["properties"].get(name))
@@ -172,12 +172,12 @@ impl<'a> Search<'a> {
             if self
                 .with_alternatives(&inner)?
                 .iter()
-                .any(|schema| schema[MARK] == true)
+                .any(|schema| schema[FILE_KEYWORD] == true)
             {
                 empty.insert(name.clone());
             }
         }
-        self.dropped |= !empty.is_empty();
+        self.has_dropped |= !empty.is_empty();
         members.retain(|name, _| !empty.contains(name));
         Ok(())
     }
@@ -196,16 +196,16 @@ impl<'a> Search<'a> {
             if !schema.is_object() || !seen.insert(std::ptr::from_ref(schema)) {
                 continue;
             }
-            self.pay(1)?;
+            self.spend(1)?;
             all.push(schema);
-            if schema[MARK] != true {
+            if schema[FILE_KEYWORD] != true {
                 waiting.extend(alternatives(schema));
             }
         }
         Ok(all)
     }
 
-    fn pay(&mut self, steps: usize) -> std::result::Result<(), String> {
+    fn spend(&mut self, steps: usize) -> std::result::Result<(), String> {
         self.steps = self
             .steps
             .checked_sub(steps)
@@ -235,9 +235,9 @@ mod tests {
     use super::*;
 
     fn search(schema: &Value, mut value: Value) -> (Vec<String>, Value) {
-        let mut found = Search::new(schema);
-        found.visit(&[schema], &mut value, 0).unwrap();
-        (found.keys, value)
+        let mut search = Search::new(schema);
+        search.visit(&[schema], &mut value, 0).unwrap();
+        (search.keys, value)
     }
 
     #[test]
@@ -285,16 +285,16 @@ mod tests {
             "$defs": {"A": {"properties": {"file": file}, "additionalProperties": twice, "anyOf": [{"$ref": "#/$defs/A"}]}},
         });
         let mut value = json!({"file": {"s3key": "a"}});
-        for _ in 0..DEPTH - 2 {
+        for _ in 0..MAX_SEARCH_DEPTH - 2 {
             value = json!({"in": value});
         }
-        let mut found = Search::new(&schema);
-        found.visit(&[&schema], &mut value, 0).unwrap();
-        assert_eq!(found.keys, ["a"]);
+        let mut search = Search::new(&schema);
+        search.visit(&[&schema], &mut value, 0).unwrap();
+        assert_eq!(search.keys, ["a"]);
         assert!(
-            MAX_SEARCH_STEPS - found.steps < 10 * DEPTH,
+            MAX_SEARCH_STEPS - search.steps < 10 * MAX_SEARCH_DEPTH,
             "{} steps are left",
-            found.steps
+            search.steps
         );
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use store::{Signed, Time};
+use store::{SignedOperation, Time};
 use zeroize::Zeroizing;
 
 use super::File;
@@ -47,7 +47,7 @@ pub struct Ticket {
 /// The signer and verifier of links to this server.
 pub struct Links {
     key: Zeroizing<[u8; 32]>,
-    address: OnceLock<String>,
+    base_url: OnceLock<String>,
 }
 
 /// The query parameters of a link, in the order in which they are written.
@@ -71,23 +71,29 @@ impl Links {
     pub fn new(vault: &Vault) -> Self {
         Self {
             key: vault.derive("links to files"),
-            address: OnceLock::new(),
+            base_url: OnceLock::new(),
         }
     }
 
     /// Sets the base URL of this server, once it is known.
-    pub fn lead_to(&self, address: &str) {
+    pub fn set_base_url(&self, base_url: &str) {
         // The base URL is set only once, at start.
-        let _ = self.address.set(address.to_owned());
+        let _ = self.base_url.set(base_url.to_owned());
     }
 
     /// Returns the base URL of this server, or an empty text before it is known.
-    pub(crate) fn address(&self) -> &str {
-        self.address.get().map(String::as_str).unwrap_or_default()
+    pub(crate) fn base_url(&self) -> &str {
+        self.base_url.get().map(String::as_str).unwrap_or_default()
     }
 
     /// Returns a signed link.
-    pub(super) fn sign(&self, way: Signed, ticket: &Ticket, file: &File, size: u64) -> String {
+    pub(super) fn sign(
+        &self,
+        method: SignedOperation,
+        ticket: &Ticket,
+        file: &File,
+        size: u64,
+    ) -> String {
         let mut parameters = Parameters {
             expires: ticket.expires_at.0.to_string(),
             md5: file.md5.clone(),
@@ -97,7 +103,7 @@ impl Links {
         };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
         parameters.signature = hex::encode(
-            self.mac(way, project, id, &parameters)
+            self.mac(method, project, id, &parameters)
                 .finalize()
                 .into_bytes(),
         );
@@ -108,8 +114,8 @@ impl Links {
             .append_pair("size", &parameters.size)
             .append_pair("signature", &parameters.signature)
             .finish();
-        let address = self.address();
-        format!("{address}/files/{project}/{id}?{query}")
+        let base_url = self.base_url();
+        format!("{base_url}/files/{project}/{id}?{query}")
     }
 
     /// Verifies a link. Returns the rights that it grants, and the maximum size of the body in
@@ -117,9 +123,9 @@ impl Links {
     ///
     /// # Errors
     /// Returns an error if the link was not made by this server, was changed, or has expired.
-    pub fn read(
+    pub fn verify(
         &self,
-        way: Signed,
+        method: SignedOperation,
         project: &str,
         id: &str,
         given: &Parameters,
@@ -127,7 +133,7 @@ impl Links {
     ) -> Result<(Ticket, u64)> {
         let signature = hex::decode(&given.signature).map_err(|_| Error::LinkInvalid)?;
         // The comparison takes constant time.
-        self.mac(way, project, id, given)
+        self.mac(method, project, id, given)
             .verify_slice(&signature)
             .map_err(|_| Error::LinkInvalid)?;
         let number = |text: &str| text.parse::<i64>().map_err(|_| Error::LinkInvalid);
@@ -148,7 +154,13 @@ impl Links {
 
     /// Computes the keyed hash. Each part is preceded by its length, so that no two links give the
     /// same input.
-    fn mac(&self, way: Signed, project: &str, id: &str, parameters: &Parameters) -> Hmac<Sha256> {
+    fn mac(
+        &self,
+        method: SignedOperation,
+        project: &str,
+        id: &str,
+        parameters: &Parameters,
+    ) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key)
             .expect("this hash takes keys of every length");
         let Parameters {
@@ -158,7 +170,7 @@ impl Links {
             size,
             ..
         } = parameters;
-        for part in [way.method(), project, id, md5, media_type, size, expires] {
+        for part in [method.method(), project, id, md5, media_type, size, expires] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());
         }
@@ -174,7 +186,7 @@ mod tests {
     fn links() -> Links {
         Links {
             key: Zeroizing::new([7; 32]),
-            address: OnceLock::new(),
+            base_url: OnceLock::new(),
         }
     }
 
@@ -214,16 +226,16 @@ mod tests {
             expires_at: Time(1_000),
         };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
-        let good = parameters(&links().sign(Signed::Put, &ticket, &file(), 9));
-        let read = |way, project, id, given: &Parameters, now| {
-            links().read(way, project, id, given, Time(now))
+        let good = parameters(&links().sign(SignedOperation::Put, &ticket, &file(), 9));
+        let verify = |method, project, id, given: &Parameters, now| {
+            links().verify(method, project, id, given, Time(now))
         };
         assert_eq!(
-            read(Signed::Put, project, id, &good, 999).unwrap(),
+            verify(SignedOperation::Put, project, id, &good, 999).unwrap(),
             (ticket.clone(), 9)
         );
         assert!(matches!(
-            read(Signed::Put, project, id, &good, 1_000),
+            verify(SignedOperation::Put, project, id, &good, 1_000),
             Err(Error::LinkExpired)
         ));
         let changes: [fn(&mut Parameters); 6] = [
@@ -239,15 +251,15 @@ mod tests {
             change(&mut changed);
             assert!(
                 matches!(
-                    read(Signed::Put, project, id, &changed, 1),
+                    verify(SignedOperation::Put, project, id, &changed, 1),
                     Err(Error::LinkInvalid)
                 ),
                 "{changed:?}"
             );
         }
-        assert!(read(Signed::Get, project, id, &good, 1).is_err());
+        assert!(verify(SignedOperation::Get, project, id, &good, 1).is_err());
         let (other_project, other_file) = (ProjectId::random(), FileId::random());
-        assert!(read(Signed::Put, other_project.as_str(), id, &good, 1).is_err());
-        assert!(read(Signed::Put, project, other_file.as_str(), &good, 1).is_err());
+        assert!(verify(SignedOperation::Put, other_project.as_str(), id, &good, 1).is_err());
+        assert!(verify(SignedOperation::Put, project, other_file.as_str(), &good, 1).is_err());
     }
 }

@@ -21,19 +21,19 @@ use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms,
-    Time, Window,
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record,
+    SignedUrlTerms, Time, Window,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout_at},
 };
 
-pub(crate) use answer::{linked, offloaded};
-pub use arguments::{MAX_SEARCH_STEPS, MOST};
-pub(crate) use arguments::{given, takes};
+pub(crate) use answer::{link_files, result_as_file};
+pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
+pub(crate) use arguments::{resolve_files, takes_files};
 pub use link::{Link, Links, Parameters, Ticket};
-pub use store::Signed;
+pub use store::SignedOperation;
 pub(crate) use total::TOTALS;
 
 use crate::{
@@ -44,24 +44,24 @@ use crate::{
 };
 
 /// The characters that stand unencoded in a header parameter, in addition to letters and digits.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+const UNENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 /// Interval at which old files are erased.
-pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
+pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Maximum number of large results of tools that are held in memory twice at the same time.
-const LARGE_RESULTS: usize = 16;
+const MAX_LARGE_RESULTS: usize = 16;
 /// Maximum time for which a transfer waits for a permit. A transfer waits at most half of its own
 /// timeout.
-const TRANSFER_WAIT: Duration = Duration::from_secs(30);
+const MAX_TRANSFER_WAIT: Duration = Duration::from_secs(30);
 /// Size from which a digest is computed on a separate thread, in bytes.
-const LARGE: usize = 256 << 10;
+const MIN_BACKGROUND_DIGEST_BYTES: usize = 256 << 10;
 /// Number of records that are read in one query.
-const TOGETHER: u64 = 64;
+const READ_BATCH: u64 = 64;
 /// Maximum length of a file name in characters, and of a media type in bytes.
-pub const NAME: usize = 255;
+pub const MAX_NAME_CHARS: usize = 255;
 
 /// The collection of files.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -103,7 +103,7 @@ impl File {
     pub fn disposition(&self) -> String {
         format!(
             "attachment; filename*=UTF-8''{}",
-            utf8_percent_encode(&self.name, PLAIN)
+            utf8_percent_encode(&self.name, UNENCODED)
         )
     }
 }
@@ -126,7 +126,7 @@ pub struct Settings {
     /// Maximum size of a file, in bytes.
     pub size: u64,
     /// Time for which a file is kept, or `None` for no limit.
-    pub keep: Option<Duration>,
+    pub retention: Option<Duration>,
     /// Maximum number of files that are sent or received at the same time. Each is held in memory.
     pub transfers: usize,
     /// Maximum number of files of one project that are sent or received at the same time.
@@ -152,7 +152,7 @@ pub struct Files {
 /// A permit to hold a file in memory. It counts against the limit of all transfers and against that
 /// of its project.
 #[derive(Debug)]
-pub struct TransferPlace {
+pub struct TransferPermit {
     _all: OwnedSemaphorePermit,
     _of_project: OwnedSemaphorePermit,
 }
@@ -160,7 +160,7 @@ pub struct TransferPlace {
 impl Files {
     pub(crate) fn new(links: Links, settings: Settings) -> Self {
         let transfers = Arc::new(Semaphore::new(settings.transfers));
-        let large_results = Semaphore::new(LARGE_RESULTS);
+        let large_results = Semaphore::new(MAX_LARGE_RESULTS);
         Self {
             links,
             settings,
@@ -171,28 +171,28 @@ impl Files {
     }
 
     /// Waits for a permit to check and store a large result. The wait does not depend on a client.
-    pub(crate) async fn large_result(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn acquire_large_result(&self) -> Option<SemaphorePermit<'_>> {
         self.large_results.acquire().await.ok()
     }
 
-    fn of_project(&self, project: &ProjectId) -> Arc<Semaphore> {
+    fn project_permits(&self, project: &ProjectId) -> Arc<Semaphore> {
         let mut projects = self
             .per_project
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = projects.get(project) {
-            return places.clone();
+        if let Some(permits) = projects.get(project) {
+            return permits.clone();
         }
-        projects.retain(|_, places| Arc::strong_count(places) > 1);
-        let places = Arc::new(Semaphore::new(self.settings.transfers_per_project));
-        projects.insert(project.clone(), places.clone());
-        places
+        projects.retain(|_, permits| Arc::strong_count(permits) > 1);
+        let permits = Arc::new(Semaphore::new(self.settings.transfers_per_project));
+        projects.insert(project.clone(), permits.clone());
+        permits
     }
 
     /// Takes a permit to hold a file in memory, if one is free.
-    pub fn try_place(&self, project: &ProjectId) -> Option<TransferPlace> {
-        let of_project = self.of_project(project).try_acquire_owned().ok()?;
-        Some(TransferPlace {
+    pub fn try_acquire_transfer(&self, project: &ProjectId) -> Option<TransferPermit> {
+        let of_project = self.project_permits(project).try_acquire_owned().ok()?;
+        Some(TransferPermit {
             _of_project: of_project,
             _all: self.transfers.clone().try_acquire_owned().ok()?,
         })
@@ -203,10 +203,10 @@ impl Files {
     ///
     /// # Errors
     /// Returns [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
-    pub async fn place(&self, project: &ProjectId) -> Result<TransferPlace> {
-        let end = Instant::now() + TRANSFER_WAIT.min(self.settings.transfer / 2);
-        let of_project = timeout_at(end, self.of_project(project).acquire_owned()).await;
-        let of_project = of_project
+    pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
+        let end = Instant::now() + MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
+        let acquired = timeout_at(end, self.project_permits(project).acquire_owned()).await;
+        let of_project = acquired
             .ok()
             .and_then(std::result::Result::ok)
             .ok_or(Error::ProjectBusy)?;
@@ -215,7 +215,7 @@ impl Files {
             .ok()
             .and_then(std::result::Result::ok)
             .ok_or(Error::NodeBusy)?;
-        Ok(TransferPlace {
+        Ok(TransferPermit {
             _all: all,
             _of_project: of_project,
         })
@@ -224,7 +224,7 @@ impl Files {
 
 /// A requested upload of a file.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct UploadRequest {
     /// The slug of the toolkit.
     pub toolkit: String,
     /// The slug of the tool.
@@ -249,7 +249,7 @@ pub struct Upload {
 }
 
 /// A file whose bytes were made on the server.
-pub(crate) struct Made<'a> {
+pub(crate) struct NewFile<'a> {
     pub toolkit: &'a str,
     pub tool: &'a str,
     pub name: &'a str,
@@ -262,8 +262,8 @@ pub(crate) struct Made<'a> {
 /// # Errors
 /// Returns an error if the toolkit or tool is unknown, the name, media type or digest is invalid,
 /// or the project has no room.
-pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upload> {
-    let file = checked(app, wanted)?;
+pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Result<Upload> {
+    let file = checked(app, upload)?;
     let content = file.content.clone().unwrap_or_default();
     let record = match same(app, project, &content).await? {
         Some(record) => record,
@@ -282,59 +282,59 @@ pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upl
         }
     };
     let id = FileId::parse(&record.id)?;
-    let there = match record.body.state {
+    let is_stored = match record.body.state {
         State::Kept => true,
         State::Awaited => adopt(app, project, &record).await?.is_some(),
     };
-    let existing = if there {
-        Some(get_link(app, project, &record).await?)
+    let existing = if is_stored {
+        Some(download_link(app, project, &record).await?)
     } else {
         None
     };
     Ok(Upload {
-        put: put_link(app, project, &record).await?,
+        put: upload_link(app, project, &record).await?,
         id,
         existing,
     })
 }
 
-fn checked(app: &App, wanted: Wanted) -> Result<File> {
-    let index = app.catalog.index();
+fn checked(app: &App, upload: UploadRequest) -> Result<File> {
+    let index = app.catalog.snapshot();
     let toolkit = index
-        .toolkit(&wanted.toolkit)
-        .ok_or_else(|| Error::ToolkitNotFound(crate::cut(&wanted.toolkit)))?;
+        .toolkit(&upload.toolkit)
+        .ok_or_else(|| Error::ToolkitNotFound(crate::truncate(&upload.toolkit)))?;
     let unknown = || Error::ToolNotFound {
-        slug: crate::cut(&wanted.tool),
+        slug: crate::truncate(&upload.tool),
         version: String::new(),
     };
     let owner = index
-        .toolkit_of(&wanted.tool)
+        .toolkit_of(&upload.tool)
         .filter(|owner| owner.slug == toolkit.slug);
     owner.ok_or_else(unknown)?;
     let mut problems = Vec::new();
     let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
-    let name = wanted.name.trim();
+    let name = upload.name.trim();
     if name.is_empty()
-        || name.chars().count() > NAME
+        || name.chars().count() > MAX_NAME_CHARS
         || is_path(name)
         || name.chars().any(char::is_control)
     {
         problems.push(format!(
-            "filename: must be a name of 1 to {NAME} characters, not a path"
+            "filename: must be a name of 1 to {MAX_NAME_CHARS} characters, not a path"
         ));
     }
-    let media_type = wanted.media_type.trim();
-    if media_type.len() > NAME || !is_media_type(media_type) {
+    let media_type = upload.media_type.trim();
+    if media_type.len() > MAX_NAME_CHARS || !is_media_type(media_type) {
         problems.push("mimetype: must be a media type, such as `text/csv`".to_owned());
     }
-    let md5 = wanted.md5.trim().to_ascii_lowercase();
+    let md5 = upload.md5.trim().to_ascii_lowercase();
     if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         problems.push("md5: must be 32 hexadecimal digits".to_owned());
     }
     if !problems.is_empty() {
         return Err(Error::Invalid(problems));
     }
-    let (toolkit, tool) = (toolkit.slug.to_string(), wanted.tool.to_ascii_uppercase());
+    let (toolkit, tool) = (toolkit.slug.to_string(), upload.tool.to_ascii_uppercase());
     Ok(File {
         content: Some(format!("{toolkit}/{tool}/{md5}")),
         toolkit,
@@ -357,14 +357,14 @@ fn is_media_type(text: &str) -> bool {
                 .all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b))
     };
     let essence = text.split(';').next().unwrap_or_default().trim();
-    let named = essence
+    let has_two_parts = essence
         .split_once('/')
         .is_some_and(|(family, rest)| token(family) && token(rest));
-    named && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    has_two_parts && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
-    let query = Query::of(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("content", content)
         .page(0, 1);
     Ok(app
@@ -387,9 +387,9 @@ pub async fn list(
     tool: Option<&str>,
     window: Window,
 ) -> Result<Listed<Record<File>>> {
-    let mut query = Query::of(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .is("state", "kept")
-        .newest()
+        .descending()
         .window(window);
     if let Some(toolkit) = toolkit {
         query = query.is("toolkit", toolkit.to_ascii_lowercase());
@@ -419,7 +419,7 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
         total::check(app, &record.project, size).await?;
     }
     app.store.blobs().put(&blob(&record.id), bytes).await?;
-    let_go_unless_kept(app, &record.id, kept(app, &record, size).await).await
+    erase_unless_stored(app, &record.id, mark_stored(app, &record, size).await).await
 }
 
 /// Returns a file and its bytes, as permitted by its link.
@@ -437,12 +437,12 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
 ///
 /// # Errors
 /// Returns an error if the project has no room or the store refuses.
-pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result<Link> {
+pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -> Result<Link> {
     let id = FileId::random();
     let file = File {
         toolkit: made.toolkit.to_owned(),
         tool: made.tool.to_owned(),
-        name: named(made.name),
+        name: safe_name(made.name),
         media_type: if is_media_type(made.media_type) {
             made.media_type
         } else {
@@ -459,10 +459,10 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
     let made_room = app
         .store
         .change(&total::TOTALS, project.id.as_str(), async || {
-            let owner = projects::record(app, &project.organisation, &project.id).await?;
-            let total = total::of(app, project.id.as_str())
+            let owner = projects::record(app, &project.organization, &project.id).await?;
+            let total = total::load(app, project.id.as_str())
                 .await?
-                .and(size, app.files.settings.quota)?;
+                .add(size, app.files.settings.quota)?;
             let batch = total.batch(app.clock.now()).check(&owner);
             Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
         });
@@ -471,9 +471,9 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         .blobs()
         .put(&blob(id.as_str()), made.bytes)
         .await?;
-    let there = record(app, project.id.as_str(), &id).await;
-    let_go_unless_kept(app, id.as_str(), there.map(drop)).await?;
-    let link = link(app, project, id.as_str(), &file, Signed::Get).await?;
+    let current = record(app, project.id.as_str(), &id).await;
+    erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
+    let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
     Ok(Link {
         size: Some(size),
         ..link
@@ -481,11 +481,11 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
 }
 
 /// Converts a name from outside to one that is not a path.
-fn named(given: &str) -> String {
+fn safe_name(given: &str) -> String {
     let name: String = given
         .chars()
         .filter(|c| !c.is_control() && !matches!(c, '/' | '\\'))
-        .take(NAME)
+        .take(MAX_NAME_CHARS)
         .collect();
     if name.trim_matches('.').is_empty() {
         "file".to_owned()
@@ -521,23 +521,23 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
         app.store.blobs().remove(&blob(&record.id)).await?;
         return Ok(None);
     };
-    kept(app, record, bytes.len() as u64).await?;
+    mark_stored(app, record, bytes.len() as u64).await?;
     Ok(Some(bytes))
 }
 
 /// Erases bytes that were written after their record had been erased.
-async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()> {
-    if matches!(kept, Err(Error::FileNotFound(_))) {
+async fn erase_unless_stored(app: &App, id: &str, stored: Result<()>) -> Result<()> {
+    if matches!(stored, Err(Error::FileNotFound(_))) {
         app.store.blobs().remove(&blob(id)).await?;
     }
-    kept
+    stored
 }
 
 /// Records that the bytes of a file are stored. They already exist, so they count even if they
 /// exceed the quota.
-async fn kept(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
+async fn mark_stored(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
     let id = FileId::parse(&awaited.id)?;
-    let kept = app
+    let marked = app
         .store
         .change(&total::TOTALS, &awaited.project, async || {
             let mut file = record(app, &awaited.project, &id).await?;
@@ -545,10 +545,10 @@ async fn kept(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
                 return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
             }
             (file.body.state, file.body.size) = (State::Kept, size);
-            let total = total::of(app, &awaited.project).await?.and(size, None)?;
+            let total = total::load(app, &awaited.project).await?.add(size, None)?;
             Ok((total.batch(app.clock.now()).update(&file), ()))
         });
-    Ok(kept.await?)
+    Ok(marked.await?)
 }
 
 async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
@@ -564,27 +564,33 @@ async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
     record(app, ticket.project.as_str(), &ticket.id).await
 }
 
-async fn get_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    link(app, project, &record.id, &record.body, Signed::Get).await
+async fn download_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
+    make_link(app, project, &record.id, &record.body, SignedOperation::Get).await
 }
 
-async fn put_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
-    link(app, project, &record.id, &record.body, Signed::Put).await
+async fn upload_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
+    make_link(app, project, &record.id, &record.body, SignedOperation::Put).await
 }
 
 /// Returns the bucket's own link if it issues any, or else one of this server.
-async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) -> Result<Link> {
+async fn make_link(
+    app: &App,
+    project: &Project,
+    id: &str,
+    file: &File,
+    method: SignedOperation,
+) -> Result<Link> {
     let seconds = project.stored.config.file_url_expiry;
-    let lasts = Duration::from_secs(seconds.into());
+    let ttl = Duration::from_secs(seconds.into());
     let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
     let disposition = file.disposition();
-    let terms = Terms {
+    let terms = SignedUrlTerms {
         md5: &file.md5,
         media_type: &file.media_type,
         disposition: &disposition,
-        lasts,
+        ttl,
     };
-    let own = app.store.blobs().signed(&blob(id), way, terms).await?;
+    let own = app.store.blobs().signed(&blob(id), method, terms).await?;
     let (url, headers) = match own {
         Some(signed) => (signed.url, signed.headers),
         None => {
@@ -596,7 +602,7 @@ async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) 
             (
                 app.files
                     .links
-                    .sign(way, &ticket, file, app.files.settings.size),
+                    .sign(method, &ticket, file, app.files.settings.size),
                 Vec::new(),
             )
         }
@@ -616,7 +622,7 @@ fn blob(id: &str) -> String {
 
 async fn digest(bytes: Bytes) -> Result<String> {
     // Computing a small digest is faster than passing it to another thread.
-    if bytes.len() < LARGE {
+    if bytes.len() < MIN_BACKGROUND_DIGEST_BYTES {
         return Ok(hex::encode(Md5::digest(&bytes)));
     }
     let computed = tokio::task::spawn_blocking(move || hex::encode(Md5::digest(&bytes))).await;
@@ -627,7 +633,7 @@ async fn digest(bytes: Bytes) -> Result<String> {
 ///
 /// # Errors
 /// Returns an error if the store refuses.
-pub(crate) async fn forget(
+pub(crate) async fn erase_project(
     app: &App,
     project: &ProjectId,
     fence: &(dyn Fn(Batch) -> Batch + Sync),
@@ -637,18 +643,16 @@ pub(crate) async fn forget(
 
 /// Erases old files, and all remaining data of deleted projects. This is a job that one server at a
 /// time runs.
-pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
-    let age = |keep: Duration| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-    let old = app
-        .files
-        .settings
-        .keep
-        .map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
+pub(crate) async fn erase_old(app: &App, lease: &Lease) -> Result<()> {
+    let age = |retention: Duration| i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let old = app.files.settings.retention.map_or(i64::MIN, |retention| {
+        app.clock.now().0.saturating_sub(age(retention))
+    });
     let mut after = String::new();
     loop {
         let found = app
             .store
-            .scan(&projects::PROJECTS, &after, TOGETHER)
+            .scan(&projects::PROJECTS, &after, READ_BATCH)
             .await?;
         let Some(last) = found.last() else {
             return Ok(());
@@ -671,18 +675,18 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
 async fn erase(
     app: &App,
     project: &str,
-    before: Time,
+    cutoff: Time,
     fence: &(dyn Fn(Batch) -> Batch + Sync),
 ) -> Result<()> {
     loop {
         let oldest = app
             .store
-            .find::<File>(&Query::of(project).page(0, TOGETHER))
+            .find::<File>(&Query::for_project(project).page(0, READ_BATCH))
             .await?
             .records;
         let old: Vec<_> = oldest
             .into_iter()
-            .filter(|record| record.created_at < before)
+            .filter(|record| record.created_at < cutoff)
             .collect();
         if old.is_empty() {
             return Ok(());
@@ -690,9 +694,9 @@ async fn erase(
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }
-        let total = total::of(app, project)
+        let total = total::load(app, project)
             .await?
-            .less(old.iter().map(|record| record.body.size).sum());
+            .subtract(old.iter().map(|record| record.body.size).sum());
         let batch = old
             .iter()
             .fold(total.batch(app.clock.now()), |batch, record| {
@@ -774,7 +778,7 @@ mod tests {
             ("", "file"),
             ("a\0b", "ab"),
         ] {
-            assert_eq!(named(given), name);
+            assert_eq!(safe_name(given), name);
         }
     }
 }

@@ -38,7 +38,7 @@ impl Total {
     ///
     /// # Errors
     /// Returns an error if the new total exceeds the quota.
-    pub(super) fn and(self, size: u64, quota: Option<u64>) -> Result<Self> {
+    pub(super) fn add(self, size: u64, quota: Option<u64>) -> Result<Self> {
         let bytes = self.bytes.saturating_add(size);
         match quota {
             Some(quota) if bytes > quota => Err(Error::FilesFull(quota >> 20)),
@@ -47,7 +47,7 @@ impl Total {
     }
 
     /// Returns the total minus a number of bytes.
-    pub(super) fn less(self, size: u64) -> Self {
+    pub(super) fn subtract(self, size: u64) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(size),
             ..self
@@ -69,7 +69,7 @@ impl Total {
 }
 
 /// Returns the stored total of a project.
-pub(super) async fn of(app: &App, project: &str) -> Result<Total> {
+pub(super) async fn load(app: &App, project: &str) -> Result<Total> {
     let stored = app.store.get::<Stored>(project, project).await?;
     Ok(Total {
         project: project.to_owned(),
@@ -82,6 +82,6 @@ pub(super) async fn of(app: &App, project: &str) -> Result<Total> {
 pub(super) async fn check(app: &App, project: &str, size: u64) -> Result<()> {
     match app.files.settings.quota {
         None => Ok(()),
-        quota => of(app, project).await?.and(size, quota).map(drop),
+        quota => load(app, project).await?.add(size, quota).map(drop),
     }
 }

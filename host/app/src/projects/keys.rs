@@ -18,30 +18,30 @@ use store::{Batch, Collection, Document, Query, Record, Time};
 use zeroize::Zeroizing;
 
 use super::{
-    Organisation, Project, SharedProject, StoredProject,
+    Organization, Project, SharedProject, StoredProject,
     members::{Member, StoredMember},
     scope::Rights,
 };
 use crate::{
-    App, Error, INSTALLATION, Result, SHOWN_FROM,
-    ids::{self, OrganisationId},
-    vault::{Place, Sealed, Vault, keyed_hash},
+    App, Error, INSTALLATION, MIN_SHOWN_SECRET_CHARS, Result,
+    ids::{self, OrganizationId},
+    vault::{SealContext, Sealed, Vault, keyed_hash},
 };
 
 /// Number of random characters in a key.
-const RANDOM: usize = 32;
+const SECRET_CHARS: usize = 32;
 /// Number of characters of the checksum.
-const CHECKSUM: usize = 6;
+const CHECKSUM_CHARS: usize = 6;
 /// Maximum number of cached keys that are checked against the store in one query.
-const TOGETHER: usize = 500;
+const KEYS_PER_QUERY: usize = 500;
 /// Maximum number of live keys of one owner.
-const KEYS: usize = 100;
+const MAX_KEYS_PER_OWNER: usize = 100;
 /// Maximum length of a key's name, in characters.
-const NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 /// Interval at which last uses are written to the store.
-const NOTED: Duration = Duration::from_secs(60);
+const USE_WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// The name of a key that was created together with its owner.
-pub(super) const MINTED: &str = "default";
+pub(super) const FIRST_KEY_NAME: &str = "default";
 
 /// The collection of keys. The owner's id takes the place of the project id of other records.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -56,20 +56,21 @@ pub enum KeyKind {
     /// One project.
     Project,
     /// The organization: its projects and the catalog.
-    Organisation,
+    #[serde(rename = "organisation")]
+    Organization,
     /// Every project, with the permissions of one member.
     User,
 }
 
 impl KeyKind {
-    const ALL: [Self; 3] = [Self::Project, Self::Organisation, Self::User];
+    const ALL: [Self; 3] = [Self::Project, Self::Organization, Self::User];
 
     /// Returns the prefix of keys of this kind.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Project => "ak_",
-            Self::Organisation => "oak_",
+            Self::Organization => "oak_",
             Self::User => "uak_",
         }
     }
@@ -79,7 +80,7 @@ impl KeyKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "a project",
-            Self::Organisation => "an organization",
+            Self::Organization => "an organization",
             Self::User => "a user",
         }
     }
@@ -95,7 +96,8 @@ pub(crate) struct ApiKey {
     /// The secret, kept because the project detail shows it.
     secret: Sealed<String>,
     /// The organization that the key or its project belongs to.
-    organisation: OrganisationId,
+    #[serde(rename = "organisation")]
+    organization: OrganizationId,
     #[serde(default)]
     rights: Rights,
     /// The time of the last use, accurate to the minute.
@@ -138,13 +140,13 @@ pub struct Holder {
     /// The restrictions of the key.
     pub rights: Rights,
     /// The name of the organization.
-    pub organisation_name: String,
+    pub organization_name: String,
     /// The id of the owner.
-    of: String,
+    owner_id: String,
     /// The time of the last use, in epoch milliseconds.
-    used: AtomicI64,
+    last_use: AtomicI64,
     /// The last use that was written to the store, in epoch milliseconds.
-    noted: AtomicI64,
+    written_use: AtomicI64,
 }
 
 /// The owner that a key gives access to.
@@ -153,7 +155,7 @@ pub enum Owner {
     /// One project.
     Project(SharedProject),
     /// The organization.
-    Organisation(OrganisationId),
+    Organization(OrganizationId),
     /// Every project, with the permissions of this member.
     Member(Box<Member>),
 }
@@ -161,11 +163,11 @@ pub enum Owner {
 impl Holder {
     /// Returns the organization whose quota the request uses.
     #[must_use]
-    pub fn organisation(&self) -> &OrganisationId {
+    pub fn organization(&self) -> &OrganizationId {
         match &self.owner {
-            Owner::Project(project) => &project.organisation,
-            Owner::Organisation(id) => id,
-            Owner::Member(member) => &member.organisation,
+            Owner::Project(project) => &project.organization,
+            Owner::Organization(id) => id,
+            Owner::Member(member) => &member.organization,
         }
     }
 
@@ -174,7 +176,7 @@ impl Holder {
     pub fn kind(&self) -> KeyKind {
         match &self.owner {
             Owner::Project(_) => KeyKind::Project,
-            Owner::Organisation(_) => KeyKind::Organisation,
+            Owner::Organization(_) => KeyKind::Organization,
             Owner::Member(_) => KeyKind::User,
         }
     }
@@ -182,46 +184,46 @@ impl Holder {
     /// Returns the id of the key's owner.
     #[must_use]
     pub fn owner_id(&self) -> &str {
-        &self.of
+        &self.owner_id
     }
 
     /// Records that a request came with the key.
-    pub fn used(&self, now: Time) {
-        self.used.store(now.0, Ordering::Relaxed);
+    pub fn record_use(&self, now: Time) {
+        self.last_use.store(now.0, Ordering::Relaxed);
     }
 }
 
 /// The cache of key holders, by the keyed hash of their secret.
-pub struct Keys {
+pub struct KeyCache {
     pepper: Zeroizing<[u8; 32]>,
     holders: RwLock<HashMap<[u8; 32], Arc<Holder>>>,
     /// The number of invalidations. A holder that was read before an invalidation is not cached
     /// after it.
-    forgotten: AtomicU64,
+    invalidations: AtomicU64,
 }
 
-impl Keys {
+impl KeyCache {
     pub(crate) fn new(vault: &Vault) -> Self {
         Self {
             pepper: vault.derive("api keys"),
             holders: RwLock::default(),
-            forgotten: AtomicU64::new(0),
+            invalidations: AtomicU64::new(0),
         }
     }
 
     /// Runs a change that ends keys of an owner, and removes these keys from the cache even if the
     /// change fails.
-    pub(super) async fn forget<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
+    pub(super) async fn invalidate<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
         let outcome = ending.await;
         let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
-        self.forgotten.fetch_add(1, Ordering::SeqCst);
-        holders.retain(|_, holder| holder.of != owner);
+        self.invalidations.fetch_add(1, Ordering::SeqCst);
+        holders.retain(|_, holder| holder.owner_id != owner);
         outcome
     }
 
     fn drop_all(&self) {
         let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
-        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.invalidations.fetch_add(1, Ordering::SeqCst);
         holders.clear();
     }
 
@@ -231,7 +233,7 @@ impl Keys {
 
     /// Returns the holder of a key if it is cached. Never reads the store.
     #[must_use]
-    pub fn remembered(&self, secret: &str) -> Option<Arc<Holder>> {
+    pub fn cached(&self, secret: &str) -> Option<Arc<Holder>> {
         if !well_formed(secret) {
             return None;
         }
@@ -247,13 +249,13 @@ impl Keys {
         let mut hash = [0; 32];
         hex::decode_to_slice(id, &mut hash).ok()?;
         let holders = self.holders.read().unwrap_or_else(PoisonError::into_inner);
-        let used = holders.get(&hash)?.used.load(Ordering::Relaxed);
-        (used > 0).then_some(Time(used))
+        let last_use = holders.get(&hash)?.last_use.load(Ordering::Relaxed);
+        (last_use > 0).then_some(Time(last_use))
     }
 
-    fn remember(&self, hash: [u8; 32], holder: &Arc<Holder>, seen: u64) {
+    fn insert(&self, hash: [u8; 32], holder: &Arc<Holder>, seen: u64) {
         let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
-        if self.forgotten.load(Ordering::SeqCst) == seen {
+        if self.invalidations.load(Ordering::SeqCst) == seen {
             holders.insert(hash, holder.clone());
         }
     }
@@ -262,7 +264,7 @@ impl Keys {
 /// Checks the cached keys against the store and drops those that are no longer valid. Drops all
 /// cached keys if the store cannot be read.
 pub(crate) async fn refresh(app: &App) -> Result<()> {
-    let remembered: Vec<_> = {
+    let cached: Vec<_> = {
         let holders = app
             .keys
             .holders
@@ -273,7 +275,7 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
             .map(|(hash, holder)| (*hash, holder.clone()))
             .collect()
     };
-    for some in remembered.chunks(TOGETHER) {
+    for some in cached.chunks(KEYS_PER_QUERY) {
         let gone = match outdated(app, some).await {
             Ok(gone) => gone,
             Err(cause) => {
@@ -287,21 +289,19 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
                 .holders
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            app.keys.forgotten.fetch_add(1, Ordering::SeqCst);
+            app.keys.invalidations.fetch_add(1, Ordering::SeqCst);
             holders.retain(|hash, _| !gone.contains(hash));
         }
     }
     Ok(())
 }
 
-async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
-    let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
-    let projects = remembered
-        .iter()
-        .filter_map(|(_, holder)| match &holder.owner {
-            Owner::Project(project) => Some(project.id.to_string()),
-            Owner::Organisation(_) | Owner::Member(_) => None,
-        });
+async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
+    let all = |ids: Vec<String>| Query::all_projects().any_of("id", ids);
+    let projects = cached.iter().filter_map(|(_, holder)| match &holder.owner {
+        Owner::Project(project) => Some(project.id.to_string()),
+        Owner::Organization(_) | Owner::Member(_) => None,
+    });
     let projects = app
         .store
         .find::<StoredProject>(&all(projects.collect()))
@@ -311,7 +311,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
         .into_iter()
         .map(|record| (record.id, record.updated_at))
         .collect();
-    let keys = remembered.iter().map(|(hash, _)| hex::encode(hash));
+    let keys = cached.iter().map(|(hash, _)| hex::encode(hash));
     let keys = app
         .store
         .find::<ApiKey>(&all(keys.collect()))
@@ -324,10 +324,10 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
                 Owner::Project(project) => {
                     projects.get(project.id.as_str()) == Some(&project.updated_at)
                 }
-                Owner::Organisation(_) | Owner::Member(_) => true,
+                Owner::Organization(_) | Owner::Member(_) => true,
             }
     };
-    Ok(remembered
+    Ok(cached
         .iter()
         .filter(|(hash, holder)| !holds(hash, holder))
         .map(|(hash, _)| *hash)
@@ -339,7 +339,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
 /// # Errors
 /// Returns [`Error::KeyInvalid`] if the key is unknown or has ended.
 pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
-    if let Some(holder) = app.keys.remembered(secret) {
+    if let Some(holder) = app.keys.cached(secret) {
         return Ok(holder);
     }
     let invalid = || Error::KeyInvalid {
@@ -348,7 +348,7 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     if !well_formed(secret) {
         return Err(invalid());
     }
-    let seen = app.keys.forgotten.load(Ordering::SeqCst);
+    let seen = app.keys.invalidations.load(Ordering::SeqCst);
     let hash = app.keys.hash(secret);
     let record = app
         .store
@@ -356,59 +356,59 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
         .await?
         .ok_or_else(invalid)?;
     let holder = Arc::new(holder(app, record).await?.ok_or_else(invalid)?);
-    app.keys.remember(hash, &holder, seen);
+    app.keys.insert(hash, &holder, seen);
     Ok(holder)
 }
 
 async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     let key = record.body;
-    let Some(organisation) = app
+    let Some(organization) = app
         .store
-        .get::<Organisation>(INSTALLATION, key.organisation.as_str())
+        .get::<Organization>(INSTALLATION, key.organization.as_str())
         .await?
     else {
         return Ok(None);
     };
     let owner = match key.kind {
-        KeyKind::Organisation => Owner::Organisation(key.organisation),
+        KeyKind::Organization => Owner::Organization(key.organization),
         KeyKind::Project => {
             let found = app
                 .store
-                .get::<StoredProject>(key.organisation.as_str(), &record.project)
+                .get::<StoredProject>(key.organization.as_str(), &record.project)
                 .await?;
             let Some(found) = found else { return Ok(None) };
-            Owner::Project(Arc::new(Project::of(key.organisation, found)?))
+            Owner::Project(Arc::new(Project::from_record(key.organization, found)?))
         }
         KeyKind::User => {
             let found = app
                 .store
-                .get::<StoredMember>(key.organisation.as_str(), &record.project)
+                .get::<StoredMember>(key.organization.as_str(), &record.project)
                 .await?;
             let Some(found) = found else { return Ok(None) };
-            Owner::Member(Box::new(Member::of(key.organisation, found)?))
+            Owner::Member(Box::new(Member::from_record(key.organization, found)?))
         }
     };
-    let used = key.used_at.map_or(0, |time| time.0);
+    let last_use = key.used_at.map_or(0, |time| time.0);
     Ok(Some(Holder {
         key_id: key.key_id,
         key_name: key.name,
         key_created_at: record.created_at,
         owner,
         rights: key.rights,
-        organisation_name: organisation.body.name,
-        of: record.project,
-        used: used.into(),
-        noted: used.into(),
+        organization_name: organization.body.name,
+        owner_id: record.project,
+        last_use: last_use.into(),
+        written_use: last_use.into(),
     }))
 }
 
 /// Creates a key and adds it to a batch.
-pub(super) async fn mint(
+pub(super) async fn create(
     app: &App,
     batch: Batch,
     kind: KeyKind,
     owner: &str,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     name: &str,
     rights: Rights,
 ) -> Result<(ShownKey, Batch)> {
@@ -420,7 +420,7 @@ pub(super) async fn mint(
         name: name.to_owned(),
         kind,
         secret: key.seal(place(owner, &id), &*secret)?,
-        organisation: organisation.clone(),
+        organization: organization.clone(),
         rights: rights.clone(),
         used_at: None,
     };
@@ -436,34 +436,34 @@ pub(super) async fn mint(
     Ok((shown, batch.insert(owner, &id, &stored)))
 }
 
-/// Adds a key to an owner. The batch of `begin` can require that the owner exists.
+/// Adds a key to an owner. The batch of `prepare` can require that the owner exists.
 pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     app: &App,
-    begin: impl Fn() -> F,
+    prepare: impl Fn() -> F,
     owner: &str,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
     let name = name.trim();
-    if name.is_empty() || name.chars().count() > NAME {
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
         return Err(Error::invalid(format!(
-            "name: must be 1 to {NAME} characters"
+            "name: must be 1 to {MAX_NAME_CHARS} characters"
         )));
     }
     let added = app.store.change(&COLLECTION, owner, || async {
-        let batch = begin().await?;
-        if of(app, owner).await?.len() >= KEYS {
+        let batch = prepare().await?;
+        if list(app, owner).await?.len() >= MAX_KEYS_PER_OWNER {
             return Err(Error::invalid(format!(
-                "a project has at most {KEYS} keys: revoke one that is not used"
+                "a project has at most {MAX_KEYS_PER_OWNER} keys: revoke one that is not used"
             )));
         }
-        let (key, batch) = mint(
+        let (key, batch) = create(
             app,
             batch,
             KeyKind::Project,
             owner,
-            organisation,
+            organization,
             name,
             rights.clone(),
         )
@@ -473,21 +473,21 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     Ok(added.await?)
 }
 
-/// Ends keys of an owner together with the batch that `begin` makes, and returns the result of
-/// `begin`.
-pub(super) async fn end<R, F: Future<Output = Result<(Batch, R)>>>(
+/// Ends keys of an owner together with the batch that `prepare` makes, and returns the result of
+/// `prepare`.
+pub(super) async fn revoke_where<R, F: Future<Output = Result<(Batch, R)>>>(
     app: &App,
     owner: &str,
     which: impl Fn(&str) -> bool,
-    begin: impl Fn() -> F,
+    prepare: impl Fn() -> F,
 ) -> Result<R> {
     let ending = app.store.change(&COLLECTION, owner, || async {
-        let (batch, answer) = begin().await?;
-        let keys = of(app, owner).await?;
+        let (batch, answer) = prepare().await?;
+        let keys = list(app, owner).await?;
         let ended = keys.iter().filter(|key| which(&key.body.key_id));
         Ok((ended.fold(batch.announce(), Batch::remove), answer))
     });
-    Ok(app.keys.forget(owner, ending).await?)
+    Ok(app.keys.invalidate(owner, ending).await?)
 }
 
 /// Ends the key with this secret, regardless of its owner. Does nothing if no key has this secret.
@@ -502,7 +502,7 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     else {
         return Ok(());
     };
-    end(
+    revoke_where(
         app,
         &key.project,
         |id| id == key.body.key_id,
@@ -513,18 +513,18 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these
 /// writes. Never returns.
-pub(crate) async fn note_uses(app: &App) {
+pub(crate) async fn write_key_uses(app: &App) {
     loop {
-        tokio::time::sleep(NOTED).await;
-        let used: Vec<_> = {
+        tokio::time::sleep(USE_WRITE_INTERVAL).await;
+        let used_holders: Vec<_> = {
             let holders = app
                 .keys
                 .holders
                 .read()
                 .unwrap_or_else(PoisonError::into_inner);
             let is_new = |holder: &Holder| {
-                let used = holder.used.load(Ordering::Relaxed);
-                holder.noted.swap(used, Ordering::Relaxed) != used
+                let last_use = holder.last_use.load(Ordering::Relaxed);
+                holder.written_use.swap(last_use, Ordering::Relaxed) != last_use
             };
             holders
                 .iter()
@@ -532,17 +532,22 @@ pub(crate) async fn note_uses(app: &App) {
                 .map(|(hash, holder)| (*hash, holder.clone()))
                 .collect()
         };
-        for (hash, holder) in used {
-            let at = Time(holder.used.load(Ordering::Relaxed));
+        for (hash, holder) in used_holders {
+            let at = Time(holder.last_use.load(Ordering::Relaxed));
             let change = |key: &mut ApiKey| -> Result<()> {
                 key.used_at = key.used_at.max(Some(at));
                 Ok(())
             };
-            let noted = app
+            let written = app
                 .store
-                .edit(&holder.of, &hex::encode(hash), app.clock.now(), change)
+                .edit(
+                    &holder.owner_id,
+                    &hex::encode(hash),
+                    app.clock.now(),
+                    change,
+                )
                 .await;
-            if let Err(cause) = noted.map_err(Error::from) {
+            if let Err(cause) = written.map_err(Error::from) {
                 tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written down");
             }
         }
@@ -550,17 +555,17 @@ pub(crate) async fn note_uses(app: &App) {
 }
 
 /// Returns the live keys of an owner, oldest first, at most a thousand.
-pub(super) async fn of(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
+pub(super) async fn list(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
     let mut found = app
         .store
-        .find(&Query::of(owner).page(0, 1_000))
+        .find(&Query::for_project(owner).page(0, 1_000))
         .await?
         .records;
     found.sort_by_key(|record: &Record<ApiKey>| record.created_at);
     Ok(found)
 }
 
-pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey> {
+pub(super) async fn reveal(app: &App, record: &Record<ApiKey>) -> Result<ShownKey> {
     let key = app.vault.key(&record.project, app.clock.now()).await?;
     let secret = Zeroizing::new(key.open(place(&record.project, &record.id), &record.body.secret)?);
     Ok(ShownKey {
@@ -573,8 +578,8 @@ pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey>
     })
 }
 
-fn place<'a>(owner: &'a str, id: &'a str) -> Place<'a> {
-    Place {
+fn place<'a>(owner: &'a str, id: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: COLLECTION.name,
         project: owner,
         id,
@@ -583,13 +588,13 @@ fn place<'a>(owner: &'a str, id: &'a str) -> Place<'a> {
 }
 
 fn new_secret(kind: KeyKind) -> String {
-    let body = format!("{}{}", kind.prefix(), ids::random_text(RANDOM));
+    let body = format!("{}{}", kind.prefix(), ids::random_text(SECRET_CHARS));
     let sum = checksum(&body);
     body + &sum
 }
 
 fn checksum(text: &str) -> String {
-    ids::number_text::<CHECKSUM>(u64::from(crc32fast::hash(text.as_bytes())))
+    ids::number_text::<CHECKSUM_CHARS>(u64::from(crc32fast::hash(text.as_bytes())))
 }
 
 fn well_formed(secret: &str) -> bool {
@@ -599,15 +604,15 @@ fn well_formed(secret: &str) -> bool {
     else {
         return false;
     };
-    let split = kind.prefix().len() + RANDOM;
+    let split = kind.prefix().len() + SECRET_CHARS;
     secret.is_ascii()
-        && secret.len() == split + CHECKSUM
+        && secret.len() == split + CHECKSUM_CHARS
         && checksum(&secret[..split]) == secret[split..]
 }
 
 /// Masks a key: the first six characters, followed by asterisks. A short key is masked completely.
 fn masked(secret: &str) -> String {
-    let most = if secret.chars().count() < SHOWN_FROM {
+    let most = if secret.chars().count() < MIN_SHOWN_SECRET_CHARS {
         0
     } else {
         6

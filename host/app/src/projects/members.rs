@@ -9,18 +9,18 @@ use zeroize::Zeroizing;
 
 use super::{
     KeyKind, Project, StoredProject,
-    keys::{self, MINTED},
+    keys::{self, FIRST_KEY_NAME},
     scope::{Rights, Scopes},
 };
 use crate::{
     App, Error, Result,
-    ids::{MemberId, OrganisationId, ProjectId},
+    ids::{MemberId, OrganizationId, ProjectId},
 };
 
 /// Maximum length of an email address, in characters.
-const EMAIL: usize = 254;
+const MAX_EMAIL_CHARS: usize = 254;
 /// Maximum length of a name, in characters.
-const NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// The collection of members.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -73,7 +73,7 @@ pub struct Member {
     /// The id.
     pub id: MemberId,
     /// The organization that the member belongs to.
-    pub organisation: OrganisationId,
+    pub organization: OrganizationId,
     /// The stored body.
     pub stored: StoredMember,
     /// The creation time.
@@ -87,7 +87,7 @@ pub struct Member {
 /// unknown, or the store refuses.
 pub async fn add(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     new: StoredMember,
 ) -> Result<(Member, Zeroizing<String>)> {
     let stored = StoredMember {
@@ -100,32 +100,34 @@ pub async fn add(
         .split_once('@')
         .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
     if !well_formed
-        || stored.email.chars().count() > EMAIL
+        || stored.email.chars().count() > MAX_EMAIL_CHARS
         || stored.email.contains(char::is_whitespace)
     {
         return Err(Error::invalid(format!(
-            "email: must be a mail address of at most {EMAIL} characters"
+            "email: must be a mail address of at most {MAX_EMAIL_CHARS} characters"
         )));
     }
-    if stored.name.chars().count() > NAME {
-        return Err(Error::invalid(format!("name: at most {NAME} characters")));
+    if stored.name.chars().count() > MAX_NAME_CHARS {
+        return Err(Error::invalid(format!(
+            "name: at most {MAX_NAME_CHARS} characters"
+        )));
     }
     if let Some(project) = &stored.project {
-        super::get(app, organisation, project).await?;
+        super::get(app, organization, project).await?;
     }
     let rights = Rights {
         scopes: (stored.role == Role::Viewer).then(Scopes::reading),
         ..Rights::default()
     };
     let (id, now) = (MemberId::random(), app.clock.now());
-    let batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored);
-    let (key, batch) = keys::mint(
+    let batch = Batch::at(now).insert(organization.as_str(), id.as_str(), &stored);
+    let (key, batch) = keys::create(
         app,
         batch,
         KeyKind::User,
         id.as_str(),
-        organisation,
-        MINTED,
+        organization,
+        FIRST_KEY_NAME,
         rights,
     )
     .await?;
@@ -133,7 +135,7 @@ pub async fn add(
         Ok(()) => Ok((
             Member {
                 id,
-                organisation: organisation.clone(),
+                organization: organization.clone(),
                 stored,
                 created_at: now,
             },
@@ -150,33 +152,35 @@ pub async fn add(
 /// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Member>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::for_project(organization.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
-    listed.try_map(|record| Member::of(organisation.clone(), record))
+    listed.try_map(|record| Member::from_record(organization.clone(), record))
 }
 
 /// Removes a member. The member's key stops working at once.
 ///
 /// # Errors
 /// Returns an error if the member does not exist or the store refuses.
-pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> Result<()> {
-    let ended = keys::end(
+pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
+    let revoked = keys::revoke_where(
         app,
         id.as_str(),
         |_| true,
         || async {
             let member = app
                 .store
-                .get::<StoredMember>(organisation.as_str(), id.as_str())
+                .get::<StoredMember>(organization.as_str(), id.as_str())
                 .await?;
             let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
         },
     );
-    ended.await
+    revoked.await
 }
 
 /// Returns the project that a member's request is about: the named one, else the member's default
@@ -186,9 +190,9 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> 
 /// Returns an error if no such project exists.
 pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> Result<Project> {
     if let Some(id) = named.or(member.stored.project.as_ref()) {
-        return super::get(app, &member.organisation, id).await;
+        return super::get(app, &member.organization, id).await;
     }
-    let oldest = Query::of(member.organisation.as_str()).page(0, 1);
+    let oldest = Query::for_project(member.organization.as_str()).page(0, 1);
     let oldest = app
         .store
         .find::<StoredProject>(&oldest)
@@ -197,11 +201,14 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         .into_iter()
         .next();
     let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
-    Project::of(member.organisation.clone(), oldest)
+    Project::from_record(member.organization.clone(), oldest)
 }
 
 impl Member {
-    pub(super) fn of(organisation: OrganisationId, record: Record<StoredMember>) -> Result<Self> {
+    pub(super) fn from_record(
+        organization: OrganizationId,
+        record: Record<StoredMember>,
+    ) -> Result<Self> {
         let Record {
             id,
             created_at,
@@ -210,7 +217,7 @@ impl Member {
         } = record;
         Ok(Self {
             id: MemberId::parse(&id)?,
-            organisation,
+            organization,
             stored,
             created_at,
         })

@@ -20,19 +20,21 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use keys::COLLECTION as API_KEYS;
-pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate, revoke};
-pub(crate) use keys::{note_uses, refresh};
-pub(crate) use remove::{COLLECTION as REMOVALS, EVERY as REMOVALS_EVERY, erase_left, finish};
+pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
+pub(crate) use keys::{refresh, write_key_uses};
+pub(crate) use remove::{
+    COLLECTION as REMOVALS, INTERVAL as REMOVAL_INTERVAL, erase_left, finish_removals,
+};
 pub use remove::{RECORDS_PER_BATCH, remove};
 use scope::Rights;
 
 use crate::{
     App, Error, INSTALLATION, Result,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
 };
 
 /// The collection of organizations.
-pub(crate) static ORGANISATIONS: Collection = Collection {
+pub(crate) static ORGANIZATIONS: Collection = Collection {
     name: "organisations",
     // Two servers that start on an empty store at the same time must create only one organization.
     fields: &[Field::unique("name", Kind::Text)],
@@ -44,15 +46,15 @@ pub(crate) static PROJECTS: Collection = Collection {
 };
 
 /// Maximum length of a URL in a project's settings, in bytes.
-const URL: usize = 2_048;
+const MAX_URL_BYTES: usize = 2_048;
 /// Maximum length of a display name, in characters.
-const DISPLAY_NAME: usize = 100;
+const MAX_DISPLAY_NAME_CHARS: usize = 100;
 /// Allowed lifetimes of a link to a file, in seconds.
-const FILE_URL_EXPIRY: std::ops::RangeInclusive<u32> = 60..=604_800;
+const FILE_URL_EXPIRY_SECONDS: std::ops::RangeInclusive<u32> = 60..=604_800;
 
 /// The organization as stored. An installation has exactly one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Organisation {
+pub struct Organization {
     /// The display name.
     pub name: String,
     /// The number of the next project, for clients that expect running numbers.
@@ -60,7 +62,7 @@ pub struct Organisation {
     next_number: i64,
 }
 
-impl Organisation {
+impl Organization {
     /// Returns true if a project was ever created. After a first start that was interrupted or is
     /// still running on another server, none was created yet.
     #[must_use]
@@ -69,8 +71,8 @@ impl Organisation {
     }
 }
 
-impl Document for Organisation {
-    const COLLECTION: &'static Collection = &ORGANISATIONS;
+impl Document for Organization {
+    const COLLECTION: &'static Collection = &ORGANIZATIONS;
 }
 
 /// A project as stored.
@@ -99,7 +101,7 @@ pub struct Project {
     /// The id as the tenant that the sandbox counts calls by.
     pub tenant: Arc<str>,
     /// The organization that the project belongs to.
-    pub organisation: OrganisationId,
+    pub organization: OrganizationId,
     /// The stored body.
     pub stored: StoredProject,
     /// The creation time.
@@ -160,22 +162,27 @@ impl Config {
             let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
             if url
                 .as_ref()
-                .is_some_and(|url| !is_web(url) || url.len() > URL)
+                .is_some_and(|url| !is_web(url) || url.len() > MAX_URL_BYTES)
             {
                 problems.push(format!(
-                    "{name}: must be an http address of at most {URL} bytes"
+                    "{name}: must be an http address of at most {MAX_URL_BYTES} bytes"
                 ));
             }
         }
         if self
             .display_name
             .as_ref()
-            .is_some_and(|name| name.chars().count() > DISPLAY_NAME)
+            .is_some_and(|name| name.chars().count() > MAX_DISPLAY_NAME_CHARS)
         {
-            problems.push(format!("display_name: at most {DISPLAY_NAME} characters"));
+            problems.push(format!(
+                "display_name: at most {MAX_DISPLAY_NAME_CHARS} characters"
+            ));
         }
-        if !FILE_URL_EXPIRY.contains(&self.file_url_expiry) {
-            let (least, most) = (FILE_URL_EXPIRY.start(), FILE_URL_EXPIRY.end());
+        if !FILE_URL_EXPIRY_SECONDS.contains(&self.file_url_expiry) {
+            let (least, most) = (
+                FILE_URL_EXPIRY_SECONDS.start(),
+                FILE_URL_EXPIRY_SECONDS.end(),
+            );
             problems.push(format!(
                 "signed_url_file_expiry_in_seconds: must be {least} to {most}"
             ));
@@ -214,19 +221,22 @@ pub struct NewProject {
 /// # Errors
 /// Returns [`Error::ProjectNameTaken`] if another server has just created it, or another error if
 /// the store refuses.
-pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
-    let (id, now) = (OrganisationId::random(), app.clock.now());
-    let body = Organisation {
+pub async fn create_organization(
+    app: &App,
+    name: &str,
+) -> Result<(OrganizationId, Zeroizing<String>)> {
+    let (id, now) = (OrganizationId::random(), app.clock.now());
+    let body = Organization {
         name: name.to_owned(),
         next_number: 1,
     };
-    let (key, batch) = keys::mint(
+    let (key, batch) = keys::create(
         app,
         Batch::at(now),
-        KeyKind::Organisation,
+        KeyKind::Organization,
         id.as_str(),
         &id,
-        keys::MINTED,
+        keys::FIRST_KEY_NAME,
         Rights::default(),
     )
     .await?;
@@ -245,10 +255,10 @@ pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<S
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
+pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
     Ok(app
         .store
-        .find(&Query::of(INSTALLATION).page(0, 1))
+        .find(&Query::for_project(INSTALLATION).page(0, 1))
         .await?
         .records
         .into_iter()
@@ -260,15 +270,15 @@ pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
 ///
 /// # Errors
 /// Returns an error if the store does not answer.
-pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizing<String>> {
+pub async fn organization_key(app: &App, id: &OrganizationId) -> Result<Zeroizing<String>> {
     if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
         return Ok(key.secret);
     }
-    let (now, name) = (app.clock.now(), keys::MINTED);
-    let (key, batch) = keys::mint(
+    let (now, name) = (app.clock.now(), keys::FIRST_KEY_NAME);
+    let (key, batch) = keys::create(
         app,
         Batch::at(now),
-        KeyKind::Organisation,
+        KeyKind::Organization,
         id.as_str(),
         id,
         name,
@@ -285,7 +295,7 @@ pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizin
 /// Returns an error if the name is malformed or taken, a setting is invalid, or the store refuses.
 pub async fn create(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     request: NewProject,
 ) -> Result<(Project, Option<ShownKey>)> {
     check_name(&request.name)?;
@@ -293,10 +303,10 @@ pub async fn create(
     let now = app.clock.now();
     let id = ProjectId::random();
     // If another request takes the same number first, the change runs again with the next number.
-    let made = app
+    let created = app
         .store
-        .change(&ORGANISATIONS, organisation.as_str(), || async {
-            let mut owner = owner(app, organisation).await?;
+        .change(&ORGANIZATIONS, organization.as_str(), || async {
+            let mut owner = owner(app, organization).await?;
             let stored = StoredProject {
                 name: request.name.clone(),
                 number: owner.body.next_number,
@@ -305,32 +315,32 @@ pub async fn create(
             };
             owner.body.next_number += 1;
             let mut batch = Batch::at(now)
-                .insert(organisation.as_str(), id.as_str(), &stored)
+                .insert(organization.as_str(), id.as_str(), &stored)
                 .update(&owner);
             let mut key = None;
             if let Some(rights) = request.key.clone() {
-                let (made, with_key) = keys::mint(
+                let (created, with_key) = keys::create(
                     app,
                     batch,
                     KeyKind::Project,
                     id.as_str(),
-                    organisation,
-                    keys::MINTED,
+                    organization,
+                    keys::FIRST_KEY_NAME,
                     rights,
                 )
                 .await?;
-                (key, batch) = (Some(made), with_key);
+                (key, batch) = (Some(created), with_key);
             }
             Ok((batch, (stored, key)))
         });
-    match made.await {
+    match created.await {
         Ok((stored, key)) => {
-            let (organisation, tenant) = (organisation.clone(), id.as_str().into());
+            let (organization, tenant) = (organization.clone(), id.as_str().into());
             Ok((
                 Project {
                     id,
                     tenant,
-                    organisation,
+                    organization,
                     stored,
                     created_at: now,
                     updated_at: now,
@@ -349,15 +359,15 @@ pub async fn create(
 ///
 /// # Errors
 /// Returns an error if the project does not exist.
-pub async fn get(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Project> {
-    Project::of(organisation.clone(), record(app, organisation, id).await?)
+pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Result<Project> {
+    Project::from_record(organization.clone(), record(app, organization, id).await?)
 }
 
 /// Returns a project by its id alone, for callers without a key.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
     let record = found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))?;
-    Project::of(OrganisationId::parse(&record.project)?, record)
+    Project::from_record(OrganizationId::parse(&record.project)?, record)
 }
 
 /// Returns a page of the organization's projects, newest first, and their total number.
@@ -366,12 +376,14 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 /// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     window: Window,
 ) -> Result<Listed<Project>> {
-    let query = Query::of(organisation.as_str()).newest().window(window);
+    let query = Query::for_project(organization.as_str())
+        .descending()
+        .window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
-    listed.try_map(|record| Project::of(organisation.clone(), record))
+    listed.try_map(|record| Project::from_record(organization.clone(), record))
 }
 
 /// Returns true if the project exists, that is, was created and not deleted.
@@ -386,8 +398,8 @@ pub(crate) async fn insert<T: Document>(
     id: &str,
     body: &T,
 ) -> std::result::Result<(), EditError<Error>> {
-    let made = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let owner = record(app, &project.organisation, &project.id).await?;
+    let created = app.store.change(&PROJECTS, project.id.as_str(), || async {
+        let owner = record(app, &project.organization, &project.id).await?;
         Ok((
             Batch::at(app.clock.now())
                 .check(&owner)
@@ -395,7 +407,7 @@ pub(crate) async fn insert<T: Document>(
             (),
         ))
     });
-    made.await
+    created.await
 }
 
 /// Changes the settings of a project and returns all of them.
@@ -409,7 +421,7 @@ pub async fn configure(
     change: impl Fn(&mut Config) -> Result<()>,
 ) -> Result<Config> {
     let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let mut record = record(app, &project.organisation, &project.id).await?;
+        let mut record = record(app, &project.organization, &project.id).await?;
         change(&mut record.body.config)?;
         record.body.config.check()?;
         Ok((
@@ -418,7 +430,7 @@ pub async fn configure(
         ))
     });
     // Cached key holders contain the project's settings.
-    Ok(app.keys.forget(project.id.as_str(), changed).await?)
+    Ok(app.keys.invalidate(project.id.as_str(), changed).await?)
 }
 
 /// Deletes every key of a project and creates a new one.
@@ -427,23 +439,23 @@ pub async fn configure(
 /// Returns an error if the project does not exist or the store refuses.
 pub async fn regenerate_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
 ) -> Result<ShownKey> {
     // The new key is not in the store yet, so it is not among the keys that end.
-    let replaced = keys::end(
+    let replaced = keys::revoke_where(
         app,
         id.as_str(),
         |_| true,
         || async {
-            let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
-            let (name, rights) = (keys::MINTED, Rights::default());
-            let (key, batch) = keys::mint(
+            let batch = Batch::at(app.clock.now()).check(&record(app, organization, id).await?);
+            let (name, rights) = (keys::FIRST_KEY_NAME, Rights::default());
+            let (key, batch) = keys::create(
                 app,
                 batch,
                 KeyKind::Project,
                 id.as_str(),
-                organisation,
+                organization,
                 name,
                 rights,
             )
@@ -461,14 +473,14 @@ pub async fn regenerate_key(
 /// the store refuses.
 pub async fn add_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
-    let begin =
-        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organisation, id).await?)) };
-    keys::add(app, begin, id.as_str(), organisation, name, rights).await
+    let prepare =
+        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organization, id).await?)) };
+    keys::add(app, prepare, id.as_str(), organization, name, rights).await
 }
 
 /// Ends one key of a project at once.
@@ -477,19 +489,19 @@ pub async fn add_key(
 /// Returns an error if the project or the key does not exist, or the store refuses.
 pub async fn remove_key(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     key: &str,
 ) -> Result<()> {
-    record(app, organisation, id).await?;
+    record(app, organization, id).await?;
     if !show_keys(app, id.as_str())
         .await?
         .iter()
         .any(|own| own.id == key)
     {
-        return Err(Error::KeyNotFound(crate::cut(key)));
+        return Err(Error::KeyNotFound(crate::truncate(key)));
     }
-    keys::end(
+    keys::revoke_where(
         app,
         id.as_str(),
         |own| own == key,
@@ -504,28 +516,28 @@ pub async fn remove_key(
 /// Returns an error if the store cannot be read or a key does not open.
 pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
     let mut shown = Vec::new();
-    for record in keys::of(app, owner).await? {
-        shown.push(keys::show(app, &record).await?);
+    for record in keys::list(app, owner).await? {
+        shown.push(keys::reveal(app, &record).await?);
     }
     Ok(shown)
 }
 
-async fn owner(app: &App, id: &OrganisationId) -> Result<Record<Organisation>> {
+async fn owner(app: &App, id: &OrganizationId) -> Result<Record<Organization>> {
     let found = app
         .store
-        .get::<Organisation>(INSTALLATION, id.as_str())
+        .get::<Organization>(INSTALLATION, id.as_str())
         .await?;
     found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
 }
 
 pub(crate) async fn record(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
 ) -> Result<Record<StoredProject>> {
     let found = app
         .store
-        .get::<StoredProject>(organisation.as_str(), id.as_str())
+        .get::<StoredProject>(organization.as_str(), id.as_str())
         .await?;
     found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
 }
@@ -541,7 +553,7 @@ impl Project {
             .unwrap_or(&self.stored.name)
     }
 
-    fn of(organisation: OrganisationId, record: Record<StoredProject>) -> Result<Self> {
+    fn from_record(organization: OrganizationId, record: Record<StoredProject>) -> Result<Self> {
         let Record {
             id,
             created_at,
@@ -552,7 +564,7 @@ impl Project {
         Ok(Self {
             id: ProjectId::parse(&id)?,
             tenant: id.into(),
-            organisation,
+            organization,
             stored,
             created_at,
             updated_at,

@@ -19,7 +19,7 @@ use store::{Batch, Collection, CommitError, Document, Query};
 use super::keys;
 use crate::{
     App, Error, INSTALLATION, Result, auth_configs, connections, files, idempotency,
-    ids::{OrganisationId, ProjectId},
+    ids::{OrganizationId, ProjectId},
     jobs::Lease,
 };
 
@@ -30,17 +30,17 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Interval at which the job looks for interrupted removals.
-pub(crate) const EVERY: Duration = Duration::from_secs(5);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED: [&Collection; 8] = [
+static ERASED_COLLECTIONS: [&Collection; 8] = [
     &auth_configs::COLLECTION,
     &connections::CREDENTIALS,
     &connections::COLLECTION,
-    &connections::FLOWS,
+    &connections::CONNECTION_ATTEMPTS,
     &connections::CLIENTS,
     &keys::COLLECTION,
     &idempotency::COLLECTION,
@@ -65,19 +65,19 @@ type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 /// Returns an error if the project does not exist or the store refuses.
 pub async fn remove(
     app: &App,
-    organisation: &OrganisationId,
+    organization: &OrganizationId,
     id: &ProjectId,
     revoke: bool,
 ) -> Result<()> {
     if revoke {
-        connections::remove_all(app, &super::get(app, organisation, id).await?).await?;
+        connections::remove_all(app, &super::get(app, organization, id).await?).await?;
     }
-    let hidden = keys::end(
+    let hidden = keys::revoke_where(
         app,
         id.as_str(),
         |_| true,
         || async {
-            let project = super::record(app, organisation, id).await?;
+            let project = super::record(app, organization, id).await?;
             let batch = Batch::at(app.clock.now()).remove(&project);
             Ok((batch.insert(INSTALLATION, id.as_str(), &Removal {}), ()))
         },
@@ -90,10 +90,10 @@ pub async fn remove(
 }
 
 /// Continues interrupted removals. This is a job that one server at a time runs.
-pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
+pub(crate) async fn finish_removals(app: &App, lease: &Lease) -> Result<()> {
     let left = app
         .store
-        .find::<Removal>(&Query::of(INSTALLATION))
+        .find::<Removal>(&Query::for_project(INSTALLATION))
         .await?
         .records;
     for removal in left {
@@ -111,10 +111,10 @@ pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
 /// Erases the remaining data of a project that was deleted without a removal record, as by earlier
 /// versions.
 pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
-    for at in ERASED {
+    for collection in ERASED_COLLECTIONS {
         if app
             .store
-            .rows(at, &Query::of(id.as_str()).page(0, 0))
+            .rows(collection, &Query::for_project(id.as_str()).page(0, 0))
             .await?
             .total
             > 0
@@ -122,20 +122,22 @@ pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> R
             return erase(app, id, fence).await;
         }
     }
-    files::forget(app, id, fence).await
+    files::erase_project(app, id, fence).await
 }
 
 /// Erases the data of a deleted project, and then its removal record.
 async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
-    for at in ERASED {
-        erase_all(app, at, id, fence).await?;
+    for collection in ERASED_COLLECTIONS {
+        erase_all(app, collection, id, fence).await?;
     }
-    files::forget(app, id, fence).await?;
-    let note = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
-    let Some(note) = note else { return Ok(()) };
+    files::erase_project(app, id, fence).await?;
+    let removal = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
+    let Some(removal) = removal else {
+        return Ok(());
+    };
     match app
         .store
-        .commit(fence(Batch::at(app.clock.now()).purge(&note)))
+        .commit(fence(Batch::at(app.clock.now()).purge(&removal)))
         .await
     {
         // Another server has finished the same removal.
@@ -147,25 +149,25 @@ async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
 /// Erases every record of a project in one collection.
 async fn erase_all(
     app: &App,
-    at: &'static Collection,
+    collection: &'static Collection,
     id: &ProjectId,
     fence: Fence<'_>,
 ) -> Result<()> {
     // Deleted records are hidden and hold as much data as the others.
     for query in [
-        Query::of(id.as_str()),
-        Query::of(id.as_str()).with_deleted(),
+        Query::for_project(id.as_str()),
+        Query::for_project(id.as_str()).with_deleted(),
     ] {
         let query = query.page(0, RECORDS_PER_BATCH);
         loop {
-            let rows = app.store.rows(at, &query).await?.rows;
+            let rows = app.store.rows(collection, &query).await?.rows;
             if rows.is_empty() {
                 break;
             }
             let batch = Batch::at(app.clock.now());
             let batch = rows
                 .iter()
-                .fold(batch, |batch, row| batch.purge_row(at, row));
+                .fold(batch, |batch, row| batch.purge_row(collection, row));
             match app.store.commit(fence(batch)).await {
                 // A running request has changed one of the records. The next query returns what is
                 // left.

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of addresses and ranges of one key.
-const RANGES: usize = 50;
+const MAX_RANGES: usize = 50;
 
 /// An area of the API that keys may be restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -166,13 +166,13 @@ impl TryFrom<Vec<String>> for Ranges {
     type Error = String;
 
     fn try_from(given: Vec<String>) -> Result<Self, String> {
-        if given.len() > RANGES {
-            return Err(format!("at most {RANGES} addresses"));
+        if given.len() > MAX_RANGES {
+            return Err(format!("at most {MAX_RANGES} addresses"));
         }
         let read = |text: &String| {
             let one = text.trim().parse::<IpAddr>().map(IpNet::from);
             one.or_else(|_| text.trim().parse())
-                .map_err(|_| format!("`{}` is not an address or a range", crate::cut(text)))
+                .map_err(|_| format!("`{}` is not an address or a range", crate::truncate(text)))
         };
         given.iter().map(read).collect::<Result<_, _>>().map(Self)
     }

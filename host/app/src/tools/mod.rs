@@ -1,25 +1,27 @@
 //! Execution of tools. [`execute`] is the only way to run a tool.
 
 pub mod log;
+pub mod prompt;
 mod proxy;
-pub mod text;
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sandbox::{
-    Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind,
+    Action, Call, Context, Digest, Failure, Outcome, Output, Refusal, cassette::Cassette, kind,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-pub(crate) use proxy::origins;
-pub use proxy::{Answered, BODY as PROXY_BODY, Proxy, ProxyBody, Said, proxy};
+pub(crate) use proxy::allowed_origins;
+pub use proxy::{
+    MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,
+};
 
 use crate::{
     App, Error, Result,
-    catalog::{self, Found, Release},
-    connections::{self, Choice, Custom},
+    catalog::{self, Release, ResolvedTool},
+    connections::{self, CredentialChoice, CustomCredential},
     files,
     ids::{AccountId, LogId},
     projects::{Project, SharedProject},
@@ -27,7 +29,7 @@ use crate::{
 
 /// Maximum size of a result in a response, in bytes. A larger result becomes a file, and the
 /// response contains a link to it.
-pub const INLINE: usize = 4 << 20;
+pub const MAX_INLINE_RESULT_BYTES: usize = 4 << 20;
 
 /// A request to execute a tool.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub struct Execute {
     /// The connected account to use, or `None` for the user's newest one.
     pub account: Option<AccountId>,
     /// A credential sent with the request.
-    pub custom: Option<Custom>,
+    pub custom: Option<CustomCredential>,
     /// The input of the tool.
     pub input: Input,
     /// The id of the request, for the log.
@@ -54,7 +56,7 @@ pub enum Input {
     /// The arguments, a JSON object as received.
     Arguments(Bytes),
     /// A prompt that a language model turns into arguments.
-    Sentence(text::Sentence),
+    Prompt(prompt::Prompt),
 }
 
 /// The result of an execution. A failure of the tool is also a result.
@@ -88,39 +90,41 @@ struct FailureData<'a> {
 /// not match the schema or cannot be made from the prompt, or no capacity is free. After that,
 /// every outcome is an [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
-    let found = app.catalog.tool(&request.tool, &request.version)?;
+    let resolved = app.catalog.tool(&request.tool, &request.version)?;
     let mut files = Vec::new();
     let input = match request.input {
         Input::Arguments(mut arguments) => {
-            if found.tool.takes_files {
-                (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
+            if resolved.tool.takes_files {
+                (arguments, files) =
+                    files::resolve_files(app, project, &resolved.tool, arguments).await?;
             }
-            let problems = found.tool.input.problems_strictly(&arguments).await?;
+            let problems = resolved.tool.input.problems_strictly(&arguments).await?;
             if !problems.is_empty() {
                 return Err(Error::ArgumentsInvalid {
-                    tool: found.tool.slug.to_string(),
+                    tool: resolved.tool.slug.to_string(),
                     problems,
                 });
             }
             Input::Arguments(arguments)
         }
-        sentence @ Input::Sentence(_) => sentence,
+        prompt @ Input::Prompt(_) => prompt,
     };
-    let user = connections::user(request.user_id.clone())?;
-    let choice = Choice {
+    let user = connections::parse_user_id(request.user_id.clone())?;
+    let choice = CredentialChoice {
         user_id: request.user_id,
         account: request.account,
         custom: request.custom,
     };
-    let granted = connections::grant(app, project, &found, &user, choice).await?;
+    let granted = connections::grant(app, project, &resolved, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
-        Input::Sentence(sentence) => {
+        Input::Prompt(prompt) => {
             let (mut arguments, tokens) =
-                text::arguments(app, project, &found.tool, &sentence).await?;
-            if found.tool.takes_files {
-                (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
+                prompt::to_arguments(app, project, &resolved.tool, &prompt).await?;
+            if resolved.tool.takes_files {
+                (arguments, files) =
+                    files::resolve_files(app, project, &resolved.tool, arguments).await?;
             }
             (arguments, Some(tokens))
         }
@@ -130,10 +134,10 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let started_at = app.clock.now();
     let log_id = app.sequence.log(started_at);
     let call = || Call {
-        component: found.release.digest,
+        component: resolved.release.digest,
         tenant: project.tenant.clone(),
         action: Action::Execute {
-            tool: found.tool.slug.clone(),
+            tool: resolved.tool.slug.clone(),
             arguments: arguments.clone(),
         },
         context: Context {
@@ -141,32 +145,35 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             user_id: user.clone(),
             fields: granted.fields.clone(),
         },
-        policy: found.tool.policy.clone(),
+        policy: resolved.tool.policy.clone(),
         grant: granted.grant.clone(),
-        limits: found.tool.limits,
+        limits: resolved.tool.limits,
         files: files.clone(),
         state: BTreeMap::new(),
     };
-    let recorded = app.log.recorder.room(project);
-    let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
+    let max_cassette_bytes = app.log.recorder.max_bytes(project);
+    let (mut outcome, cassette) =
+        run_in_sandbox(app, &resolved.release, call, max_cassette_bytes).await?;
     // The permit is held until a large result is checked and stored, to limit the number of results
     // that are in memory twice.
-    let _place = if is_large(&outcome) {
-        app.files.large_result().await
+    let _permit = if is_large(&outcome) {
+        app.files.acquire_large_result().await
     } else {
         None
     };
-    let mut told = told(&found, &outcome).await;
+    let mut result = to_result(&resolved, &outcome).await;
     // The record keeps the names of files. Links in it would open the files for every reader of the
     // log.
-    let mut data = told.data.clone();
-    let made = std::mem::take(&mut outcome.files);
+    let mut data = result.data.clone();
+    let made_files = std::mem::take(&mut outcome.files);
     let memory = outcome.memory.take();
-    if told.error.is_none() && !(made.is_empty() && files.is_empty()) {
+    if result.error.is_none() && !(made_files.is_empty() && files.is_empty()) {
         let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
-        told = match files::linked(app, project, &found, &told.data, made, &given).await {
-            Ok(data) => Told { data, error: None },
-            Err(cause) => failed(
+        result = match files::link_files(app, project, &resolved, &result.data, made_files, &given)
+            .await
+        {
+            Ok(data) => ToolResult { data, error: None },
+            Err(cause) => failure_result(
                 kind::FILE_NOT_KEPT,
                 &format!("the tool ran, but a file it made is lost: {cause}"),
                 None,
@@ -174,10 +181,10 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         };
     }
     drop(memory);
-    if told.error.is_none() && told.data.len() > INLINE {
-        (told, data) = offloaded(app, project, &found, told.data).await;
+    if result.error.is_none() && result.data.len() > MAX_INLINE_RESULT_BYTES {
+        (result, data) = result_as_file(app, project, &resolved, result.data).await;
     }
-    let written = slot.enter(log::Entry {
+    let written = slot.submit(log::Entry {
         id: log_id.clone(),
         project: project.clone(),
         user,
@@ -189,20 +196,20 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         ended_at: app.clock.now(),
         arguments,
         tokens,
-        data: if told.error.is_none() {
+        data: if result.error.is_none() {
             data
         } else {
-            told.data.clone()
+            result.data.clone()
         },
-        error: told.error.clone(),
+        error: result.error.clone(),
         cassette: cassette
-            .and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
-        tool: found.tool.slug.clone(),
-        release: found.release,
+            .and_then(|cassette| app.log.recorder.reserve(cassette, result.error.is_some())),
+        tool: resolved.tool.slug.clone(),
+        release: resolved.release,
         outcome,
     });
     let error = if written.await {
-        told.error
+        result.error
     } else {
         Some(format!(
             "{}: the tool ran, but its record could not be written",
@@ -211,7 +218,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     };
     Ok(Execution {
         log_id,
-        data: told.data,
+        data: result.data,
         error,
     })
 }
@@ -221,41 +228,41 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
 /// # Errors
 /// Returns an error if the tool does not exist, no model is configured, or the model finds no valid
 /// arguments.
-pub async fn input(
+pub async fn arguments_for_prompt(
     app: &App,
     project: &Project,
     tool: &str,
     version: &str,
-    sentence: &text::Sentence,
+    prompt: &prompt::Prompt,
 ) -> Result<Bytes> {
-    let found = app.catalog.tool(tool, version)?;
-    Ok(text::arguments(app, project, &found.tool, sentence)
+    let resolved = app.catalog.tool(tool, version)?;
+    Ok(prompt::to_arguments(app, project, &resolved.tool, prompt)
         .await?
         .0)
 }
 
 /// Calls the sandbox. If this node does not have the component yet, prepares it first.
-async fn run(
+async fn run_in_sandbox(
     app: &App,
     release: &Release,
     call: impl Fn() -> Call,
-    recorded: Option<usize>,
+    max_cassette_bytes: Option<usize>,
 ) -> Result<(Outcome, Option<Cassette>)> {
-    let once = async || match recorded {
+    let call_once = async || match max_cassette_bytes {
         None => Ok((app.sandbox.call(call()).await?, None)),
-        Some(most) => app.sandbox.record(call(), most).await,
+        Some(max_bytes) => app.sandbox.record(call(), max_bytes).await,
     };
-    let ran = match once().await {
+    let ran = match call_once().await {
         Err(Refusal::NotInstalled) => {
-            prepare(app, release.digest).await?;
-            once().await
+            install_component(app, release.digest).await?;
+            call_once().await
         }
         other => other,
     };
-    ran.map_err(|refusal| refused(refusal, release))
+    ran.map_err(|refusal| refusal_error(refusal, release))
 }
 
-async fn prepare(app: &App, component: Digest) -> Result<()> {
+async fn install_component(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
     let bytes = bytes.ok_or_else(|| {
         tracing::error!(%component, "a component is missing: servers that share a database have to share a bucket too");
@@ -270,7 +277,7 @@ async fn prepare(app: &App, component: Digest) -> Result<()> {
     }
 }
 
-pub(crate) fn refused(refusal: Refusal, release: &Release) -> Error {
+pub(crate) fn refusal_error(refusal: Refusal, release: &Release) -> Error {
     match refusal {
         Refusal::TenantBusy => Error::ProjectBusy,
         Refusal::NodeBusy => Error::NodeBusy,
@@ -286,52 +293,52 @@ pub(crate) fn refused(refusal: Refusal, release: &Release) -> Error {
 }
 
 /// The data and the error as callers receive them.
-struct Told {
+struct ToolResult {
     data: Bytes,
     error: Option<String>,
 }
 
 /// Returns true if a tool returned a result that is too large for a response.
 fn is_large(outcome: &Outcome) -> bool {
-    matches!(&outcome.answer, Ok(Answer::Data(data)) if data.len() > INLINE)
+    matches!(&outcome.output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES)
 }
 
 /// Stores a result as a file. Returns the result for the caller, and the data for the log record,
 /// which contains no link.
-async fn offloaded(
+async fn result_as_file(
     app: &App,
     project: &SharedProject,
-    found: &Found,
+    resolved: &ResolvedTool,
     data: Bytes,
-) -> (Told, Bytes) {
-    let (size, most) = (data.len(), app.files.settings.size);
-    if size as u64 > most {
+) -> (ToolResult, Bytes) {
+    let (size, max_bytes) = (data.len(), app.files.settings.size);
+    if size as u64 > max_bytes {
         let message = format!(
-            "the tool answered {size} bytes; past {INLINE} they become a file, which has at most {most}"
+            "the tool answered {size} bytes; past {MAX_INLINE_RESULT_BYTES} they become a file, which has at most {max_bytes}"
         );
-        let told = failed(kind::OUTPUT_TOO_LARGE, &message, None);
-        let data = told.data.clone();
-        return (told, data);
+        let result = failure_result(kind::OUTPUT_TOO_LARGE, &message, None);
+        let data = result.data.clone();
+        return (result, data);
     }
-    match files::offloaded(app, project, found, data).await {
-        Ok([data, record]) => (Told { data, error: None }, record),
+    match files::result_as_file(app, project, resolved, data).await {
+        Ok([data, record]) => (ToolResult { data, error: None }, record),
         Err(cause) => {
-            let told = failed(
+            let result = failure_result(
                 kind::FILE_NOT_KEPT,
                 &format!("the tool ran, but its result could not be kept: {cause}"),
                 None,
             );
-            let data = told.data.clone();
-            (told, data)
+            let data = result.data.clone();
+            (result, data)
         }
     }
 }
 
-async fn told(found: &Found, outcome: &Outcome) -> Told {
-    let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
-    match &outcome.answer {
-        Ok(Answer::Data(data)) => match found.tool.output.problems(data).await {
-            Ok(problems) if problems.is_empty() => Told {
+async fn to_result(resolved: &ResolvedTool, outcome: &Outcome) -> ToolResult {
+    let invalid = |message: String| failure_result(kind::OUTPUT_INVALID, &message, None);
+    match &outcome.output {
+        Ok(Output::Data(data)) => match resolved.tool.output.problems(data).await {
+            Ok(problems) if problems.is_empty() => ToolResult {
                 data: as_object(data),
                 error: None,
             },
@@ -339,18 +346,18 @@ async fn told(found: &Found, outcome: &Outcome) -> Told {
                 "the tool's answer does not fit its schema: {}",
                 problems.join("; ")
             )),
-            Err(cause) => failed(
+            Err(cause) => failure_result(
                 kind::HOST,
                 &format!("the tool ran, but its result cannot be checked: {cause}"),
                 None,
             ),
         },
         Ok(_) => invalid("the tool answered as a trigger does".into()),
-        Err(failure) => failed(&failure.kind, &failure.message, Some(failure)),
+        Err(failure) => failure_result(&failure.kind, &failure.message, Some(failure)),
     }
 }
 
-fn failed(kind: &str, message: &str, failure: Option<&Failure>) -> Told {
+fn failure_result(kind: &str, message: &str, failure: Option<&Failure>) -> ToolResult {
     let details = failure.and_then(|failure| failure.details.as_ref());
     let data = FailureData {
         kind,
@@ -362,7 +369,7 @@ fn failed(kind: &str, message: &str, failure: Option<&Failure>) -> Told {
         details: details.and_then(|details| serde_json::from_slice(details).ok()),
     };
     let data = serde_json::to_vec(&data).map_or_else(|_| Bytes::from_static(b"{}"), Bytes::from);
-    Told {
+    ToolResult {
         data,
         error: Some(format!("{kind}: {message}")),
     }
@@ -386,7 +393,7 @@ mod tests {
     use sandbox::Cause;
 
     use super::*;
-    use crate::catalog::Texts;
+    use crate::catalog::SchemaFile;
     use store::Time;
 
     /// Tests the refusal directly, because no client request can make the host panic. The tests of
@@ -397,12 +404,13 @@ mod tests {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
         });
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
-        let release = Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap();
-        let error = refused(Refusal::Quarantined, &release);
-        let (slug, status) = (error.row().slug, error.row().status);
+        let release =
+            Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap();
+        let error = refusal_error(Refusal::Quarantined, &release);
+        let (slug, status) = (error.info().slug, error.info().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));
         assert!(
             error.to_string().contains("20260101_00 of toolkit acme"),
@@ -412,13 +420,13 @@ mod tests {
 
     #[test]
     fn data_is_always_an_object() {
-        for (given, told) in [
+        for (given, expected) in [
             ("{\"a\":1}", "{\"a\":1}"),
             (" {}", " {}"),
             ("[1]", "{\"result\":[1]}"),
             ("null", "{\"result\":null}"),
         ] {
-            assert_eq!(as_object(&Bytes::from(given)), Bytes::from(told));
+            assert_eq!(as_object(&Bytes::from(given)), Bytes::from(expected));
         }
     }
 
@@ -432,10 +440,10 @@ mod tests {
             upstream_status: Some(429),
             details: Some(Bytes::from_static(b"{\"x\":1}")),
         };
-        let told = failed(&failure.kind, &failure.message, Some(&failure));
-        assert_eq!(told.error.as_deref(), Some("rate_limited: slow down"));
+        let result = failure_result(&failure.kind, &failure.message, Some(&failure));
+        assert_eq!(result.error.as_deref(), Some("rate_limited: slow down"));
         assert_eq!(
-            told.data,
+            result.data,
             r#"{"kind":"rate_limited","message":"slow down","upstream_status":429,"retry_after_ms":2000,"details":{"x":1}}"#
         );
     }
@@ -451,7 +459,7 @@ mod tests {
             details: Some(Bytes::from_static(b"<html>")),
         };
         assert_eq!(
-            failed("internal", "m", Some(&failure)).data,
+            failure_result("internal", "m", Some(&failure)).data,
             r#"{"kind":"internal","message":"m"}"#
         );
     }

@@ -10,7 +10,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use manifest::EgressRule;
 use sandbox::{
-    Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage,
+    Cause, Failure, Limits, Outcome, Policy, ProxyFailure, ProxyOutcome, ProxyRequest,
+    ProxyResponse as ReceivedResponse, Usage,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -19,20 +20,20 @@ use super::log;
 use crate::{
     App, Error, Result,
     catalog::{MAX_INLINE_CHECK_BYTES, Release},
-    connections::{self, Choice, Custom, Granted, Passage},
+    connections::{self, CredentialChoice, CustomCredential, Granted, ProxyContext},
     files::{self, Link},
     ids::{AccountId, LogId},
     projects::SharedProject,
 };
 
 /// The name of proxy requests in the execution log and in the allowed tools of an auth config.
-const NAME: &str = "PROXY_EXECUTE";
+const TOOL_SLUG: &str = "PROXY_EXECUTE";
 /// Maximum size of a request body, in bytes.
-pub const BODY: usize = 4 << 20;
+pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Maximum size of text in a response, in bytes. Longer text becomes a file.
-const TEXT: usize = 4 << 20;
+const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Prefixes of media types that are treated as binary, even if the bytes are valid text.
-const BINARY: [&str; 7] = [
+const BINARY_MEDIA_TYPES: [&str; 7] = [
     "image/",
     "audio/",
     "video/",
@@ -50,7 +51,7 @@ pub struct Proxy {
     /// The connected account whose credential is used.
     pub account: Option<AccountId>,
     /// A complete credential sent with the request.
-    pub custom: Option<Custom>,
+    pub custom: Option<CustomCredential>,
     /// The path below the account's base URL, or an absolute URL.
     pub endpoint: String,
     /// The HTTP method, in upper case.
@@ -73,12 +74,12 @@ pub enum ProxyBody {
     /// Bytes that are sent unchanged, at most 4 MiB, with their media type.
     Bytes(Bytes, Option<String>),
     /// The content of a public URL, with a media type that replaces the one of its response.
-    From(String, Option<String>),
+    Url(String, Option<String>),
 }
 
 /// The response of the provider, with any status.
 #[derive(Debug)]
-pub struct Answered {
+pub struct ProxyResponse {
     /// The id of the log record.
     pub log_id: LogId,
     /// The HTTP status code of the provider.
@@ -86,14 +87,14 @@ pub struct Answered {
     /// The response headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The response body.
-    pub said: Said,
+    pub body: ResponseBody,
 }
 
 /// The body of a response.
 #[derive(Debug)]
-pub enum Said {
+pub enum ResponseBody {
     /// An empty body.
-    Nothing,
+    Empty,
     /// A JSON body.
     Json(Value),
     /// A text body that is not JSON.
@@ -106,31 +107,31 @@ pub enum Said {
 ///
 /// # Errors
 /// Returns an error if the request is refused or the provider does not respond.
-pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
-    let choice = Choice {
+pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<ProxyResponse> {
+    let choice = CredentialChoice {
         user_id: request.user_id,
         account: request.account,
         custom: request.custom,
     };
-    let Passage {
+    let ProxyContext {
         release,
         user,
-        base,
+        base_url,
         granted,
-    } = connections::passage(app, project, NAME, choice).await?;
-    let (mut url, policy) = target(&release, base.as_deref(), &request.endpoint)?;
+    } = connections::proxy_context(app, project, TOOL_SLUG, choice).await?;
+    let (mut url, policy) = resolve_target(&release, base_url.as_deref(), &request.endpoint)?;
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);
     }
     let mut headers = request.headers;
     let body = match request.body {
         None => None,
-        Some(body) => Some(content(app, project, body, &mut headers).await?),
+        Some(body) => Some(body_bytes(app, project, body, &mut headers).await?),
     };
     let slot = app.log.reserve().await?;
     let started_at = app.clock.now();
     let log_id = app.sequence.log(started_at);
-    let asked = json!({"endpoint": shown(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
+    let arguments = json!({"endpoint": without_query(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
     let Granted {
         grant,
         account,
@@ -138,7 +139,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         source,
         ..
     } = granted;
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
         grant,
@@ -148,18 +149,18 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         headers,
         body,
     };
-    let passed = app
+    let sent = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
-        .map_err(|refusal| super::refused(refusal, &release))?;
-    let Passed {
-        answer,
+        .map_err(|refusal| super::refusal_error(refusal, &release))?;
+    let ProxyOutcome {
+        response: answer,
         requests,
         log,
         wall,
-    } = passed;
-    let (told, failure) = match &answer {
+    } = sent;
+    let (summary, failure) = match &answer {
         Ok(answer) => (
             json!({"status": answer.status, "bytes": answer.body.len()}),
             None,
@@ -170,7 +171,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         ),
     };
     let outcome = Outcome {
-        answer: Err(unused()),
+        output: Err(unused_result()),
         requests,
         log,
         usage: Usage {
@@ -182,7 +183,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         state: BTreeMap::new(),
     };
     let toolkit = release.slug.clone();
-    let written = slot.enter(log::Entry {
+    let written = slot.submit(log::Entry {
         id: log_id.clone(),
         project: project.clone(),
         user,
@@ -192,12 +193,12 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         request_id: request.request_id,
         started_at,
         ended_at: app.clock.now(),
-        arguments: asked.to_string().into(),
+        arguments: arguments.to_string().into(),
         tokens: None,
-        data: told.to_string().into(),
+        data: summary.to_string().into(),
         error: failure,
         cassette: None,
-        tool: NAME.into(),
+        tool: TOOL_SLUG.into(),
         release,
         outcome,
     });
@@ -207,35 +208,36 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         ));
     }
     // The memory permit is held until the body has become a file or a part of the response.
-    let PassedAnswer {
+    let ReceivedResponse {
         status,
         headers,
         body,
         memory: _memory,
-    } = answer.map_err(unanswered)?;
-    let said = said(app, project, &toolkit, &headers, body).await?;
-    Ok(Answered {
+    } = answer.map_err(proxy_error)?;
+    let body = to_response_body(app, project, &toolkit, &headers, body).await?;
+    Ok(ProxyResponse {
         log_id,
         status,
         headers,
-        said,
+        body,
     })
 }
 
 /// Returns the URL of a request, and the policy that also limits its redirects.
-fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url, Policy)> {
+fn resolve_target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url, Policy)> {
     let mismatch = || Error::OriginMismatch {
-        endpoint: crate::cut(shown(endpoint)),
+        endpoint: crate::truncate(without_query(endpoint)),
         toolkit: release.slug.to_string(),
     };
     let base = base.and_then(|base| Url::parse(base).ok());
     let policy = Policy {
-        egress: rules(release, base.as_ref()),
+        egress: egress_rules(release, base.as_ref()),
         read_only: false,
     };
-    let begins = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
-    let relative =
-        !begins.ends_with(':') && !endpoint.starts_with("//") && !begins.starts_with(['\\', '@']);
+    let first_segment = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
+    let relative = !first_segment.ends_with(':')
+        && !endpoint.starts_with("//")
+        && !first_segment.starts_with(['\\', '@']);
     let url = if relative {
         let base = base.ok_or_else(mismatch)?;
         Url::parse(&format!(
@@ -256,14 +258,14 @@ fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url,
 }
 
 /// Removes the query and the fragment of a URL, which may contain secrets.
-fn shown(endpoint: &str) -> &str {
+fn without_query(endpoint: &str) -> &str {
     endpoint.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// Returns the hosts that a credential of the toolkit may be sent to if the provider's API is at
 /// `base`.
-pub(crate) fn origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> {
-    rules(
+pub(crate) fn allowed_origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> {
+    egress_rules(
         release,
         base.and_then(|base| Url::parse(base).ok()).as_ref(),
     )
@@ -271,7 +273,7 @@ pub(crate) fn origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> 
 
 /// Returns the egress rules: the toolkit's own hosts, and all hosts of the base URL's registrable
 /// domain.
-fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
+fn egress_rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
     let rule = |host: String, port: Option<u16>| EgressRule {
         host,
         port,
@@ -296,7 +298,7 @@ fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
 }
 
 /// Returns the bytes to send. Adds their media type to the headers unless the caller has set one.
-async fn content(
+async fn body_bytes(
     app: &App,
     project: &SharedProject,
     body: ProxyBody,
@@ -305,14 +307,14 @@ async fn content(
     let (bytes, media_type) = match body {
         ProxyBody::Json(bytes) => (bytes, Some("application/json".to_owned())),
         ProxyBody::Bytes(bytes, media_type) => (bytes, media_type),
-        ProxyBody::From(url, media_type) => {
+        ProxyBody::Url(url, media_type) => {
             let (bytes, own) = download(app, project, &url).await?;
             (bytes, media_type.or(own))
         }
     };
-    if bytes.len() > BODY {
+    if bytes.len() > MAX_BODY_BYTES {
         return Err(Error::invalid(format!(
-            "the body has {} bytes; at most {BODY} can be sent",
+            "the body has {} bytes; at most {MAX_BODY_BYTES} can be sent",
             bytes.len()
         )));
     }
@@ -344,7 +346,7 @@ async fn download(
         methods: Vec::new(),
         path_prefix: None,
     };
-    let pass = Pass {
+    let pass = ProxyRequest {
         tenant: project.tenant.clone(),
         policy: Arc::new(Policy {
             egress: vec![rule],
@@ -352,7 +354,7 @@ async fn download(
         }),
         grant: None,
         limits: Limits {
-            file: BODY as u64,
+            file: MAX_BODY_BYTES as u64,
             ..Limits::default()
         },
         method: "GET".to_owned(),
@@ -360,15 +362,15 @@ async fn download(
         headers: Vec::new(),
         body: None,
     };
-    let passed = app
+    let sent = app
         .sandbox
-        .pass(pass)
+        .send_proxy_request(pass)
         .await
         .map_err(|refusal| match refusal {
             sandbox::Refusal::TenantBusy => Error::ProjectBusy,
             _ => Error::NodeBusy,
         })?;
-    let answer = passed.answer.map_err(|failed| invalid(&failed.message))?;
+    let answer = sent.response.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
         return Err(invalid(&format!("answers {}", answer.status)));
     }
@@ -384,63 +386,66 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 /// Converts a response body to the form that callers receive.
-async fn said(
+async fn to_response_body(
     app: &App,
     project: &SharedProject,
     toolkit: &str,
     headers: &[(String, String)],
     body: Bytes,
-) -> Result<Said> {
+) -> Result<ResponseBody> {
     if body.is_empty() {
-        return Ok(Said::Nothing);
+        return Ok(ResponseBody::Empty);
     }
     let media_type = header(headers, "content-type")
         .unwrap_or_default()
         .to_ascii_lowercase();
-    let binary = BINARY.iter().any(|family| media_type.starts_with(family))
+    let binary = BINARY_MEDIA_TYPES
+        .iter()
+        .any(|family| media_type.starts_with(family))
         && !media_type.starts_with("image/svg");
-    let read = if binary || body.len() > TEXT {
+    let parsed = if binary || body.len() > MAX_TEXT_BYTES {
         Err(body)
     } else if body.len() <= MAX_INLINE_CHECK_BYTES {
-        as_text(body)
+        parse_text(body)
     } else {
-        let read = tokio::task::spawn_blocking(move || as_text(body)).await;
-        read.map_err(|cause| Error::Internal(format!("a response cannot be parsed: {cause}")))?
+        let parsed = tokio::task::spawn_blocking(move || parse_text(body)).await;
+        parsed.map_err(|cause| Error::Internal(format!("a response cannot be parsed: {cause}")))?
     };
-    match read {
-        Ok(said) => Ok(said),
+    match parsed {
+        Ok(body) => Ok(body),
         Err(body) => {
             let media_type = if media_type.is_empty() {
                 "application/octet-stream"
             } else {
                 &media_type
             };
-            let made = files::Made {
+            let made = files::NewFile {
                 toolkit,
-                tool: NAME,
+                tool: TOOL_SLUG,
                 name: "answer",
                 media_type,
                 bytes: body,
             };
-            Ok(Said::File(files::keep(app, project, made).await?))
+            Ok(ResponseBody::File(
+                files::store_new(app, project, made).await?,
+            ))
         }
     }
 }
 
 /// Parses a body as JSON, or as text if it is not JSON. Returns a body that is not text unchanged.
-fn as_text(body: Bytes) -> std::result::Result<Said, Bytes> {
+fn parse_text(body: Bytes) -> std::result::Result<ResponseBody, Bytes> {
     match std::str::from_utf8(&body) {
-        Ok(text) if !text.contains('\0') => {
-            Ok(serde_json::from_str(text).map_or_else(|_| Said::Text(text.to_owned()), Said::Json))
-        }
+        Ok(text) if !text.contains('\0') => Ok(serde_json::from_str(text)
+            .map_or_else(|_| ResponseBody::Text(text.to_owned()), ResponseBody::Json)),
         _ => Err(body),
     }
 }
 
-fn unanswered(failed: PassedFailure) -> Error {
-    let PassedFailure { kind, message } = failed;
+fn proxy_error(failed: ProxyFailure) -> Error {
+    let ProxyFailure { kind, message } = failed;
     match kind.as_str() {
-        "denied" => Error::PassageDenied(message),
+        "denied" => Error::ProxyDenied(message),
         "invalid_request" => Error::invalid(message),
         "credential" => Error::AccountRefused(message),
         "timeout" => Error::UpstreamTimeout(message),
@@ -450,7 +455,7 @@ fn unanswered(failed: PassedFailure) -> Error {
 
 /// Returns a placeholder for the result of an execution. The log does not read the result of a
 /// proxy request.
-fn unused() -> Failure {
+fn unused_result() -> Failure {
     Failure {
         cause: Cause::Host,
         kind: String::new(),
@@ -467,17 +472,17 @@ mod tests {
     use store::Time;
 
     use super::*;
-    use crate::catalog::Texts;
+    use crate::catalog::SchemaFile;
 
     fn release(egress: Value) -> Release {
         let manifest = json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00",
             "egress": egress, "tools": [],
         });
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
-        Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap()
+        Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap()
     }
 
     #[test]
@@ -518,7 +523,7 @@ mod tests {
             ("https://[::1]/x", None),
             ("file:///etc/passwd", None),
         ] {
-            let found = target(&release, base, endpoint)
+            let found = resolve_target(&release, base, endpoint)
                 .ok()
                 .map(|(url, _)| url.to_string());
             assert_eq!(found.as_deref(), expected, "{endpoint}");
@@ -529,13 +534,13 @@ mod tests {
     fn public_suffix_does_not_share_domains() {
         let release = release(json!([{"host": "acme.github.io"}]));
         assert!(
-            target(
+            resolve_target(
                 &release,
                 Some("https://acme.github.io"),
                 "https://other.github.io/"
             )
             .is_err()
         );
-        assert!(target(&release, None, "/relative").is_err());
+        assert!(resolve_target(&release, None, "/relative").is_err());
     }
 }

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::ids;
 
-const HEADER: &str = "toolhost-key-1";
+const LINE_HEADER: &str = "toolhost-key-1";
 
 /// The content of a key file.
 #[derive(Clone)]
@@ -38,29 +38,29 @@ pub(super) struct MasterKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file does not exist.
-    #[error("the key file {} does not exist; put it back, without it the stored secrets cannot be read", .0.display())]
+    #[error("the key file {} does not exist: restore it, because the stored secrets cannot be read without it", .0.display())]
     Missing(PathBuf),
     /// The file is readable by other users, is not a regular file, or belongs to another user.
-    #[error("the key file {} {problem}; {fix}", path.display())]
+    #[error("the key file {} {problem}; {hint}", path.display())]
     Unsafe {
         /// The path of the file.
         path: PathBuf,
         /// The problem found.
         problem: &'static str,
         /// The instruction for the operator.
-        fix: &'static str,
+        hint: &'static str,
     },
     /// The file does not hold a key.
-    #[error("the key file {} does not hold a key; put back the file the server made", .0.display())]
+    #[error("the key file {} contains no key: restore the file that the server created", .0.display())]
     Malformed(PathBuf),
     /// The file holds a different key than the one being restored.
-    #[error("the key file {} holds another key than the backup; move it away or set `key_file`, nothing was changed", .0.display())]
-    Other(PathBuf),
+    #[error("the key file {} contains another key than the backup; nothing was changed: move the file away, or set `key_file` to another path", .0.display())]
+    OtherKey(PathBuf),
     /// The operating system refused the access.
-    #[error("cannot {what} the key file {}: {cause}", path.display())]
+    #[error("cannot {operation} the key file {}: {cause}", path.display())]
     Io {
         /// The operation: `read` or `write`.
-        what: &'static str,
+        operation: &'static str,
         /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
@@ -77,26 +77,26 @@ impl KeyFile {
         let io = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
             _ => KeyFileError::Io {
-                what: "read",
+                operation: "read",
                 path: path.to_owned(),
                 cause,
             },
         };
         let found = std::fs::symlink_metadata(path).map_err(io)?;
-        let unsafe_because = |problem, fix| KeyFileError::Unsafe {
+        let unsafe_because = |problem, hint| KeyFileError::Unsafe {
             path: path.to_owned(),
             problem,
-            fix,
+            hint,
         };
         if !found.file_type().is_file() {
             return Err(unsafe_because(
                 "is not a regular file",
-                "put a file there, not a link or a folder",
+                "replace the link or folder with the file",
             ));
         }
         if found.mode() & 0o177 != 0 {
             return Err(unsafe_because(
-                "can be read or changed by others",
+                "can be read or changed by other users",
                 "run `chmod 600` on it",
             ));
         }
@@ -120,22 +120,22 @@ impl KeyFile {
     /// # Errors
     /// Returns an error if the file exists already or the operating system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
-        let made = Self {
+        let created = Self {
             current: MasterKey::random(),
             previous: None,
         };
-        made.write_new(path)?;
-        Ok(made)
+        created.write_new(path)?;
+        Ok(created)
     }
 
     /// Creates a key file with this key, or accepts an existing file that holds the same key.
     ///
     /// # Errors
     /// Returns an error if the file holds another key or the operating system refuses.
-    pub fn put_back(&self, path: &Path) -> Result<(), KeyFileError> {
+    pub fn restore(&self, path: &Path) -> Result<(), KeyFileError> {
         match Self::read(path) {
-            Ok(there) if there.render() == self.render() => Ok(()),
-            Ok(_) => Err(KeyFileError::Other(path.to_owned())),
+            Ok(existing) if existing.render() == self.render() => Ok(()),
+            Ok(_) => Err(KeyFileError::OtherKey(path.to_owned())),
             Err(KeyFileError::Missing(_)) => self.write_new(path),
             Err(cause) => Err(cause),
         }
@@ -143,7 +143,7 @@ impl KeyFile {
 
     /// Returns a key file with a new key and this file's key as the previous one. Returns this file
     /// unchanged if it already holds a previous key.
-    pub(super) fn renewed(self) -> Self {
+    pub(super) fn with_new_key(self) -> Self {
         match self.previous {
             Some(_) => self,
             None => Self {
@@ -154,7 +154,7 @@ impl KeyFile {
     }
 
     /// Returns the key file without the previous key.
-    pub(super) fn settled(self) -> Self {
+    pub(super) fn without_previous(self) -> Self {
         Self {
             previous: None,
             ..self
@@ -164,7 +164,7 @@ impl KeyFile {
     /// Replaces the key file at `path` atomically and durably.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
         let io = |cause| KeyFileError::Io {
-            what: "write",
+            operation: "write",
             path: path.to_owned(),
             cause,
         };
@@ -193,7 +193,7 @@ impl KeyFile {
             sync_folder(path)
         };
         write().map_err(|cause| KeyFileError::Io {
-            what: "write",
+            operation: "write",
             path: path.to_owned(),
             cause,
         })
@@ -202,7 +202,7 @@ impl KeyFile {
     pub(crate) fn render(&self) -> Zeroizing<String> {
         let line = |key: &MasterKey| {
             let digits = Zeroizing::new(hex::encode(key.key.as_slice()));
-            Zeroizing::new(format!("{HEADER} {} {}\n", key.id, digits.as_str()))
+            Zeroizing::new(format!("{LINE_HEADER} {} {}\n", key.id, digits.as_str()))
         };
         let previous = self.previous.as_ref().map(line).unwrap_or_default();
         Zeroizing::new([line(&self.current).as_str(), &previous].concat())
@@ -228,10 +228,12 @@ impl MasterKey {
 
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split_ascii_whitespace();
-        let (header, id, digits) = (parts.next()?, parts.next()?, parts.next()?);
+        let header = parts.next()?;
+        let id = parts.next()?;
+        let digits = parts.next()?;
         let mut key = Zeroizing::new([0; 32]);
         hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
-        let valid = header == HEADER && parts.next().is_none() && *key != [0; 32];
+        let valid = header == LINE_HEADER && parts.next().is_none() && *key != [0; 32];
         valid.then(|| Self {
             id: id.to_owned(),
             key,
@@ -265,13 +267,13 @@ mod tests {
     fn key_file_is_private_and_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
-        let made = KeyFile::create(&path).unwrap();
+        let created = KeyFile::create(&path).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
         let read = KeyFile::read(&path).unwrap();
-        assert_eq!(read.render(), made.render());
+        assert_eq!(read.render(), created.render());
         assert!(
             KeyFile::create(&path).is_err(),
             "an existing key is never replaced"
@@ -295,21 +297,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         let old = KeyFile::create(&path).unwrap();
-        old.clone().renewed().replace(&path).unwrap();
+        old.clone().with_new_key().replace(&path).unwrap();
         let both = KeyFile::read(&path).unwrap();
         assert_eq!(
             both.previous.as_ref().map(|key| &key.id),
             Some(&old.current.id)
         );
         assert_eq!(
-            both.clone().renewed().render(),
+            both.clone().with_new_key().render(),
             both.render(),
             "what has begun goes on with the same key"
         );
-        both.clone().settled().replace(&path).unwrap();
-        let settled = KeyFile::read(&path).unwrap();
+        both.clone().without_previous().replace(&path).unwrap();
+        let rotated = KeyFile::read(&path).unwrap();
         assert_eq!(
-            (settled.current.id, settled.previous.is_none()),
+            (rotated.current.id, rotated.previous.is_none()),
             (both.current.id, true)
         );
         assert_eq!(

@@ -31,15 +31,15 @@ use store::{Batch, Collection, CommitError, Document, Store, Time};
 use zeroize::Zeroizing;
 
 pub use key_file::{KeyFile, KeyFileError};
-pub use rotate::{Master, RotateError};
+pub use rotate::{MasterKeyUsage, RotateError};
 
 use crate::{Error, INSTALLATION, Result, ids};
 
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 
 /// The location of a sealed value. The value opens at no other location.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct SealContext<'a> {
     /// The name of the collection.
     pub collection: &'static str,
     /// The id of the owning project.
@@ -54,7 +54,7 @@ pub struct Place<'a> {
 pub struct Sealed<T> {
     /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`.
     text: String,
-    of: PhantomData<fn() -> T>,
+    value: PhantomData<fn() -> T>,
 }
 
 impl<T> std::fmt::Debug for Sealed<T> {
@@ -67,7 +67,7 @@ impl<T> Clone for Sealed<T> {
     fn clone(&self) -> Self {
         Self {
             text: self.text.clone(),
-            of: PhantomData,
+            value: PhantomData,
         }
     }
 }
@@ -82,7 +82,7 @@ impl<'de, T> Deserialize<'de> for Sealed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         Ok(Self {
             text: String::deserialize(deserializer)?,
-            of: PhantomData,
+            value: PhantomData,
         })
     }
 }
@@ -99,10 +99,10 @@ impl<T> Sealed<T> {
     }
 
     /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
-    pub(crate) fn of<U>(self) -> Sealed<U> {
+    pub(crate) fn cast<U>(self) -> Sealed<U> {
         Sealed {
             text: self.text,
-            of: PhantomData,
+            value: PhantomData,
         }
     }
 }
@@ -125,14 +125,14 @@ impl DataKey {
     ///
     /// # Errors
     /// Returns an error if the value cannot be written as JSON.
-    pub fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Result<Sealed<T>> {
+    pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
         let plain = serde_json::to_vec(value).map(Zeroizing::new);
         let plain = plain.map_err(|cause| {
-            Error::Internal(format!("cannot write {} as json: {cause}", place.field))
+            Error::Internal(format!("cannot write {} as JSON: {cause}", context.field))
         })?;
         Ok(Sealed {
-            text: self.seal_bytes(place, &plain),
-            of: PhantomData,
+            text: self.seal_bytes(context, &plain),
+            value: PhantomData,
         })
     }
 
@@ -141,24 +141,28 @@ impl DataKey {
     /// # Errors
     /// Returns an error if the value was sealed for another location or with another key, or was
     /// changed.
-    pub fn open<T: DeserializeOwned>(&self, place: Place<'_>, sealed: &Sealed<T>) -> Result<T> {
-        let plain = self.open_bytes(place, &sealed.text).ok_or_else(|| {
+    pub fn open<T: DeserializeOwned>(
+        &self,
+        context: SealContext<'_>,
+        sealed: &Sealed<T>,
+    ) -> Result<T> {
+        let plain = self.open_bytes(context, &sealed.text).ok_or_else(|| {
             Error::Internal(format!(
-                "{} of {} {} does not open",
-                place.field, place.collection, place.id
+                "{} of {} {} cannot be decrypted",
+                context.field, context.collection, context.id
             ))
         })?;
         serde_json::from_slice(&plain).map_err(|_| {
             Error::Internal(format!(
-                "{} of {} {} cannot be read",
-                place.field, place.collection, place.id
+                "{} of {} {} cannot be parsed",
+                context.field, context.collection, context.id
             ))
         })
     }
 
-    fn seal_bytes(&self, place: Place<'_>, plain: &[u8]) -> String {
-        let nonce: [u8; NONCE] = ids::random();
-        let aad = associated(place, &self.id);
+    fn seal_bytes(&self, context: SealContext<'_>, plain: &[u8]) -> String {
+        let nonce: [u8; NONCE_BYTES] = ids::random();
+        let aad = associated_data(context, &self.id);
         let cipher = self.cipher.encrypt(
             &XNonce::from(nonce),
             Payload {
@@ -167,7 +171,7 @@ impl DataKey {
             },
         );
         let cipher = cipher.expect("a value of this size can always be sealed");
-        let mut bytes = Vec::with_capacity(NONCE + cipher.len());
+        let mut bytes = Vec::with_capacity(NONCE_BYTES + cipher.len());
         bytes.extend_from_slice(&nonce);
         bytes.extend_from_slice(&cipher);
         let mut text = String::with_capacity(self.id.len() + 4 + bytes.len() * 4 / 3 + 4);
@@ -178,14 +182,14 @@ impl DataKey {
         text
     }
 
-    fn open_bytes(&self, place: Place<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         let (key, value) = text.strip_prefix("v1.")?.split_once('.')?;
         if key != self.id {
             return None;
         }
         let bytes = BASE64.decode(value).ok()?;
-        let (nonce, cipher) = bytes.split_first_chunk::<NONCE>()?;
-        let aad = associated(place, key);
+        let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+        let aad = associated_data(context, key);
         let plain = self
             .cipher
             .decrypt(
@@ -202,9 +206,15 @@ impl DataKey {
 
 /// Builds the associated data. Each part is preceded by its length, so that no two locations give
 /// the same bytes.
-fn associated(place: Place<'_>, key: &str) -> Vec<u8> {
+fn associated_data(context: SealContext<'_>, key: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
-    for part in [place.collection, place.project, place.id, place.field, key] {
+    for part in [
+        context.collection,
+        context.project,
+        context.id,
+        context.field,
+        key,
+    ] {
         out.extend_from_slice(&(part.len() as u64).to_le_bytes());
         out.extend_from_slice(part.as_bytes());
     }
@@ -213,14 +223,14 @@ fn associated(place: Place<'_>, key: &str) -> Vec<u8> {
 
 /// A data key as stored, under the id of the project it belongs to.
 #[derive(Serialize, Deserialize)]
-struct Wrapped {
+struct WrappedKey {
     /// The id of the data key, written into every value it seals.
     key_id: String,
     /// The data key, sealed by the master key.
     key: Sealed<[u8; 32]>,
 }
 
-impl Document for Wrapped {
+impl Document for WrappedKey {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
@@ -235,7 +245,7 @@ pub struct Vault {
     store: Store,
     /// The master keys. A read lock is held while a data key is sealed and committed, so that a
     /// rotation misses no data key.
-    masters: tokio::sync::RwLock<Masters>,
+    masters: tokio::sync::RwLock<MasterKeys>,
     /// The key from which other keys of the installation are derived. It is created once and never
     /// changes.
     installation: Zeroizing<[u8; 32]>,
@@ -243,13 +253,13 @@ pub struct Vault {
 }
 
 /// The master key that wraps data keys, and the previous one during a rotation.
-struct Masters {
+struct MasterKeys {
     current: DataKey,
     previous: Option<DataKey>,
 }
 
-impl Masters {
-    fn of(file: &KeyFile) -> Self {
+impl MasterKeys {
+    fn from_file(file: &KeyFile) -> Self {
         let key = |key: &key_file::MasterKey| DataKey::new(key.id.clone(), &key.key);
         Self {
             current: key(&file.current),
@@ -258,10 +268,11 @@ impl Masters {
     }
 
     /// Opens a data key with the master key that wrapped it.
-    fn unwrap(&self, project: &str, wrapped: &Sealed<[u8; 32]>) -> Result<Zeroizing<[u8; 32]>> {
+    fn unwrap_key(&self, project: &str, wrapped: &Sealed<[u8; 32]>) -> Result<Zeroizing<[u8; 32]>> {
         let by = |key: &&DataKey| wrapped.key_id() == Some(key.id.as_str());
         let key = self.previous.as_ref().filter(by).unwrap_or(&self.current);
-        key.open(wrapping(project), wrapped).map(Zeroizing::new)
+        key.open(wrapping_context(project), wrapped)
+            .map(Zeroizing::new)
     }
 }
 
@@ -283,7 +294,7 @@ impl Vault {
     /// Returns an error if the store cannot be read.
     pub async fn exists(store: &Store) -> Result<bool> {
         Ok(store
-            .get::<Wrapped>(INSTALLATION, INSTALLATION)
+            .get::<WrappedKey>(INSTALLATION, INSTALLATION)
             .await?
             .is_some())
     }
@@ -298,9 +309,9 @@ impl Vault {
         file: &KeyFile,
         now: Time,
     ) -> std::result::Result<Self, OpenError> {
-        let masters = Masters::of(file);
+        let masters = MasterKeys::from_file(file);
         let read = || async {
-            let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await;
+            let found = store.get::<WrappedKey>(INSTALLATION, INSTALLATION).await;
             found.map_err(|error| OpenError::Store(error.into()))
         };
         let mut found = read().await?;
@@ -316,10 +327,12 @@ impl Vault {
             }
         }
         let record = found.ok_or_else(|| {
-            OpenError::Store(Error::Internal("the first key cannot be read".into()))
+            OpenError::Store(Error::Internal(
+                "the data key of the installation cannot be read".into(),
+            ))
         })?;
         let installation = masters
-            .unwrap(INSTALLATION, &record.body.key)
+            .unwrap_key(INSTALLATION, &record.body.key)
             .map_err(|_| OpenError::WrongKey)?;
         Ok(Self {
             store,
@@ -342,21 +355,21 @@ impl Vault {
         {
             return Ok(key.clone());
         }
-        let record = match self.store.get::<Wrapped>(project, project).await? {
+        let record = match self.store.get::<WrappedKey>(project, project).await? {
             Some(record) => record,
-            None => self.make(project, now).await?,
+            None => self.create_key(project, now).await?,
         };
         let key = self
             .masters
             .read()
             .await
-            .unwrap(project, &record.body.key)?;
+            .unwrap_key(project, &record.body.key)?;
         let key = Arc::new(DataKey::new(record.body.key_id, &key));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
     }
 
-    async fn make(&self, project: &str, now: Time) -> Result<store::Record<Wrapped>> {
+    async fn create_key(&self, project: &str, now: Time) -> Result<store::Record<WrappedKey>> {
         let key = Zeroizing::new(ids::random());
         let masters = self.masters.read().await;
         match self
@@ -368,10 +381,10 @@ impl Vault {
             Ok(()) | Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
         }
-        let made = self.store.get::<Wrapped>(project, project).await?;
-        made.ok_or_else(|| {
+        let created = self.store.get::<WrappedKey>(project, project).await?;
+        created.ok_or_else(|| {
             Error::Internal(format!(
-                "the data key of {project} cannot be read after it was made"
+                "the data key of {project} cannot be read after its creation"
             ))
         })
     }
@@ -392,8 +405,8 @@ pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-fn wrapping(project: &str) -> Place<'_> {
-    Place {
+fn wrapping_context(project: &str) -> SealContext<'_> {
+    SealContext {
         collection: COLLECTION.name,
         project,
         id: project,
@@ -402,28 +415,28 @@ fn wrapping(project: &str) -> Place<'_> {
 }
 
 fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Batch> {
-    let body = Wrapped {
+    let body = WrappedKey {
         key_id: format!("dk_{}", ids::random_text(8)),
-        key: master.seal(wrapping(project), key)?,
+        key: master.seal(wrapping_context(project), key)?,
     };
     Ok(Batch::at(now).insert(project, project, &body))
 }
 
 /// A reader for vault records outside a store, for example in an archive.
-pub(crate) struct Opener(Masters);
+pub(crate) struct KeyVerifier(MasterKeys);
 
-impl Opener {
+impl KeyVerifier {
     pub(crate) fn new(file: &KeyFile) -> Self {
-        Self(Masters::of(file))
+        Self(MasterKeys::from_file(file))
     }
 
     /// Returns true if the record is not a data key, was removed, or can be opened.
-    pub(crate) fn opens(&self, collection: &str, row: &store::Row) -> bool {
+    pub(crate) fn can_open(&self, collection: &str, row: &store::Row) -> bool {
         if collection != COLLECTION.name || !row.is_live() {
             return true;
         }
-        let wrapped = serde_json::from_slice::<Wrapped>(&row.body);
-        wrapped.is_ok_and(|wrapped| self.0.unwrap(&row.id, &wrapped.key).is_ok())
+        let wrapped = serde_json::from_slice::<WrappedKey>(&row.body);
+        wrapped.is_ok_and(|wrapped| self.0.unwrap_key(&row.id, &wrapped.key).is_ok())
     }
 }
 
@@ -435,8 +448,8 @@ mod tests {
         DataKey::new("dk_one".into(), &[7; 32])
     }
 
-    fn place<'a>(project: &'a str, id: &'a str, field: &'static str) -> Place<'a> {
-        Place {
+    fn place<'a>(project: &'a str, id: &'a str, field: &'static str) -> SealContext<'a> {
+        SealContext {
             collection: "connected_accounts",
             project,
             id,
@@ -467,13 +480,12 @@ mod tests {
 
     #[test]
     fn two_ciphertexts_cannot_be_swapped() {
-        let (here, there) = (place("p", "ca_1", "val"), place("p", "ca_2", "val"));
-        let (one, two) = (
-            key().seal(here, &1).unwrap(),
-            key().seal(there, &2).unwrap(),
-        );
+        let here = place("p", "ca_1", "val");
+        let other = place("p", "ca_2", "val");
+        let one = key().seal(here, &1).unwrap();
+        let two = key().seal(other, &2).unwrap();
         assert!(key().open(here, &two).is_err());
-        assert!(key().open(there, &one).is_err());
+        assert!(key().open(other, &one).is_err());
     }
 
     #[test]
@@ -484,7 +496,7 @@ mod tests {
             place("p", "ca_2", "val"),
             place("p", "ca_1", "other"),
             place("pca_1", "", "val"),
-            Place {
+            SealContext {
                 collection: "auth_configs",
                 ..place("p", "ca_1", "val")
             },
@@ -502,7 +514,7 @@ mod tests {
             bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
             let tampered = Sealed::<String> {
                 text: String::from_utf8(bytes).unwrap(),
-                of: PhantomData,
+                value: PhantomData,
             };
             assert!(key().open(at, &tampered).is_err(), "byte {index}");
         }
@@ -524,7 +536,7 @@ mod tests {
         let nonces = (0..seals).map(|_| {
             let sealed = key().seal(place("p", "ca_1", "val"), &1).unwrap();
             let (_, text) = sealed.text.rsplit_once('.').unwrap();
-            BASE64.decode(text).unwrap()[..NONCE].to_vec()
+            BASE64.decode(text).unwrap()[..NONCE_BYTES].to_vec()
         });
         assert_eq!(
             nonces.collect::<std::collections::HashSet<_>>().len(),

@@ -16,15 +16,15 @@ use std::{collections::BTreeMap, path::Path};
 
 use store::{Batch, CommitError, Record, Time};
 
-use super::{COLLECTION, KeyFile, KeyFileError, Masters, Vault, Wrapped, wrapping};
+use super::{COLLECTION, KeyFile, KeyFileError, MasterKeys, Vault, WrappedKey, wrapping_context};
 use crate::{Error, Result};
 
 /// Maximum number of data keys that are sealed again in one batch.
-const AT_ONCE: u64 = 64;
+const REWRAP_BATCH_SIZE: u64 = 64;
 
 /// A master key and the number of data keys it seals.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Master {
+pub struct MasterKeyUsage {
     /// The id of the key.
     pub id: String,
     /// True if new values are sealed by this key.
@@ -42,7 +42,7 @@ pub enum RotateError {
     #[error(transparent)]
     File(#[from] KeyFileError),
     /// The file holds another key than the one in use.
-    #[error("the key file does not hold the key in use; put that one back")]
+    #[error("the key file does not contain the key in use: restore the previous key file")]
     OtherKey,
     /// The store could not be read or written.
     #[error(transparent)]
@@ -54,10 +54,10 @@ impl Vault {
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    pub async fn masters(&self) -> Result<Vec<Master>> {
+    pub async fn masters(&self) -> Result<Vec<MasterKeyUsage>> {
         let mut sealed = BTreeMap::<String, u64>::new();
         let mut after = String::new();
-        while let Some(page) = self.wrapped(&after).await? {
+        while let Some(page) = self.wrapped_page(&after).await? {
             for record in page.iter().filter(|record| record.is_live()) {
                 *sealed
                     .entry(record.body.key.key_id().unwrap_or("unknown").to_owned())
@@ -77,7 +77,7 @@ impl Vault {
         let current = masters.current.id.as_str();
         Ok(sealed
             .into_iter()
-            .map(|(id, seals)| Master {
+            .map(|(id, seals)| MasterKeyUsage {
                 current: id == current,
                 id,
                 seals,
@@ -102,14 +102,14 @@ impl Vault {
             {
                 return Err(RotateError::OtherKey);
             }
-            let file = found.renewed();
+            let file = found.with_new_key();
             file.replace(path)?;
-            *masters = Masters::of(&file);
+            *masters = MasterKeys::from_file(&file);
             file
         };
         let mut after = String::new();
-        while let Some(page) = self.wrapped(&after).await? {
-            if self.seal_again(&page, now).await? {
+        while let Some(page) = self.wrapped_page(&after).await? {
+            if self.rewrap(&page, now).await? {
                 after = page
                     .into_iter()
                     .next_back()
@@ -117,15 +117,18 @@ impl Vault {
                     .unwrap_or_default();
             }
         }
-        let settled = file.settled();
-        settled.replace(path)?;
-        *self.masters.write().await = Masters::of(&settled);
+        let rotated = file.without_previous();
+        rotated.replace(path)?;
+        *self.masters.write().await = MasterKeys::from_file(&rotated);
         Ok(())
     }
 
     /// Returns the next page of data keys after an id, or `None` at the end.
-    async fn wrapped(&self, after: &str) -> Result<Option<Vec<Record<Wrapped>>>> {
-        let rows = self.store.scan(&COLLECTION, after, AT_ONCE).await?;
+    async fn wrapped_page(&self, after: &str) -> Result<Option<Vec<Record<WrappedKey>>>> {
+        let rows = self
+            .store
+            .scan(&COLLECTION, after, REWRAP_BATCH_SIZE)
+            .await?;
         let read = |row: store::Row| {
             let body = serde_json::from_slice(&row.body);
             let body = body.map_err(|cause| {
@@ -139,18 +142,20 @@ impl Vault {
 
     /// Seals data keys by the current master key. Returns false, having changed nothing, if one of
     /// the records changed in the meantime.
-    async fn seal_again(&self, page: &[Record<Wrapped>], now: Time) -> Result<bool> {
+    async fn rewrap(&self, page: &[Record<WrappedKey>], now: Time) -> Result<bool> {
         let masters = self.masters.read().await;
         let mut batch = Batch::at(now);
         for record in page.iter().filter(|record| record.is_live()) {
-            let Wrapped { key_id, key } = &record.body;
+            let WrappedKey { key_id, key } = &record.body;
             if key.key_id() == Some(&masters.current.id) {
                 continue;
             }
-            let plain = masters.unwrap(&record.id, key)?;
-            let body = Wrapped {
+            let plain = masters.unwrap_key(&record.id, key)?;
+            let body = WrappedKey {
                 key_id: key_id.clone(),
-                key: masters.current.seal(wrapping(&record.id), &*plain)?,
+                key: masters
+                    .current
+                    .seal(wrapping_context(&record.id), &*plain)?,
             };
             batch = batch.update(&Record {
                 body,

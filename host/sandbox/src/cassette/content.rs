@@ -20,7 +20,7 @@ pub struct Content(Bytes);
 impl Content {
     /// Copies the bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Bytes::copy_from_slice(bytes))
     }
 
@@ -42,8 +42,8 @@ impl Content {
         self.0.is_empty()
     }
 
-    pub(super) fn clean(&mut self, redactor: &Redactor) {
-        if let std::borrow::Cow::Owned(clean) = redactor.bytes(&self.0) {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        if let std::borrow::Cow::Owned(clean) = redactor.redact_bytes(&self.0) {
             self.0 = clean.into();
         }
     }
@@ -108,13 +108,15 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Content, E> {
-        Ok(Content::of(text.as_bytes()))
+        Ok(Content::from_bytes(text.as_bytes()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let content = match map.next_key::<String>()?.as_deref() {
-            Some("json") => Content::of(map.next_value::<Box<RawValue>>()?.get().as_bytes()),
+            Some("json") => {
+                Content::from_bytes(map.next_value::<Box<RawValue>>()?.get().as_bytes())
+            }
             Some("base64") => {
                 let decoded = STANDARD.decode(map.next_value::<String>()?);
                 Content(
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     fn there_and_back(bytes: &[u8]) -> (String, Content) {
-        let written = serde_json::to_string_pretty(&Content::of(bytes)).unwrap();
+        let written = serde_json::to_string_pretty(&Content::from_bytes(bytes)).unwrap();
         let read = serde_json::from_str(&written).unwrap();
         (written, read)
     }
@@ -158,7 +160,7 @@ mod tests {
         ] {
             let (written, read) = there_and_back(bytes.as_bytes());
             assert!(written.starts_with(start), "{written}");
-            assert_eq!(read, Content::of(bytes.as_bytes()));
+            assert_eq!(read, Content::from_bytes(bytes.as_bytes()));
         }
         assert!(
             there_and_back(&[0xff, 0])
@@ -170,12 +172,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_come_back(bytes: Vec<u8>) {
-            prop_assert_eq!(there_and_back(&bytes).1, Content::of(&bytes));
+            prop_assert_eq!(there_and_back(&bytes).1, Content::from_bytes(&bytes));
         }
 
         #[test]
         fn anything_like_json_comes_back(text in r#"[\[\]{}",:a0 .\n\\]{0,24}"#) {
-            prop_assert_eq!(there_and_back(text.as_bytes()).1, Content::of(text.as_bytes()));
+            prop_assert_eq!(there_and_back(text.as_bytes()).1, Content::from_bytes(text.as_bytes()));
         }
     }
 

@@ -14,38 +14,38 @@
 //! memory use are not recorded, so a call that failed at a limit may end differently.
 
 mod content;
-mod ended;
-mod exchange;
-mod tape;
-mod wire;
+mod input;
+mod interaction;
+mod result;
+mod session;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use content::Content;
-pub use ended::{Ended, Event, Failed, Made, Said};
-pub use exchange::{Body, Exchange, Part, Refused, Request, Response, Slot};
-pub(crate) use tape::{Hand, Tape};
-pub use wire::{Asked, Given, Import, Webhook};
+pub use input::{Import, InputFile, RecordedAction, Webhook};
+pub use interaction::{Body, CredentialSlot, Interaction, Part, Request, RequestError, Response};
+pub use result::{CreatedFile, Event, RecordedError, RecordedOutput, RecordedResult};
+pub(crate) use session::{CassetteSession, Nondeterminism};
 
 use crate::{Call, Context, Digest, Outcome};
 
 /// Format version that this host writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 /// Maximum size of a cassette to read, in bytes of JSON.
-pub const LARGEST: usize = 64 << 20;
+pub const MAX_CASSETTE_BYTES: usize = 64 << 20;
 
 /// One recorded call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cassette {
-    /// Format version, [`FORMAT`].
+    /// Format version, [`FORMAT_VERSION`].
     pub cassette: u32,
     /// Digest of the component that ran.
     pub component: Digest,
     /// Action that the component performed.
-    pub call: Asked,
+    pub call: RecordedAction,
     /// Id of the run in logs.
     pub run_id: String,
     /// Id that the project uses for the user.
@@ -58,24 +58,24 @@ pub struct Cassette {
     pub remaining_ms: u64,
     /// Files given to the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<Given>,
+    pub files: Vec<InputFile>,
     /// Content of `state` at the beginning of the call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Content>,
     /// Recorded imports in order.
     pub imports: Vec<Import>,
     /// Result of the call.
-    pub ended: Ended,
+    pub ended: RecordedResult,
 }
 
 /// Reason that a text is not a playable cassette.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCassette {
     /// The text is too large.
-    #[error("it has more than {} MiB, the most that a cassette has", LARGEST >> 20)]
+    #[error("it has more than {} MiB, the most that a cassette has", MAX_CASSETTE_BYTES >> 20)]
     TooLarge,
     /// The cassette has another format version.
-    #[error("it is of version {0} of the format, and this release reads version {FORMAT}")]
+    #[error("it is of version {0} of the format, and this release reads version {FORMAT_VERSION}")]
     Version(u64),
     /// The text does not have the format of a cassette.
     #[error("it is not a cassette: {0}")]
@@ -92,11 +92,11 @@ impl Cassette {
         struct Version {
             cassette: u64,
         }
-        if text.len() > LARGEST {
+        if text.len() > MAX_CASSETTE_BYTES {
             return Err(InvalidCassette::TooLarge);
         }
         let Version { cassette } = serde_json::from_slice(text)?;
-        if cassette != u64::from(FORMAT) {
+        if cassette != u64::from(FORMAT_VERSION) {
             return Err(InvalidCassette::Version(cassette));
         }
         Ok(serde_json::from_slice(text)?)
@@ -105,7 +105,7 @@ impl Cassette {
     /// Returns true if the outcome equals the recorded one, including files.
     #[must_use]
     pub fn matches(&self, outcome: &Outcome) -> bool {
-        self.ended == Ended::of(outcome)
+        self.ended == RecordedResult::new(outcome)
     }
 
     /// Starts the cassette of a call.
@@ -116,36 +116,36 @@ impl Cassette {
             fields,
         } = call.context.clone();
         Self {
-            cassette: FORMAT,
+            cassette: FORMAT_VERSION,
             component: call.component,
-            call: Asked::of(&call.action),
+            call: RecordedAction::new(&call.action),
             run_id,
             user_id,
             fields,
             remaining_ms: call.limits.clamped().wall.as_millis() as u64,
-            files: call.files.iter().map(Given::of).collect(),
+            files: call.files.iter().map(InputFile::new).collect(),
             state: call
                 .state
                 .iter()
-                .map(|(key, value)| (key.clone(), Content::of(value)))
+                .map(|(key, value)| (key.clone(), Content::from_bytes(value)))
                 .collect(),
             imports: Vec::new(),
-            ended: Ended::default(),
+            ended: RecordedResult::default(),
         }
     }
 
-    /// Completes the cassette of a call. Returns `None` if it is larger than the tape allows.
-    pub(crate) fn end(mut self, tape: &Tape, outcome: &Outcome) -> Option<Self> {
-        let (imports, redactor, room) = tape.take()?;
+    /// Completes the cassette of a call. Returns `None` if it is larger than allowed.
+    pub(crate) fn end(mut self, session: &CassetteSession, outcome: &Outcome) -> Option<Self> {
+        let (imports, redactor, room) = session.take()?;
         self.imports = imports;
-        self.ended = Ended::of(outcome);
-        self.call.clean(&redactor);
+        self.ended = RecordedResult::new(outcome);
+        self.call.redact(&redactor);
         self.imports
             .iter_mut()
-            .for_each(|import| import.clean(&redactor));
-        self.ended.clean(&redactor);
+            .for_each(|import| import.redact(&redactor));
+        self.ended.redact(&redactor);
         let files: usize = self.files.iter().map(|file| file.content.len()).sum();
         let state: usize = self.state.values().map(Content::len).sum();
-        (self.call.weight() + self.ended.weight() + files + state <= room).then_some(self)
+        (self.call.size() + self.ended.size() + files + state <= room).then_some(self)
     }
 }

@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Maximum size of one read, in bytes.
-const READ: u32 = 1 << 20;
+const MAX_READ_BYTES: u32 = 1 << 20;
 /// Maximum length of a name and of a media type, in bytes.
-const NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Files visible to one call. Its requests share them and access them without the guest's memory.
 #[derive(Clone)]
@@ -28,47 +28,47 @@ pub(crate) struct Files(Arc<Mutex<Inner>>);
 
 struct Inner {
     given: Vec<File>,
-    made: Vec<File>,
+    created: Vec<File>,
     /// Computed digests of files that have not changed since, by id.
     digests: HashMap<String, Digest>,
-    room: Reservation,
+    memory: Reservation,
     limits: Limits,
 }
 
 impl Files {
-    pub(crate) fn new(given: Vec<File>, room: Reservation, limits: Limits) -> Self {
+    pub(crate) fn new(given: Vec<File>, memory: Reservation, limits: Limits) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             given,
-            made: Vec::new(),
+            created: Vec::new(),
             digests: HashMap::new(),
-            room,
+            memory,
             limits,
         })))
     }
 
     /// Takes the files that the guest created, in order.
-    pub(crate) fn take_made(&self) -> Vec<File> {
-        std::mem::take(&mut self.lock().made)
+    pub(crate) fn take_created(&self) -> Vec<File> {
+        std::mem::take(&mut self.lock().created)
     }
 
     /// Takes the reservation for the memory of these files; hold it as long as the files.
-    pub(crate) fn take_room(&self) -> Reservation {
-        self.lock().room.split_off()
+    pub(crate) fn take_memory(&self) -> Reservation {
+        self.lock().memory.split_off()
     }
 
     /// Returns a file that was created in this call.
-    pub(crate) fn whole(&self, id: &str) -> Option<File> {
-        self.lock().find(id).ok().cloned()
+    pub(crate) fn created_file(&self, id: &str) -> Option<File> {
+        self.lock().find_created(id).ok().cloned()
     }
 
     /// Returns the complete content of a file without copying it.
     pub(crate) fn content(&self, id: &str) -> std::result::Result<Bytes, Error> {
-        self.lock().any(id).map(|file| file.bytes.clone())
+        self.lock().find_any(id).map(|file| file.bytes.clone())
     }
 
     /// Returns the size of a file, in bytes.
     pub(crate) fn size(&self, id: &str) -> std::result::Result<u64, Error> {
-        self.lock().any(id).map(|file| file.bytes.len() as u64)
+        self.lock().find_any(id).map(|file| file.bytes.len() as u64)
     }
 
     /// Returns the SHA-256 of a file, or `None` if there is no such file. It is computed once per
@@ -79,9 +79,9 @@ impl Files {
             if let Some(known) = inner.digests.get(id) {
                 return Some(*known);
             }
-            inner.any(id).ok()?.bytes.clone()
+            inner.find_any(id).ok()?.bytes.clone()
         };
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         self.lock().digests.insert(id.to_owned(), digest);
         Some(digest)
     }
@@ -93,44 +93,45 @@ impl Files {
         media_type: &str,
     ) -> std::result::Result<String, Error> {
         let mut inner = self.lock();
-        if inner.made.len() >= inner.limits.files as usize {
+        if inner.created.len() >= inner.limits.files as usize {
             return Err(error(
                 "limit",
                 format!("a call makes at most {} files", inner.limits.files),
             ));
         }
-        let taken =
-            |id: &str| inner.given.iter().any(|file| file.id == id) || inner.find(id).is_ok();
-        let id = (inner.made.len()..)
+        let taken = |id: &str| {
+            inner.given.iter().any(|file| file.id == id) || inner.find_created(id).is_ok()
+        };
+        let id = (inner.created.len()..)
             .map(|number| format!("new-{number}"))
             .find(|id| !taken(id))
             .unwrap_or_default();
         let file = File {
             id: id.clone(),
-            name: cut(name, NAME).to_owned(),
-            media_type: cut(media_type, NAME).to_owned(),
+            name: cut(name, MAX_NAME_BYTES).to_owned(),
+            media_type: cut(media_type, MAX_NAME_BYTES).to_owned(),
             bytes: Bytes::new(),
         };
-        inner.made.push(file);
+        inner.created.push(file);
         Ok(id)
     }
 
-    /// Creates a file with this content and takes over its memory from `room`.
+    /// Creates a file with this content and takes over its memory from `memory`.
     pub(crate) fn keep(
         &self,
         name: &str,
         media_type: &str,
         bytes: Bytes,
-        room: &Reservation,
+        memory: &Reservation,
     ) -> std::result::Result<String, Error> {
         let id = self.create(name, media_type)?;
         let mut inner = self.lock();
         if bytes.len() as u64 > inner.limits.file {
             return Err(too_large(inner.limits.file));
         }
-        inner.room.take_over(room);
-        if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
-            made.bytes = bytes;
+        inner.memory.take_over(memory);
+        if let Some(created) = inner.created.iter_mut().find(|created| created.id == id) {
+            created.bytes = bytes;
         }
         Ok(id)
     }
@@ -143,30 +144,28 @@ impl Files {
                 "read_only",
                 format!(
                     "the file `{}` was given to this call; make a new one",
-                    shown(id)
+                    for_message(id)
                 ),
             ));
         }
-        let (limit, size) = (
-            inner.limits.file,
-            inner.find(id)?.bytes.len() as u64 + bytes.len() as u64,
-        );
+        let limit = inner.limits.file;
+        let size = inner.find_created(id)?.bytes.len() as u64 + bytes.len() as u64;
         if size > limit {
             return Err(too_large(limit));
         }
-        if !inner.room.grow(bytes.len() as u64) {
+        if !inner.memory.grow(bytes.len() as u64) {
             return Err(error(
                 "limit",
                 "this node has no memory left for files; try again later".to_owned(),
             ));
         }
         inner.digests.remove(id);
-        if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
+        if let Some(created) = inner.created.iter_mut().find(|created| created.id == id) {
             // A request in flight may share the bytes; its copy stays unchanged.
-            let whole = std::mem::take(&mut made.bytes).try_into_mut();
+            let whole = std::mem::take(&mut created.bytes).try_into_mut();
             let mut whole = whole.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
             whole.extend_from_slice(bytes);
-            made.bytes = whole.freeze();
+            created.bytes = whole.freeze();
         }
         Ok(size)
     }
@@ -177,35 +176,36 @@ impl Files {
 }
 
 impl Inner {
-    fn any(&self, id: &str) -> std::result::Result<&File, Error> {
+    fn find_any(&self, id: &str) -> std::result::Result<&File, Error> {
         let given = self.given.iter().find(|file| file.id == id);
-        given.map_or_else(|| self.find(id), Ok)
+        given.map_or_else(|| self.find_created(id), Ok)
     }
 
-    fn find(&self, id: &str) -> std::result::Result<&File, Error> {
-        let found = self.made.iter().find(|made| made.id == id);
+    fn find_created(&self, id: &str) -> std::result::Result<&File, Error> {
+        let found = self.created.iter().find(|created| created.id == id);
         found.ok_or_else(|| {
             error(
                 "not_found",
-                format!("this call has no file `{}`", shown(id)),
+                format!("this call has no file `{}`", for_message(id)),
             )
         })
     }
 
     fn read(&self, id: &str, offset: u64, length: u32) -> std::result::Result<Vec<u8>, Error> {
-        let bytes = &self.any(id)?.bytes;
+        let bytes = &self.find_any(id)?.bytes;
         let from = usize::try_from(offset)
             .unwrap_or(usize::MAX)
             .min(bytes.len());
         let to = from
-            .saturating_add(length.min(READ) as usize)
+            .saturating_add(length.min(MAX_READ_BYTES) as usize)
             .min(bytes.len());
         Ok(bytes[from..to].to_vec())
     }
 
     fn info(&self, id: &str) -> std::result::Result<Info, Error> {
-        let file = self.any(id)?;
-        let (name, media_type) = (file.name.clone(), file.media_type.clone());
+        let file = self.find_any(id)?;
+        let name = file.name.clone();
+        let media_type = file.media_type.clone();
         Ok(Info {
             id: id.to_owned(),
             name,
@@ -217,7 +217,7 @@ impl Inner {
 
 impl Host for State {
     fn stat(&mut self, id: String) -> Result<std::result::Result<Info, Error>> {
-        self.count()?;
+        self.count_host_call()?;
         Ok(self.files.lock().info(&id))
     }
 
@@ -227,7 +227,7 @@ impl Host for State {
         offset: u64,
         length: u32,
     ) -> Result<std::result::Result<Vec<u8>, Error>> {
-        self.count()?;
+        self.count_host_call()?;
         Ok(self.files.lock().read(&id, offset, length))
     }
 
@@ -236,12 +236,12 @@ impl Host for State {
         name: String,
         media_type: String,
     ) -> Result<std::result::Result<String, Error>> {
-        self.count()?;
+        self.count_host_call()?;
         Ok(self.files.create(&name, &media_type))
     }
 
     fn append(&mut self, id: String, bytes: Vec<u8>) -> Result<std::result::Result<u64, Error>> {
-        self.count()?;
+        self.count_host_call()?;
         Ok(self.files.append(&id, &bytes))
     }
 }
@@ -258,7 +258,7 @@ fn error(kind: &str, message: String) -> Error {
 }
 
 /// Formats the guest's id for a message.
-fn shown(id: &str) -> String {
+fn for_message(id: &str) -> String {
     crate::trace::one_line(cut(id, 80))
 }
 
@@ -296,7 +296,8 @@ mod tests {
         let files = files(100);
         let id = files.create("b", "text/plain").unwrap();
         files.append(&id, b"one").unwrap();
-        let (first, second) = (files.content(&id).unwrap(), files.content(&id).unwrap());
+        let first = files.content(&id).unwrap();
+        let second = files.content(&id).unwrap();
         assert_eq!(first.as_ptr(), second.as_ptr());
         let before = files.digest(&id);
         files.append(&id, b"two").unwrap();
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(files.create("d", "text/plain").unwrap_err().kind, "limit");
         assert_eq!(
             files
-                .take_made()
+                .take_created()
                 .iter()
                 .map(|file| file.bytes.len())
                 .collect::<Vec<_>>(),

@@ -10,44 +10,59 @@ use wasmtime::Result;
 use crate::{
     Clock,
     abi::v1::clock::Host,
-    cassette::{Hand, Tape},
+    cassette::{CassetteSession, Nondeterminism},
     state::State,
 };
 
 /// Time beyond the end of a call that a sleep may last. A guest that oversleeps is then always
 /// stopped by the deadline.
-const OVER: Duration = Duration::from_secs(1);
+const SLEEP_PAST_DEADLINE: Duration = Duration::from_secs(1);
 
 impl Host for State {
     fn now(&mut self) -> Result<u64> {
-        self.count()?;
-        Ok(read(self.tape.as_deref(), Hand::Now, || now(&self.clock)))
-    }
-
-    fn elapsed(&mut self) -> Result<u64> {
-        self.count()?;
-        Ok(read(self.tape.as_deref(), Hand::Elapsed, || {
-            self.trace.elapsed()
+        self.count_host_call()?;
+        Ok(read(self.session.as_deref(), Nondeterminism::Now, || {
+            now(&self.clock)
         }))
     }
 
+    fn elapsed(&mut self) -> Result<u64> {
+        self.count_host_call()?;
+        Ok(read(
+            self.session.as_deref(),
+            Nondeterminism::Elapsed,
+            || self.trace.elapsed(),
+        ))
+    }
+
     async fn sleep(&mut self, ms: u32) -> Result<()> {
-        self.count()?;
+        self.count_host_call()?;
         // In a replay, recorded time has already passed.
-        if self.tape.as_ref().is_some_and(|tape| tape.plays()) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.is_replay())
+        {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(ms.into()).min(self.left() + OVER)).await;
+        tokio::time::sleep(
+            Duration::from_millis(ms.into()).min(self.remaining_time() + SLEEP_PAST_DEADLINE),
+        )
+        .await;
         Ok(())
     }
 }
 
 /// Reads a clock in whole milliseconds.
-pub(super) fn read(tape: Option<&Tape>, hand: Hand, real: impl FnOnce() -> Duration) -> u64 {
+pub(super) fn read(
+    session: Option<&CassetteSession>,
+    source: Nondeterminism,
+    real: impl FnOnce() -> Duration,
+) -> u64 {
     let real = || real().as_millis() as u64;
-    match tape {
+    match session {
         None => real(),
-        Some(tape) => tape.time(hand, real),
+        Some(session) => session.time(source, real),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 
 impl Host for State {
     fn write(&mut self, level: log::Level, message: String) -> Result<()> {
-        self.count()?;
+        self.count_host_call()?;
         let level = match level {
             log::Level::Debug => Level::Debug,
             log::Level::Info => Level::Info,

@@ -4,29 +4,29 @@ use wasmtime::Result;
 
 use crate::{abi::v1::state::Host, state::State};
 
-const KEYS: usize = 128;
-const KEY_BYTES: usize = 256;
-const VALUE_BYTES: usize = 64 << 10;
+const MAX_KEYS: usize = 128;
+const MAX_KEY_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 64 << 10;
 
 impl Host for State {
     fn get(&mut self, key: String) -> Result<Option<Vec<u8>>> {
-        self.count()?;
-        Ok(self.kept.get(&key).cloned())
+        self.count_host_call()?;
+        Ok(self.guest_state.get(&key).cloned())
     }
 
     fn set(&mut self, key: String, value: Vec<u8>) -> Result<bool> {
-        self.count()?;
-        let room = self.kept.len() < KEYS || self.kept.contains_key(&key);
-        let fits = room && key.len() <= KEY_BYTES && value.len() <= VALUE_BYTES;
+        self.count_host_call()?;
+        let room = self.guest_state.len() < MAX_KEYS || self.guest_state.contains_key(&key);
+        let fits = room && key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES;
         if fits {
-            self.kept.insert(key, value);
+            self.guest_state.insert(key, value);
         }
         Ok(fits)
     }
 
     fn remove(&mut self, key: String) -> Result<()> {
-        self.count()?;
-        self.kept.remove(&key);
+        self.count_host_call()?;
+        self.guest_state.remove(&key);
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use wasmtime_wasi::{
 use super::{clock, random as randomness};
 use crate::{
     Clock, Level,
-    cassette::{Hand, Tape},
+    cassette::{CassetteSession, Nondeterminism},
     state::State,
     trace::Trace,
 };
@@ -54,7 +54,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
 }
 
 fn table(state: &mut State) -> &mut wasmtime::component::ResourceTable {
-    state.meter.host_call();
+    state.meter.count_host_call();
     &mut state.table
 }
 
@@ -69,11 +69,13 @@ impl WasiView for State {
     /// Returns the context. The engine calls this for each WASI call, so it counts them. Past the
     /// limit the next tick ends the guest.
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.meter.host_call();
-        let (trace, clock, tape) = (&self.trace, &self.clock, &self.tape);
+        self.meter.count_host_call();
+        let trace = &self.trace;
+        let clock = &self.clock;
+        let session = &self.session;
         let wasi = self
             .wasi
-            .get_or_insert_with(|| Box::new(Wasi(closed(trace, clock, tape))));
+            .get_or_insert_with(|| Box::new(Wasi(restricted_context(trace, clock, session))));
         WasiCtxView {
             ctx: &mut wasi.0,
             table: &mut self.table,
@@ -81,14 +83,18 @@ impl WasiView for State {
     }
 }
 
-fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCtx {
+fn restricted_context(
+    trace: &Arc<Trace>,
+    clock: &Clock,
+    session: &Option<Arc<CassetteSession>>,
+) -> WasiCtx {
     let mut context = WasiCtx::builder();
-    if let Some(tape) = tape {
-        let mut random = Taped(tape.clone());
+    if let Some(session) = session {
+        let mut random = SessionRandom(session.clone());
         let seed = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         context
             .insecure_random_seed(seed)
-            .insecure_random(Taped(tape.clone()))
+            .insecure_random(SessionRandom(session.clone()))
             .secure_random(random);
     }
     context
@@ -96,14 +102,14 @@ fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCt
         .allow_udp(false)
         .allow_ip_name_lookup(false)
         .socket_addr_check(|_, _| Box::pin(async { false }))
-        .max_random_size(randomness::AT_ONCE.into())
-        .wall_clock(OfDay(clock.clone(), tape.clone()))
-        .monotonic_clock(SinceStart(trace.clone(), tape.clone()))
-        .stdout(Lines {
+        .max_random_size(randomness::MAX_RANDOM_BYTES.into())
+        .wall_clock(WallClock(clock.clone(), session.clone()))
+        .monotonic_clock(CallClock(trace.clone(), session.clone()))
+        .stdout(LogOutput {
             level: Level::Info,
             trace: trace.clone(),
         })
-        .stderr(Lines {
+        .stderr(LogOutput {
             level: Level::Warn,
             trace: trace.clone(),
         })
@@ -111,38 +117,40 @@ fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCt
 }
 
 /// Wall clock in whole milliseconds.
-struct OfDay(Clock, Option<Arc<Tape>>);
+struct WallClock(Clock, Option<Arc<CassetteSession>>);
 
 /// Monotonic clock since the start of the call, in whole milliseconds.
-struct SinceStart(Arc<Trace>, Option<Arc<Tape>>);
+struct CallClock(Arc<Trace>, Option<Arc<CassetteSession>>);
 
-/// Random bytes from a tape. If the tape has none left, the call fails anyway and the bytes do not
-/// matter.
-struct Taped(Arc<Tape>);
+/// Random bytes from a cassette. If the cassette has none left, the call fails anyway and the bytes
+/// do not matter.
+struct SessionRandom(Arc<CassetteSession>);
 
-impl HostWallClock for OfDay {
+impl HostWallClock for WallClock {
     fn resolution(&self) -> Duration {
         Duration::from_millis(1)
     }
 
     fn now(&self) -> Duration {
-        Duration::from_millis(clock::read(self.1.as_deref(), Hand::Now, || {
+        Duration::from_millis(clock::read(self.1.as_deref(), Nondeterminism::Now, || {
             clock::now(&self.0)
         }))
     }
 }
 
-impl HostMonotonicClock for SinceStart {
+impl HostMonotonicClock for CallClock {
     fn resolution(&self) -> u64 {
         1_000_000
     }
 
     fn now(&self) -> u64 {
-        clock::read(self.1.as_deref(), Hand::Elapsed, || self.0.elapsed()) * 1_000_000
+        clock::read(self.1.as_deref(), Nondeterminism::Elapsed, || {
+            self.0.elapsed()
+        }) * 1_000_000
     }
 }
 
-impl TryRng for Taped {
+impl TryRng for SessionRandom {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
@@ -158,7 +166,10 @@ impl TryRng for Taped {
     }
 
     fn try_fill_bytes(&mut self, to: &mut [u8]) -> std::result::Result<(), Infallible> {
-        if let Ok(bytes) = self.0.random(to.len(), || randomness::fresh(to.len())) {
+        if let Ok(bytes) = self
+            .0
+            .random(to.len(), || randomness::random_bytes(to.len()))
+        {
             to.copy_from_slice(&bytes);
         }
         Ok(())
@@ -167,20 +178,20 @@ impl TryRng for Taped {
 
 /// Guest output as lines of its log.
 #[derive(Clone)]
-struct Lines {
+struct LogOutput {
     level: Level,
     trace: Arc<Trace>,
 }
 
-impl IsTerminal for Lines {
+impl IsTerminal for LogOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Lines {
+impl StdoutStream for LogOutput {
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(Writer {
+        Box::new(LineWriter {
             lines: self.clone(),
             pending: Vec::new(),
         })
@@ -193,16 +204,16 @@ impl StdoutStream for Lines {
 }
 
 /// Buffers bytes up to the end of a line.
-struct Writer {
-    lines: Lines,
+struct LineWriter {
+    lines: LogOutput,
     pending: Vec<u8>,
 }
 
 /// Maximum length of a line without a line break, in bytes.
-const LINE: usize = 4 << 10;
+const MAX_LINE_BYTES: usize = 4 << 10;
 
-impl Writer {
-    fn line(&mut self) {
+impl LineWriter {
+    fn log_line(&mut self) {
         if !self.pending.is_empty() {
             self.lines
                 .trace
@@ -213,19 +224,19 @@ impl Writer {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Writer {
+impl Pollable for LineWriter {
     async fn ready(&mut self) {}
 }
 
-impl OutputStream for Writer {
+impl OutputStream for LineWriter {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         for byte in bytes {
             match byte {
-                b'\n' => self.line(),
+                b'\n' => self.log_line(),
                 _ => self.pending.push(byte),
             }
-            if self.pending.len() >= LINE {
-                self.line();
+            if self.pending.len() >= MAX_LINE_BYTES {
+                self.log_line();
             }
         }
         Ok(())
@@ -236,12 +247,12 @@ impl OutputStream for Writer {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(LINE)
+        Ok(MAX_LINE_BYTES)
     }
 }
 
-impl Drop for Writer {
+impl Drop for LineWriter {
     fn drop(&mut self) {
-        self.line();
+        self.log_line();
     }
 }

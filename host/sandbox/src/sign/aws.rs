@@ -8,7 +8,7 @@ use net::header::{AUTHORIZATION, HeaderName};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest as _, Sha256};
 
-use super::{Moment, Unsigned, body, header, hmac, host, percent};
+use super::{SignatureStamp, SigningError, body_bytes, hmac, host, percent, sensitive_header};
 use crate::Secret;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -29,28 +29,31 @@ pub(super) struct Keys {
 pub(super) fn sign(
     keys: &Keys,
     request: &mut net::Request,
-    at: &Moment,
-) -> Result<Vec<Secret>, Unsigned> {
-    let (region, service) = (keys.region.expose(), keys.service.expose());
+    stamp: &SignatureStamp,
+) -> Result<Vec<Secret>, SigningError> {
+    let region = keys.region.expose();
+    let service = keys.service.expose();
     let is_s3 = service == "s3" || service.starts_with("s3-");
     respell(request, is_s3);
-    let time = at.date().format("%Y%m%dT%H%M%SZ").to_string();
-    let digest = match body(request) {
+    let time = stamp.date().format("%Y%m%dT%H%M%SZ").to_string();
+    let digest = match body_bytes(request) {
         Some(bytes) => hex::encode(Sha256::digest(bytes)),
         None => UNSIGNED_BODY.to_owned(),
     };
     let headers = &mut request.headers;
-    headers.insert("x-amz-date", header(&time)?);
+    headers.insert("x-amz-date", sensitive_header(&time)?);
     match keys
         .session_token
         .as_ref()
         .filter(|token| !token.expose().is_empty())
     {
-        Some(token) => drop(headers.insert("x-amz-security-token", header(token.expose())?)),
+        Some(token) => {
+            drop(headers.insert("x-amz-security-token", sensitive_header(token.expose())?))
+        }
         None => drop(headers.remove("x-amz-security-token")),
     }
     if is_s3 || digest == UNSIGNED_BODY {
-        headers.insert("x-amz-content-sha256", header(&digest)?);
+        headers.insert("x-amz-content-sha256", sensitive_header(&digest)?);
     }
     let signed = signed_headers(request);
     let names = signed
@@ -62,11 +65,9 @@ pub(super) fn sign(
         .iter()
         .map(|(name, value)| format!("{name}:{value}\n"))
         .collect();
-    let (method, path, query) = (
-        &request.method,
-        request.url.path(),
-        request.url.query().unwrap_or_default(),
-    );
+    let method = &request.method;
+    let path = request.url.path();
+    let query = request.url.query().unwrap_or_default();
     // All services except S3 sign a path that is encoded once more than it is sent.
     let path = if is_s3 {
         path.to_owned()
@@ -90,7 +91,9 @@ pub(super) fn sign(
     let value = format!(
         "{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
     );
-    request.headers.insert(AUTHORIZATION, header(&value)?);
+    request
+        .headers
+        .insert(AUTHORIZATION, sensitive_header(&value)?);
     Ok(vec![signature.into()])
 }
 

@@ -32,18 +32,18 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 /// Number of characters of a nonce.
-const NONCE: usize = 32;
+const NONCE_CHARS: usize = 32;
 
 /// Signer for the requests of one account. Its values are hidden in `Debug` output.
 #[derive(Clone)]
 pub struct Signing {
-    how: Sign,
+    scheme: Sign,
     values: Vec<(String, Secret)>,
 }
 
 /// Time and nonce of a signature.
 #[derive(Debug, Clone)]
-pub struct Moment {
+pub struct SignatureStamp {
     /// Time in milliseconds since 1970.
     pub ms: i64,
     /// Nonce, unique per request.
@@ -54,13 +54,13 @@ pub struct Moment {
 /// secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request cannot be signed: {0}")]
-pub struct Unsigned(String);
+pub struct SigningError(String);
 
 impl Signing {
     /// Creates a signer that uses the scheme `how` and these values by name.
-    pub fn new(how: Sign, values: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn new(scheme: Sign, values: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
-            how,
+            scheme,
             values: values
                 .into_iter()
                 .map(|(name, value)| (name, value.into()))
@@ -71,13 +71,13 @@ impl Signing {
     /// Returns the names of the headers that it writes, in lower case.
     #[must_use]
     pub fn header_names(&self) -> Vec<&str> {
-        self.how.header_names()
+        self.scheme.header_names()
     }
 
     /// Returns the names of the query parameters that it writes.
     #[must_use]
     pub fn query_names(&self) -> Vec<&str> {
-        self.how.query_names()
+        self.scheme.query_names()
     }
 
     /// Checks the key, if the scheme requires a special format. Most schemes accept any text as
@@ -86,15 +86,15 @@ impl Signing {
     /// # Errors
     /// Returns a human-readable message without the key if a private key is invalid.
     pub fn check(&self) -> Result<(), String> {
-        match &self.how {
+        match &self.scheme {
             Sign::Oauth1 {
                 method: SignatureMethod::RsaSha1,
                 private_key,
                 ..
-            } => match self.filled(private_key) {
+            } => match self.fill(private_key) {
                 Ok(key) => rsa::Key::from_pem(key.expose())
                     .map(drop)
-                    .map_err(|Unsigned(why)| why),
+                    .map_err(|SigningError(why)| why),
                 Err(_) => Ok(()),
             },
             Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } | Sign::Template { .. } => Ok(()),
@@ -111,9 +111,9 @@ impl Signing {
         &self,
         request: &mut net::Request,
         protocol: &[(&str, &str)],
-        at: &Moment,
-    ) -> Result<Vec<Secret>, Unsigned> {
-        match &self.how {
+        stamp: &SignatureStamp,
+    ) -> Result<Vec<Secret>, SigningError> {
+        match &self.scheme {
             Sign::Oauth1 {
                 method,
                 consumer_key,
@@ -124,9 +124,9 @@ impl Signing {
                 realm,
             } => {
                 let secrets = || {
-                    Ok(oauth1::both(
-                        &self.filled(consumer_secret)?,
-                        &self.filled(token_secret)?,
+                    Ok(oauth1::join_secrets(
+                        &self.fill(consumer_secret)?,
+                        &self.fill(token_secret)?,
                     ))
                 };
                 let proof = match method {
@@ -134,17 +134,17 @@ impl Signing {
                     SignatureMethod::HmacSha1 => oauth1::Proof::Hmac(Hash::Sha1, secrets()?),
                     SignatureMethod::HmacSha256 => oauth1::Proof::Hmac(Hash::Sha256, secrets()?),
                     SignatureMethod::RsaSha1 => {
-                        oauth1::Proof::Key(rsa::Key::from_pem(self.filled(private_key)?.expose())?)
+                        oauth1::Proof::Key(rsa::Key::from_pem(self.fill(private_key)?.expose())?)
                     }
                 };
                 let keys = oauth1::Keys {
                     method: *method,
-                    consumer_key: self.filled(consumer_key)?,
-                    token: self.filled(token)?,
+                    consumer_key: self.fill(consumer_key)?,
+                    token: self.fill(token)?,
                     proof,
-                    realm: realm.as_ref().map(|realm| self.filled(realm)).transpose()?,
+                    realm: realm.as_ref().map(|realm| self.fill(realm)).transpose()?,
                 };
-                oauth1::sign(&keys, request, protocol, at)
+                oauth1::sign(&keys, request, protocol, stamp)
             }
             Sign::AwsSigv4 {
                 access_key_id,
@@ -154,27 +154,27 @@ impl Signing {
                 service,
             } => {
                 let keys = aws::Keys {
-                    access_key_id: self.filled(access_key_id)?,
-                    secret_access_key: self.filled(secret_access_key)?,
+                    access_key_id: self.fill(access_key_id)?,
+                    secret_access_key: self.fill(secret_access_key)?,
                     session_token: session_token
                         .as_ref()
-                        .and_then(|token| self.filled(token).ok()),
-                    region: self.filled(region)?,
-                    service: self.filled(service)?,
+                        .and_then(|token| self.fill(token).ok()),
+                    region: self.fill(region)?,
+                    service: self.fill(service)?,
                 };
-                aws::sign(&keys, request, at)
+                aws::sign(&keys, request, stamp)
             }
             Sign::Template {
                 request: placements,
-            } => template::sign(self, placements, request, at),
+            } => template::sign(self, placements, request, stamp),
         }
     }
 
-    fn filled(&self, template: &str) -> Result<Secret, Unsigned> {
+    fn fill(&self, template: &str) -> Result<Secret, SigningError> {
         let filled = manifest::fill(template, &|name: &str| self.value(name));
         filled
             .map(Secret::from)
-            .ok_or_else(|| Unsigned(format!("the account lacks a value for `{template}`")))
+            .ok_or_else(|| SigningError(format!("the account lacks a value for `{template}`")))
     }
 
     fn value(&self, name: &str) -> Option<String> {
@@ -183,15 +183,15 @@ impl Signing {
     }
 }
 
-impl Moment {
+impl SignatureStamp {
     /// Creates a value with an unpredictable nonce.
     ///
     /// # Errors
     /// Returns an error if the operating system provides no random bytes.
-    pub fn random(ms: i64) -> Result<Self, Unsigned> {
-        let mut bytes = [0; NONCE / 2];
+    pub fn random(ms: i64) -> Result<Self, SigningError> {
+        let mut bytes = [0; NONCE_CHARS / 2];
         getrandom::fill(&mut bytes)
-            .map_err(|cause| Unsigned(format!("there are no random bytes: {cause}")))?;
+            .map_err(|cause| SigningError(format!("there are no random bytes: {cause}")))?;
         Ok(Self {
             ms,
             nonce: hex::encode(bytes),
@@ -227,17 +227,17 @@ pub fn digest(digest: Digest, arguments: &[String]) -> Option<String> {
 }
 
 /// Computes an HMAC (RFC 2104).
-fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, Unsigned> {
-    fn of<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Result<Vec<u8>, Unsigned> {
+fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
+    fn compute<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
         let mac = <M as KeyInit>::new_from_slice(key);
-        let mut mac = mac.map_err(|_| Unsigned("its key cannot be used".to_owned()))?;
+        let mut mac = mac.map_err(|_| SigningError("its key cannot be used".to_owned()))?;
         mac.update(text);
         Ok(mac.finalize().into_bytes().to_vec())
     }
     match hash {
-        Hash::Sha1 => of::<Hmac<Sha1>>(key, text),
-        Hash::Sha256 => of::<Hmac<Sha256>>(key, text),
-        Hash::Sha512 => of::<Hmac<Sha512>>(key, text),
+        Hash::Sha1 => compute::<Hmac<Sha1>>(key, text),
+        Hash::Sha256 => compute::<Hmac<Sha256>>(key, text),
+        Hash::Sha512 => compute::<Hmac<Sha512>>(key, text),
     }
 }
 
@@ -246,7 +246,7 @@ fn percent(text: &str) -> String {
 }
 
 /// Returns the body if its bytes are known. Multipart bodies are written while they are sent.
-fn body(request: &net::Request) -> Option<&[u8]> {
+fn body_bytes(request: &net::Request) -> Option<&[u8]> {
     match &request.body {
         net::Body::Empty => Some(&[]),
         net::Body::Bytes(bytes) => Some(bytes),
@@ -275,9 +275,9 @@ fn host(url: &Url) -> String {
     format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
-fn header(value: &str) -> Result<HeaderValue, Unsigned> {
+fn sensitive_header(value: &str) -> Result<HeaderValue, SigningError> {
     let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Unsigned("a value cannot stand in a header".to_owned()))?;
+        .map_err(|_| SigningError("a value cannot stand in a header".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -285,7 +285,7 @@ fn header(value: &str) -> Result<HeaderValue, Unsigned> {
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signing")
-            .field("how", &self.how)
+            .field("scheme", &self.scheme)
             .finish_non_exhaustive()
     }
 }

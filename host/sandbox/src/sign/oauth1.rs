@@ -5,7 +5,9 @@ use manifest::{Hash, SignatureMethod};
 use net::{Url, header::AUTHORIZATION};
 use url::form_urlencoded;
 
-use super::{Moment, Unsigned, body, header, hmac, host, is_form, percent, rsa};
+use super::{
+    SignatureStamp, SigningError, body_bytes, hmac, host, is_form, percent, rsa, sensitive_header,
+};
 use crate::Secret;
 
 pub(super) struct Keys {
@@ -28,7 +30,7 @@ pub(super) enum Proof {
 }
 
 /// Joins the secrets of client and account into one text.
-pub(super) fn both(client: &Secret, account: &Secret) -> Secret {
+pub(super) fn join_secrets(client: &Secret, account: &Secret) -> Secret {
     Secret::from(format!(
         "{}&{}",
         percent(client.expose()),
@@ -40,12 +42,12 @@ pub(super) fn sign(
     keys: &Keys,
     request: &mut net::Request,
     more: &[(&str, &str)],
-    at: &Moment,
-) -> Result<Vec<Secret>, Unsigned> {
-    let seconds = at.seconds();
+    stamp: &SignatureStamp,
+) -> Result<Vec<Secret>, SigningError> {
+    let seconds = stamp.seconds();
     let mut protocol = vec![
         ("oauth_consumer_key", keys.consumer_key.expose()),
-        ("oauth_nonce", at.nonce.as_str()),
+        ("oauth_nonce", stamp.nonce.as_str()),
         ("oauth_signature_method", keys.method.as_str()),
         ("oauth_timestamp", seconds.as_str()),
         ("oauth_version", "1.0"),
@@ -59,12 +61,12 @@ pub(super) fn sign(
             let made = hmac(
                 *hash,
                 key.expose().as_bytes(),
-                base(request, &protocol).as_bytes(),
+                signature_base(request, &protocol).as_bytes(),
             )?;
             STANDARD.encode(made).into()
         }
         Proof::Key(key) => STANDARD
-            .encode(key.sign(base(request, &protocol).as_bytes())?)
+            .encode(key.sign(signature_base(request, &protocol).as_bytes())?)
             .into(),
     };
     protocol.push(("oauth_signature", signature.expose()));
@@ -80,14 +82,16 @@ pub(super) fn sign(
         "OAuth {}",
         realm.chain(written).collect::<Vec<_>>().join(", ")
     );
-    request.headers.insert(AUTHORIZATION, header(&value)?);
+    request
+        .headers
+        .insert(AUTHORIZATION, sensitive_header(&value)?);
     Ok(vec![signature])
 }
 
 /// Builds the signature base string (section 3.4.1): method, URL without query, and the parameters
 /// from all places.
-fn base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
-    let form = body(request)
+fn signature_base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
+    let form = body_bytes(request)
         .filter(|_| is_form(&request.headers))
         .unwrap_or_default();
     let given = request
@@ -110,12 +114,12 @@ fn base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
     format!(
         "{}&{}&{}",
         request.method,
-        percent(&address(&request.url)),
+        percent(&base_string_uri(&request.url)),
         percent(&parameters.join("&"))
     )
 }
 
 /// Returns the base string URI (section 3.4.1.2).
-fn address(url: &Url) -> String {
+fn base_string_uri(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host(url), url.path())
 }

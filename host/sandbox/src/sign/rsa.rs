@@ -22,11 +22,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha1::{Digest as _, Sha1};
 use zeroize::Zeroizing;
 
-use super::Unsigned;
+use super::SigningError;
 
 /// Allowed size of a signature and of the modulus, in bytes. Shorter keys are insecure; longer ones
 /// keep a processor busy.
-const SIZE: std::ops::RangeInclusive<usize> = 128..=1_024;
+const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 128..=1_024;
 
 /// Private key. It is wiped when it is dropped.
 pub(super) struct Key(NonNull<RSA>);
@@ -34,20 +34,21 @@ pub(super) struct Key(NonNull<RSA>);
 impl Key {
     /// Reads a key in PEM: PKCS#8 (RFC 5208) or PKCS#1 (RFC 8017). Line ends may be missing or
     /// written as `\n`.
-    pub(super) fn from_pem(pem: &str) -> Result<Self, Unsigned> {
-        let key = between(pem, "RSA PRIVATE KEY").and_then(|der| Self::from_pkcs1(&der));
-        let key = key.or_else(|| Self::from_pkcs8(&between(pem, "PRIVATE KEY")?));
+    pub(super) fn from_pem(pem: &str) -> Result<Self, SigningError> {
+        let key = pem_block(pem, "RSA PRIVATE KEY").and_then(|der| Self::from_pkcs1(&der));
+        let key = key.or_else(|| Self::from_pkcs8(&pem_block(pem, "PRIVATE KEY")?));
         let key = key.ok_or_else(|| {
-            Unsigned(
+            SigningError(
                 "the private key is none of RSA; give it as PEM, whole and without a password"
                     .to_owned(),
             )
         })?;
-        if SIZE.contains(&key.size()) {
+        if MODULUS_BYTES.contains(&key.size()) {
             return Ok(key);
         }
-        let (least, most) = (SIZE.start() * 8, SIZE.end() * 8);
-        Err(Unsigned(format!(
+        let least = MODULUS_BYTES.start() * 8;
+        let most = MODULUS_BYTES.end() * 8;
+        Err(SigningError(format!(
             "the private key has {} bits; {least} to {most} can be used",
             key.size() * 8
         )))
@@ -83,9 +84,10 @@ impl Key {
     }
 
     /// Signs the SHA-1 digest of a text with PKCS#1 v1.5.
-    pub(super) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, Unsigned> {
+    pub(super) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, SigningError> {
         let digest = Sha1::digest(text);
-        let (mut signature, mut written) = (vec![0; self.size()], 0);
+        let mut signature = vec![0; self.size()];
+        let mut written = 0;
         // SAFETY: the digest has the stated length and the signature buffer has the length that
         // `RSA_size` returns. The key comes from the library, is not freed yet and is used by this
         // thread only.
@@ -103,7 +105,7 @@ impl Key {
         let whole = done == 1 && written as usize == signature.len();
         whole
             .then_some(signature)
-            .ok_or_else(|| Unsigned("the private key does not sign".to_owned()))
+            .ok_or_else(|| SigningError("the private key does not sign".to_owned()))
     }
 }
 
@@ -115,7 +117,7 @@ impl Drop for Key {
 }
 
 /// Returns the bytes of a section of a PEM text (RFC 7468).
-fn between(pem: &str, label: &str) -> Option<Zeroizing<Vec<u8>>> {
+fn pem_block(pem: &str, label: &str) -> Option<Zeroizing<Vec<u8>>> {
     let pem = Zeroizing::new(pem.replace("\\n", "\n"));
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
     let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
@@ -195,7 +197,7 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
         Huqtaz19WaK+GxEGlxNnypuMmf6YVU9qWpnNQZoUmgbnrOSladCFyAUHhOL13H/f+Er+mBE=";
 
     fn key(pem: &str) -> Result<Key, String> {
-        Key::from_pem(pem).map_err(|Unsigned(why)| why)
+        Key::from_pem(pem).map_err(|SigningError(why)| why)
     }
 
     #[test]
@@ -249,7 +251,7 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
     /// else, and none crashes the library.
     #[test]
     fn tampered_key_is_refused_or_signs_alike() {
-        let der = between(PKCS1, "RSA PRIVATE KEY").unwrap();
+        let der = pem_block(PKCS1, "RSA PRIVATE KEY").unwrap();
         for bit in 0..der.len() * 8 {
             let mut der = der.clone();
             der[bit / 8] ^= 1 << (bit % 8);

@@ -7,14 +7,14 @@ use manifest::{Digest, Placement, Source};
 use net::header::HeaderName;
 use sha2::{Digest as _, Sha256};
 
-use super::{Moment, Signing, Unsigned, body, digest, header, host};
+use super::{SignatureStamp, Signing, SigningError, body_bytes, digest, host, sensitive_header};
 use crate::Secret;
 
 /// Values for the templates of one request.
 struct Values<'a> {
     signing: &'a Signing,
     request: &'a net::Request,
-    at: &'a Moment,
+    stamp: &'a SignatureStamp,
     /// Every computed digest.
     made: RefCell<Vec<Secret>>,
 }
@@ -23,13 +23,13 @@ pub(super) fn sign(
     signing: &Signing,
     placements: &[Placement],
     request: &mut net::Request,
-    at: &Moment,
-) -> Result<Vec<Secret>, Unsigned> {
-    forget(signing, request);
+    stamp: &SignatureStamp,
+) -> Result<Vec<Secret>, SigningError> {
+    remove_signature(signing, request);
     let values = Values {
         signing,
         request,
-        at,
+        stamp,
         made: RefCell::default(),
     };
     let mut filled = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn sign(
             continue;
         };
         let missing = || {
-            Unsigned(format!(
+            SigningError(format!(
                 "a value for `{name}` is missing, or the body of the request has no text"
             ))
         };
@@ -58,15 +58,17 @@ pub(super) fn sign(
                 .append_pair(name, value.expose());
         } else {
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| Unsigned(format!("`{name}` is no header")))?;
-            request.headers.insert(name, header(value.expose())?);
+                .map_err(|_| SigningError(format!("`{name}` is no header")))?;
+            request
+                .headers
+                .insert(name, sensitive_header(value.expose())?);
         }
     }
     Ok(made)
 }
 
 /// Removes an earlier signature from the URL.
-fn forget(signing: &Signing, request: &mut net::Request) {
+fn remove_signature(signing: &Signing, request: &mut net::Request) {
     let names = signing.query_names();
     let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
     if request.url.query_pairs().any(|(name, _)| is_ours(&name)) {
@@ -82,7 +84,8 @@ fn forget(signing: &Signing, request: &mut net::Request) {
 
 impl Source for Values<'_> {
     fn value(&self, name: &str) -> Option<String> {
-        let (request, at) = (self.request, self.at);
+        let request = self.request;
+        let stamp = self.stamp;
         let query = request.url.query().unwrap_or_default();
         Some(match name {
             "method" => request.method.to_string(),
@@ -94,12 +97,12 @@ impl Source for Values<'_> {
                 pairs.sort_unstable();
                 pairs.join("&")
             }
-            "body" => String::from_utf8(body(request)?.to_vec()).ok()?,
-            "body_sha256" => hex::encode(Sha256::digest(body(request)?)),
-            "now" => at.seconds(),
-            "now_ms" => at.ms.to_string(),
-            "now_iso" => at.date().to_rfc3339_opts(SecondsFormat::Secs, true),
-            "random" => at.nonce.clone(),
+            "body" => String::from_utf8(body_bytes(request)?.to_vec()).ok()?,
+            "body_sha256" => hex::encode(Sha256::digest(body_bytes(request)?)),
+            "now" => stamp.seconds(),
+            "now_ms" => stamp.ms.to_string(),
+            "now_iso" => stamp.date().to_rfc3339_opts(SecondsFormat::Secs, true),
+            "random" => stamp.nonce.clone(),
             own => return self.signing.value(own),
         })
     }

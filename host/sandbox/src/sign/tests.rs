@@ -26,20 +26,20 @@ fn request(method: Method, url: &str, headers: &[(&str, &str)], body: &str) -> n
     }
 }
 
-fn signing(how: Sign, values: &[(&str, &str)]) -> Signing {
+fn signing(scheme: Sign, values: &[(&str, &str)]) -> Signing {
     Signing::new(
-        how,
+        scheme,
         values
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     )
 }
 
-fn at(rfc3339: &str, nonce: &str) -> Moment {
+fn at(rfc3339: &str, nonce: &str) -> SignatureStamp {
     let ms = DateTime::parse_from_rfc3339(rfc3339)
         .unwrap()
         .timestamp_millis();
-    Moment {
+    SignatureStamp {
         ms,
         nonce: nonce.to_owned(),
     }
@@ -58,12 +58,12 @@ mod oauth1 {
         method: SignatureMethod,
         request: &mut net::Request,
         more: &[(&str, &str)],
-        at: &Moment,
+        stamp: &SignatureStamp,
     ) -> String {
-        let mut how = Sign::oauth1();
+        let mut scheme = Sign::oauth1();
         let Sign::Oauth1 {
             method: own, realm, ..
-        } = &mut how
+        } = &mut scheme
         else {
             unreachable!("it is")
         };
@@ -75,7 +75,7 @@ mod oauth1 {
             ("oauth_token_secret", "dh893hdasih9"),
             ("consumer_private_key", rsa::tests::PKCS8),
         ];
-        let made = signing(how, &values).sign(request, more, at).unwrap();
+        let made = signing(scheme, &values).sign(request, more, stamp).unwrap();
         let [signature] = &made[..] else {
             panic!("{} signatures", made.len())
         };
@@ -91,7 +91,7 @@ mod oauth1 {
     /// there. The values were checked against another implementation.
     #[test]
     fn a_signature_covers_query_form_and_protocol_parameters() {
-        let moment = Moment {
+        let moment = SignatureStamp {
             ms: 137_131_201_000,
             nonce: "7d8f3e4a".to_owned(),
         };
@@ -117,7 +117,7 @@ mod oauth1 {
 
     #[test]
     fn header_holds_realm_and_protocol_but_no_secret() {
-        let moment = Moment {
+        let moment = SignatureStamp {
             ms: 137_131_201_000,
             nonce: "7d8f3e4a".to_owned(),
         };
@@ -148,7 +148,7 @@ mod oauth1 {
 
     #[test]
     fn only_parameters_and_form_bodies_are_signed() {
-        let moment = Moment {
+        let moment = SignatureStamp {
             ms: 0,
             nonce: "n".to_owned(),
         };
@@ -176,14 +176,14 @@ mod aws {
     use super::*;
 
     fn signed(service: &str, keys: (&str, &str), request: &mut net::Request, time: &str) -> String {
-        let how = Sign::AwsSigv4 {
+        let scheme = Sign::AwsSigv4 {
             access_key_id: "{id}".to_owned(),
             secret_access_key: "{key}".to_owned(),
             session_token: Some("{session}".to_owned()),
             region: "us-east-1".to_owned(),
             service: service.to_owned(),
         };
-        signing(how, &[("id", keys.0), ("key", keys.1)])
+        signing(scheme, &[("id", keys.0), ("key", keys.1)])
             .sign(request, &[], &at(time, "n"))
             .unwrap();
         written(request)
@@ -286,7 +286,7 @@ mod aws {
 
     #[test]
     fn parts_go_unsigned_and_a_session_is_named() {
-        let how = Sign::AwsSigv4 {
+        let scheme = Sign::AwsSigv4 {
             access_key_id: "id".to_owned(),
             secret_access_key: "key".to_owned(),
             session_token: Some("{session}".to_owned()),
@@ -295,7 +295,7 @@ mod aws {
         };
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         request.body = Body::Multipart(net::Form::new());
-        let made = signing(how, &[("session", "s-1")])
+        let made = signing(scheme, &[("session", "s-1")])
             .sign(&mut request, &[], &at("2026-11-21T00:00:00Z", "n"))
             .unwrap();
         assert_eq!(request.headers["x-amz-content-sha256"], "UNSIGNED-PAYLOAD");
@@ -319,7 +319,7 @@ mod template {
 
     #[test]
     fn digests_go_where_the_template_says() {
-        let how = Sign::Template {
+        let scheme = Sign::Template {
             request: vec![
                 header(
                     "x-signature",
@@ -336,7 +336,7 @@ mod template {
                 },
             ],
         };
-        let signing = signing(how, &[("key", "k")]);
+        let signing = signing(scheme, &[("key", "k")]);
         assert_eq!(
             (signing.header_names(), signing.query_names()),
             (vec!["x-signature", "x-time", "x-wsse"], vec!["sig"])
@@ -378,12 +378,12 @@ mod template {
 
     #[test]
     fn missing_values_prevent_signing_without_leaks() {
-        let how = |value: &str| Sign::Template {
+        let scheme = |value: &str| Sign::Template {
             request: vec![header("x-signature", value)],
         };
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         let at = at("2026-11-21T00:00:00Z", "word");
-        let missing = signing(how("{hmac_sha256({key},{other})}"), &[("key", "canary")]).sign(
+        let missing = signing(scheme("{hmac_sha256({key},{other})}"), &[("key", "canary")]).sign(
             &mut request,
             &[],
             &at,
@@ -391,7 +391,7 @@ mod template {
         assert!(!missing.unwrap_err().to_string().contains("canary"));
         request.body = Body::Multipart(net::Form::new());
         let parts = signing(
-            how("{hmac_sha256({key},{body_sha256})}"),
+            scheme("{hmac_sha256({key},{body_sha256})}"),
             &[("key", "canary")],
         )
         .sign(&mut request, &[], &at);

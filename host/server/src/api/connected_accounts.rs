@@ -6,8 +6,8 @@ use app::{
     Error,
     clock::iso,
     connections::{
-        self, AccountType, AclChange, Changes, Filter, NewAccount, NewLink, Sharing, SharingChange,
-        Shown, Status, values,
+        self, AccountType, AccountView, AclChange, Changes, Filter, NewAccount, NewLink, Sharing,
+        SharingChange, Status, parse_object,
     },
     ids::{AccountId, AuthConfigId},
 };
@@ -18,12 +18,12 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::ProjectKey,
     doors::link,
-    extract::{Json, Path, Query},
-    respond::{Reply, created, ok, record_list},
+    http::{
+        auth::ProjectKey, branding::Branding, error::ApiResult, path::Path, reply::Json,
+        scaffold::RawQuery, scaffold::created, scaffold::ok, scaffold::record_list,
+    },
     shapes,
-    words::Words,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -190,13 +190,13 @@ pub(crate) async fn create(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let connection = body.connection;
     let (scheme, val) = connection
         .state
         .map_or((None, None), |state| (state.auth_scheme, state.val));
-    let mut given = values("connection.data", connection.data)?;
-    given.extend(values("connection.state.val", val)?);
+    let mut given = parse_object("connection.data", connection.data)?;
+    given.extend(parse_object("connection.state.val", val)?);
     let request = NewAccount {
         auth_config: AuthConfigId::parse(&body.auth_config.id)?,
         user_id: connection.user_id,
@@ -243,8 +243,8 @@ pub(crate) async fn create(
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let statuses = query
         .list("statuses")?
         .into_iter()
@@ -276,7 +276,7 @@ pub(crate) async fn list(
         account_type,
         by_change: query.choice("order_by", &["created_at", "updated_at"])? == Some(1),
         ascending: query.choice("order_direction", &["asc", "desc"])? == Some(0),
-        until: page.moment()?,
+        until: page.as_of()?,
     };
     let found = connections::list(
         &server.app,
@@ -288,14 +288,14 @@ pub(crate) async fn list(
     let items = found
         .items
         .iter()
-        .map(|shown| Value::Object(view(shown, &server.words)))
+        .map(|shown| Value::Object(view(shown, &server.branding)))
         .collect();
     // In any other order, new or changed accounts can move between pages, so no time is recorded.
     let newest = found
         .items
         .first()
         .filter(|_| !filter.by_change && !filter.ascending);
-    let page = page.marked(newest.map(|shown| shown.record.created_at));
+    let page = page.with_newest(newest.map(|shown| shown.record.created_at));
     ok(&record_list("items", items, page, found.total, found.next))
 }
 
@@ -309,9 +309,9 @@ pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let shown = connections::get(&server.app, &key.project, &AccountId::parse(&id)?).await?;
-    let mut view = view(&shown, &server.words);
+    let mut view = view(&shown, &server.branding);
     view.insert("params".into(), Value::Object(val(&shown)));
     ok(&view)
 }
@@ -330,12 +330,12 @@ pub(crate) async fn link(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Link>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let request = NewLink {
         auth_config: AuthConfigId::parse(&body.auth_config_id)?,
         user_id: body.user_id,
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
-        values: values("connection_data", body.connection_data)?,
+        values: parse_object("connection_data", body.connection_data)?,
         alias: body.alias,
         sharing: sharing(body.experimental),
     };
@@ -365,7 +365,7 @@ pub(crate) async fn complete(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Complete>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let completing = async move {
         connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
     };
@@ -390,15 +390,16 @@ pub(crate) async fn refresh(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-    query: Query,
+    query: RawQuery,
     Json(body): Json<Refresh>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let id = AccountId::parse(&id)?;
     let in_query = query.text("redirect_url")?.map(str::to_owned);
     let callback = body.redirect_url.filter(|url| !url.is_empty()).or(in_query);
-    let (mut status, url) = connections::again(&server.app, &key.project, &id, callback).await?;
+    let (mut status, url) =
+        connections::reconnect(&server.app, &key.project, &id, callback).await?;
     if url.is_none() && body.validate_credentials == Some(true) {
-        status = connections::check(&server.app, &key.project, &id).await?;
+        status = connections::verify_credential(&server.app, &key.project, &id).await?;
     }
     ok(&json!({"id": id, "status": status.as_str(), "redirect_url": url}))
 }
@@ -415,7 +416,7 @@ pub(crate) async fn update(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
     Json(body): Json<Update>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let id = AccountId::parse(&id)?;
     let fields = body
         .connection
@@ -439,7 +440,7 @@ pub(crate) async fn revoke(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let id = AccountId::parse(&id)?;
     let revoked = connections::revoke(&server.app, &key.project, &id).await?;
     ok(&json!({
@@ -459,8 +460,8 @@ pub(crate) async fn remove(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
     connections::remove(&server.app, &key.project, &AccountId::parse(&id)?, revoke).await?;
     ok(&json!({"success": true}))
@@ -478,7 +479,7 @@ pub(crate) async fn set_status(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
     Json(body): Json<SetStatus>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     connections::set_enabled(
         &server.app,
         &key.project,
@@ -489,14 +490,14 @@ pub(crate) async fn set_status(
     ok(&json!({"success": true}))
 }
 
-fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
-    let Shown { record, .. } = shown;
+fn view(shown: &AccountView, branding: &Branding) -> Map<String, Value> {
+    let AccountView { record, .. } = shown;
     let account = &record.body;
     let mut auth_config = json!({
         "auth_scheme": account.scheme,
         "id": account.auth_config,
         "is_disabled": shown.config_disabled,
-        words.say("is_service_managed"): shown.managed,
+        branding.rename("is_service_managed"): shown.managed,
     });
     if let Some(uuid) = shown.config_uuid {
         auth_config["deprecated"] = json!({"uuid": uuid});
@@ -554,11 +555,11 @@ fn shared(sharing: &Sharing) -> Value {
     }
 }
 
-fn state(shown: &Shown) -> Value {
+fn state(shown: &AccountView) -> Value {
     json!({"authScheme": shown.record.body.scheme, "val": val(shown)})
 }
 
-fn val(shown: &Shown) -> Map<String, Value> {
+fn val(shown: &AccountView) -> Map<String, Value> {
     let mut val = shown.values.clone();
     let account = &shown.record.body;
     val.insert("status".into(), account.status.as_str().into());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::files::{self, File, Upload, Wanted};
+use app::files::{self, File, Upload, UploadRequest};
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -10,9 +10,10 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::{Json, Query},
-    respond::{Reply, ok, record_list},
+    http::{
+        auth::ProjectKey, error::ApiResult, reply::Json, scaffold::RawQuery, scaffold::ok,
+        scaffold::record_list,
+    },
     shapes,
 };
 
@@ -42,8 +43,8 @@ pub(crate) struct UploadBody {
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page()?;
     let (toolkit, tool) = (query.text("toolkit_slug")?, query.text("tool_slug")?);
     let found = files::list(
@@ -76,8 +77,8 @@ pub(crate) async fn request(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<UploadBody>,
-) -> Reply<Response> {
-    let wanted = Wanted {
+) -> ApiResult<Response> {
+    let request = UploadRequest {
         toolkit: body.toolkit_slug,
         tool: body.tool_slug,
         name: body.filename,
@@ -85,7 +86,7 @@ pub(crate) async fn request(
         md5: body.md5,
     };
     ok(&upload(
-        &files::request(&server.app, &key.project, wanted).await?,
+        &files::request(&server.app, &key.project, request).await?,
     ))
 }
 

@@ -20,9 +20,14 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::{self, OrgKey},
-    extract::{Json, Path},
-    respond::{Reply, created, ok},
+    http::{
+        auth::{self, OrganizationKey},
+        error::ApiResult,
+        path::Path,
+        reply::Json,
+        scaffold::created,
+        scaffold::ok,
+    },
     shapes,
 };
 
@@ -63,7 +68,7 @@ pub(crate) struct Revoke {
 pub(crate) fn rights(
     permissions: Option<Vec<Permission>>,
     allowed_ips: Option<Vec<String>>,
-) -> Reply<Rights> {
+) -> ApiResult<Rights> {
     let pairs = |given: Vec<Permission>| {
         given
             .into_iter()
@@ -89,16 +94,16 @@ pub(crate) fn rights(
     security(("organization" = [])),
 )]
 pub(crate) async fn create(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
     Json(body): Json<Create>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let (id, rights) = (
         ProjectId::parse(&id)?,
         rights(body.permissions, body.allowed_ips)?,
     );
-    let made = projects::add_key(&server.app, &key.organisation, &id, &body.name, rights).await?;
+    let made = projects::add_key(&server.app, &key.organization, &id, &body.name, rights).await?;
     created(&view(&made, true))
 }
 
@@ -111,11 +116,11 @@ pub(crate) async fn create(
     security(("organization" = [])),
 )]
 pub(crate) async fn list(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
-    let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+) -> ApiResult<Response> {
+    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
     ok(
         &json!({"items": keys.iter().map(|key| view(key, server.config.keys.reveal)).collect::<Vec<_>>()}),
@@ -131,13 +136,13 @@ pub(crate) async fn list(
     security(("organization" = [])),
 )]
 pub(crate) async fn remove(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path((id, name)): Path<(String, String)>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     projects::remove_key(
         &server.app,
-        &key.organisation,
+        &key.organization,
         &ProjectId::parse(&id)?,
         &name,
     )
@@ -156,7 +161,7 @@ pub(crate) async fn remove(
 pub(crate) async fn revoke(
     State(server): State<Arc<Server>>,
     Json(body): Json<Revoke>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     if !(1..=REVOKED).contains(&body.api_keys.len()) {
         return Err(Error::invalid(format!("api_keys: must be 1 to {REVOKED} keys")).into());
     }

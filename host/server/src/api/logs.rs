@@ -6,7 +6,9 @@ use app::{
     Error,
     clock::iso,
     ids::LogId,
-    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Status},
+    tools::log::{
+        self, Condition, Detail, ExecutionRecord, Field, Filter, ListPart, Operator, Status,
+    },
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -15,9 +17,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::{Json, Path, page},
-    respond::{Page, Reply, ok},
+    http::{auth::ProjectKey, error::ApiResult, page::Page, path::Path, reply::Json, scaffold::ok},
     shapes,
 };
 
@@ -78,26 +78,29 @@ pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Search>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
-    let page = page(body.limit, cursor.as_deref())?;
+    let page = Page::new(body.limit, cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
     if filters.len() > CONDITIONS {
         return Err(Error::invalid(format!("filters: at most {CONDITIONS}")).into());
     }
     let filter = Filter {
-        conditions: filters.into_iter().map(condition).collect::<Reply<_>>()?,
+        conditions: filters
+            .into_iter()
+            .map(condition)
+            .collect::<ApiResult<_>>()?,
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
     let after = page
-        .mark
+        .state
         .as_deref()
         .map(LogId::parse)
         .transpose()
         .map_err(|_| Error::CursorInvalid)?;
     let skip = if after.is_some() { 0 } else { page.offset() };
-    let part = Part {
+    let part = ListPart {
         after,
         skip,
         limit: page.limit,
@@ -107,7 +110,7 @@ pub(crate) async fn list(
     let last = runs.last().filter(|_| more).map(|run| run.id.to_string());
     let next = last.map(|last| {
         Page {
-            mark: Some(last),
+            state: Some(last),
             ..page
         }
         .next()
@@ -125,7 +128,7 @@ pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
     let mut shown = view(&run);
     if let Ok(release) = server.app.catalog.release(&run.toolkit, &run.version) {
@@ -150,11 +153,11 @@ pub(crate) async fn cassette(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     ok(&log::cassette(&server.app, &key.project, &LogId::parse(&id)?).await?)
 }
 
-fn condition(given: Filtered) -> Reply<Condition> {
+fn condition(given: Filtered) -> ApiResult<Condition> {
     let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
         Some((_, field)) => *field,
         None => {
@@ -175,12 +178,12 @@ fn condition(given: Filtered) -> Reply<Condition> {
         field,
         operator,
         value: given.value,
-        folded: false,
+        ignore_case: false,
     })
 }
 
 /// Parses the operator of a condition.
-pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
+pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
     Ok(match given {
         "==" => Operator::Is,
         "!=" => Operator::IsNot,
@@ -195,7 +198,7 @@ pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
     })
 }
 
-fn view(run: &Executed) -> Map<String, Value> {
+fn view(run: &ExecutionRecord) -> Map<String, Value> {
     let failed = run.status == Status::Failed;
     let view = json!({
         "id": run.id,

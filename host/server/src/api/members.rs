@@ -20,9 +20,17 @@ use utoipa::ToSchema;
 use crate::{
     Server,
     api::projects::project_fields,
-    auth::{OrgKey, UserKey},
-    extract::{Json, Path, Query},
-    respond::{Reply, created, cursor_list, ok, record_list},
+    http::{
+        auth::{OrganizationKey, UserKey},
+        error::ApiResult,
+        path::Path,
+        reply::Json,
+        scaffold::RawQuery,
+        scaffold::created,
+        scaffold::cursor_list,
+        scaffold::ok,
+        scaffold::record_list,
+    },
     shapes,
 };
 
@@ -45,19 +53,20 @@ pub(crate) struct Create {
 #[utoipa::path(
     get,
     path = "/org/list",
+    operation_id = "organisations",
     params(shapes::ShortPaging),
     responses((status = 200, description = "The organizations", body = shapes::Organizations)),
     security(("user" = [])),
 )]
-pub(crate) async fn organisations(
+pub(crate) async fn organizations(
     key: UserKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::organisation(&server.app)
+    let found = projects::organization(&server.app)
         .await?
-        .filter(|found| found.id == key.organisation().as_str());
+        .filter(|found| found.id == key.organization().as_str());
     let found =
         found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
     let view = json!({
@@ -81,10 +90,10 @@ pub(crate) async fn organisations(
 pub(crate) async fn projects(
     key: UserKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page_of(PAGE)?;
-    let found = projects::list(&server.app, key.organisation(), page.window(false)?).await?;
+    let found = projects::list(&server.app, key.organization(), page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -103,10 +112,10 @@ pub(crate) async fn projects(
     security(("organization" = [])),
 )]
 pub(crate) async fn create(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let Create {
         email,
         name,
@@ -120,7 +129,7 @@ pub(crate) async fn create(
         role,
         project,
     };
-    let (member, secret) = members::add(&server.app, &key.organisation, new).await?;
+    let (member, secret) = members::add(&server.app, &key.organization, new).await?;
     let mut view = view(&member);
     view.insert("key".into(), secret.as_str().into());
     created(&view)
@@ -136,12 +145,12 @@ pub(crate) async fn create(
     security(("organization" = [])),
 )]
 pub(crate) async fn list(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page()?;
-    let found = members::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let found = members::list(&server.app, &key.organization, page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -159,11 +168,11 @@ pub(crate) async fn list(
     security(("organization" = [])),
 )]
 pub(crate) async fn remove(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
-    members::remove(&server.app, &key.organisation, &MemberId::parse(&id)?).await?;
+) -> ApiResult<Response> {
+    members::remove(&server.app, &key.organization, &MemberId::parse(&id)?).await?;
     ok(&json!({"status": "success"}))
 }
 

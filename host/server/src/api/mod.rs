@@ -1,18 +1,19 @@
 //! One file per resource: requests, responses, handlers and views. Only this module knows
 //! deprecated names.
 
-pub(crate) mod action_logs;
 pub(crate) mod auth_configs;
+pub(crate) mod compat;
 pub(crate) mod connected_accounts;
+pub(crate) mod description;
 pub(crate) mod files;
 pub(crate) mod keys;
 pub(crate) mod logs;
 pub(crate) mod members;
-pub(crate) mod migration;
 pub(crate) mod oauth_apps;
 pub(crate) mod project_config;
 pub(crate) mod projects;
 pub(crate) mod session;
+pub(crate) mod table;
 pub(crate) mod toolkits;
 pub(crate) mod tools;
 pub(crate) mod usage;
@@ -21,7 +22,7 @@ use app::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::respond::Reply;
+use crate::http::error::ApiResult;
 
 /// Reads a member that may be absent, null, or a list of texts.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -29,7 +30,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 }
 
 /// Reads a member that must be an object if it is present.
-fn object(name: &str, given: Option<Value>) -> Reply<serde_json::Map<String, Value>> {
+fn object(name: &str, given: Option<Value>) -> ApiResult<serde_json::Map<String, Value>> {
     match given {
         None | Some(Value::Null) => Ok(serde_json::Map::new()),
         Some(Value::Object(members)) => Ok(members),

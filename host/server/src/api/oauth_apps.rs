@@ -15,9 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::OrgKey,
-    extract::{Json, Path},
-    respond::{Reply, ok},
+    http::{auth::OrganizationKey, error::ApiResult, path::Path, reply::Json, scaffold::ok},
     shapes,
 };
 
@@ -41,7 +39,10 @@ pub(crate) struct Set {
     responses((status = 200, description = "The clients", body = shapes::OauthApps)),
     security(("organization" = [])),
 )]
-pub(crate) async fn list(_key: OrgKey, State(server): State<Arc<Server>>) -> Reply<Response> {
+pub(crate) async fn list(
+    _key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+) -> ApiResult<Response> {
     let all = apps::list(&server.app).await?;
     ok(&json!({"items": all.iter().map(view).collect::<Vec<_>>()}))
 }
@@ -61,11 +62,11 @@ pub(crate) async fn list(_key: OrgKey, State(server): State<Arc<Server>>) -> Rep
     security(("organization" = [])),
 )]
 pub(crate) async fn set(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
     Json(body): Json<Set>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let new = NewOauthApp {
         toolkit: slug,
         client_id: body.client_id,
@@ -84,10 +85,10 @@ pub(crate) async fn set(
     security(("organization" = [])),
 )]
 pub(crate) async fn remove(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     apps::remove(&server.app, &slug).await?;
     ok(&json!({"status": "success"}))
 }

@@ -12,11 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Server,
-    auth::ProjectKey,
-    extract::Json,
-    respond::{Reply, ok},
+    http::{auth::ProjectKey, branding::Branding, error::ApiResult, reply::Json, scaffold::ok},
     shapes,
-    words::Words,
 };
 
 /// The setting whose name contains the operator word.
@@ -46,8 +43,8 @@ impl Given {
     ///
     /// # Errors
     /// If a value is of the wrong type.
-    pub(crate) fn apply(&self, config: &mut Config, words: &Words) -> Result<(), Error> {
-        let name = &*words.say(HOSTED_LINKS);
+    pub(crate) fn apply(&self, config: &mut Config, branding: &Branding) -> Result<(), Error> {
+        let name = &*branding.rename(HOSTED_LINKS);
         let hosted_links = match self.other.get(name) {
             None | Some(Value::Null) => None,
             Some(Value::Bool(given)) => Some(*given),
@@ -89,8 +86,11 @@ impl Given {
     operation_id = "read_config",
     responses((status = 200, description = "The settings", body = shapes::ProjectConfig)),
 )]
-pub(crate) async fn read(key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
-    ok(&view(&key.project.stored.config, &server.words))
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+) -> ApiResult<Response> {
+    ok(&view(&key.project.stored.config, &server.branding))
 }
 
 /// Changes the given settings, effective from the next request.
@@ -104,20 +104,20 @@ pub(crate) async fn read(key: ProjectKey, State(server): State<Arc<Server>>) -> 
 pub(crate) async fn update(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    Json(given): Json<Given>,
-) -> Reply<Response> {
-    let change = |config: &mut Config| given.apply(config, &server.words);
+    crate::http::scaffold::AnyJson(given): crate::http::scaffold::AnyJson<Given>,
+) -> ApiResult<Response> {
+    let change = |config: &mut Config| given.apply(config, &server.branding);
     let config = projects::configure(&server.app, &key.project, change).await?;
-    ok(&view(&config, &server.words))
+    ok(&view(&config, &server.branding))
 }
 
-fn view(config: &Config, words: &Words) -> Value {
+fn view(config: &Config, branding: &Branding) -> Value {
     let mut view = json!({
         "is_2FA_enabled": config.two_factor,
         "mask_secret_keys_in_connected_account": config.mask_secrets,
         "log_visibility_setting": config.log_visibility,
         "require_mcp_api_key": config.require_mcp_key,
-        &*words.say(HOSTED_LINKS): config.hosted_links,
+        &*branding.rename(HOSTED_LINKS): config.hosted_links,
         "signed_url_file_expiry_in_seconds": config.file_url_expiry,
     });
     for (name, text) in [

@@ -15,9 +15,10 @@ use utoipa::ToSchema;
 use crate::{
     Server,
     api::{keys, project_config},
-    auth::OrgKey,
-    extract::{Json, Path, Query},
-    respond::{Reply, ok, record_list},
+    http::{
+        auth::OrganizationKey, error::ApiResult, path::Path, reply::Json, scaffold::RawQuery,
+        scaffold::ok, scaffold::record_list,
+    },
     shapes,
 };
 
@@ -47,13 +48,13 @@ pub(crate) struct Create {
     security(("organization" = [])),
 )]
 pub(crate) async fn create(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let mut config = Config::default();
     if let Some(given) = &body.config {
-        given.apply(&mut config, &server.words)?;
+        given.apply(&mut config, &server.branding)?;
     }
     let rights = keys::rights(body.api_key_permissions, body.api_key_allowed_ips)?;
     let request = NewProject {
@@ -64,7 +65,7 @@ pub(crate) async fn create(
             .unwrap_or(false)
             .then_some(rights),
     };
-    let (project, made) = projects::create(&server.app, &key.organisation, request).await?;
+    let (project, made) = projects::create(&server.app, &key.organization, request).await?;
     ok(&json!({
         "id": project.id,
         "name": project.stored.name,
@@ -81,12 +82,12 @@ pub(crate) async fn create(
     security(("organization" = [])),
 )]
 pub(crate) async fn list(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page()?;
-    let found = projects::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let found = projects::list(&server.app, &key.organization, page.window(false)?).await?;
     let items = found
         .items
         .iter()
@@ -103,11 +104,11 @@ pub(crate) async fn list(
     security(("organization" = [])),
 )]
 pub(crate) async fn read(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
-    let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+) -> ApiResult<Response> {
+    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     let all = projects::show_keys(&server.app, project.id.as_str()).await?;
     let mut view = project_fields(&project);
     let keys = all
@@ -127,15 +128,15 @@ pub(crate) async fn read(
     security(("organization" = [])),
 )]
 pub(crate) async fn remove(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
     projects::remove(
         &server.app,
-        &key.organisation,
+        &key.organization,
         &ProjectId::parse(&id)?,
         revoke,
     )
@@ -151,12 +152,12 @@ pub(crate) async fn remove(
     security(("organization" = [])),
 )]
 pub(crate) async fn regenerate_key(
-    key: OrgKey,
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let made =
-        projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+        projects::regenerate_key(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
     ok(&json!({
         "api_key": keys::view(&made, true),
         "message": "all earlier keys of the project are deleted; this one is shown in full now",
@@ -167,7 +168,7 @@ pub(crate) async fn regenerate_key(
 pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
     let fields = json!({
         "id": project.id,
-        "org_id": project.organisation,
+        "org_id": project.organization,
         "name": project.stored.name,
         "email": "",
         "created_at": iso(project.created_at),

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::projects::project_fields,
-    auth::ProjectKey,
-    respond::{Reply, ok},
+    http::{auth::ProjectKey, error::ApiResult, scaffold::ok},
     shapes,
 };
 
@@ -22,7 +21,7 @@ use crate::{
     path = "/auth/session/info",
     responses((status = 200, description = "The project and its key", body = shapes::Session)),
 )]
-pub(crate) async fn info(key: ProjectKey) -> Reply<Response> {
+pub(crate) async fn info(key: ProjectKey) -> ApiResult<Response> {
     ok(&view(&key.project, &key.holder))
 }
 
@@ -33,7 +32,7 @@ fn view(project: &Project, holder: &Holder) -> Value {
         ("nano_id", json!(project.id)),
         (
             "org",
-            json!({"id": project.organisation, "name": holder.organisation_name, "plan": "self_hosted"}),
+            json!({"id": project.organization, "name": holder.organization_name, "plan": "self_hosted"}),
         ),
     ] {
         shown.insert(name.to_owned(), value);

@@ -8,8 +8,8 @@ use std::{
 use app::{
     Error, Record,
     catalog::{
-        self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit,
-        ToolkitFilter, ToolkitKind, ToolkitOrder, Wanted,
+        self, AuthMode, AuthScheme, ChangelogEntry, Field, LATEST, Release, ScopeRequest, Snapshot,
+        Terms, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder,
     },
     clock::iso,
     connections::apps::{self, OauthApp},
@@ -23,11 +23,21 @@ use utoipa::ToSchema;
 use crate::{
     Server,
     api::texts,
-    auth::{OrgKey, ProjectKey},
-    extract::{ComponentBytes, Json, Path, Query, choice, page},
-    respond::{Page, Reply, created, cursor_list, ok},
+    http::{
+        auth::{OrganizationKey, ProjectKey},
+        body::ComponentBytes,
+        branding::{Branding, DEFAULT},
+        error::ApiResult,
+        page::Page,
+        path::Path,
+        reply::Json,
+        scaffold::RawQuery,
+        scaffold::choice,
+        scaffold::created,
+        scaffold::cursor_list,
+        scaffold::ok,
+    },
     shapes,
-    words::{DEFAULT, Words},
 };
 
 /// Values of `sort_by`.
@@ -60,11 +70,11 @@ pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
 pub(crate) async fn list(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let older = query.choice(
         "managed_by",
-        &[&server.words.say(DEFAULT), "all", "project"],
+        &[&server.branding.rename(DEFAULT), "all", "project"],
     )?;
     let newer = query.choice("type", &["native", "all", "custom"])?;
     let filter = ToolkitFilter {
@@ -108,11 +118,11 @@ pub(crate) async fn several(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(body): Json<Several>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let managed_by = choice(
         "managed_by",
         body.managed_by.as_deref(),
-        &[&server.words.say(DEFAULT), "all", "project"],
+        &[&server.branding.rename(DEFAULT), "all", "project"],
     )?;
     let slugs = body.toolkits.unwrap_or_default();
     if slugs.len() > NAMED {
@@ -131,11 +141,11 @@ pub(crate) async fn several(
         kind: managed_by.map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
-    listed(&server, &filter, page(body.limit, cursor.as_deref())?).await
+    listed(&server, &filter, Page::new(body.limit, cursor.as_deref())?).await
 }
 
-async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Response> {
-    let (index, page) = moment(server, page)?;
+async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> ApiResult<Response> {
+    let (index, page) = snapshot(server, page)?;
     let managed: HashSet<_> = apps::list(&server.app)
         .await?
         .into_iter()
@@ -144,13 +154,13 @@ async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Re
     let (found, total) = page.cut(index.find_toolkits(filter));
     let items = found
         .iter()
-        .map(|toolkit| item(toolkit, managed.contains(&*toolkit.slug), &server.words))
+        .map(|toolkit| item(toolkit, managed.contains(&*toolkit.slug), &server.branding))
         .collect();
     ok(&cursor_list("items", items, page, total))
 }
 
 /// Returns the order of a list by its index in [`ORDERS`].
-async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
+async fn order(server: &Server, place: Option<usize>) -> ApiResult<ToolkitOrder> {
     Ok(match place {
         None => ToolkitOrder::Newest,
         Some(0) => ToolkitOrder::Usage(catalog::usage(&server.app).await?),
@@ -160,9 +170,9 @@ async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
 
 /// Returns the same snapshot of the catalog for all pages of a list. Later publications appear in
 /// the next list.
-pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
-    let index = server.app.catalog.index_at(page.moment()?);
-    let page = page.marked(Some(index.moment()));
+pub(super) fn snapshot(server: &Server, page: Page) -> ApiResult<(Arc<Snapshot>, Page)> {
+    let index = server.app.catalog.snapshot_at(page.as_of()?);
+    let page = page.with_newest(Some(index.as_of()));
     Ok((index, page))
 }
 
@@ -176,9 +186,9 @@ pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
 pub(crate) async fn categories(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
-    let (index, page) = moment(&server, query.page()?)?;
+    query: RawQuery,
+) -> ApiResult<Response> {
+    let (index, page) = snapshot(&server, query.page()?)?;
     let (found, total) = page.cut(index.categories());
     let items = found
         .iter()
@@ -198,9 +208,9 @@ pub(crate) async fn read(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
-    query: Query,
-) -> Reply<Response> {
-    let index = server.app.catalog.index();
+    query: RawQuery,
+) -> ApiResult<Response> {
+    let index = server.app.catalog.snapshot();
     let release = index.release(&slug, query.text("version")?.unwrap_or(LATEST))?;
     let toolkit = index
         .toolkit(&slug)
@@ -209,7 +219,12 @@ pub(crate) async fn read(
         .await?
         .into_iter()
         .find(|app| *app.id == *toolkit.slug);
-    ok(&detail(toolkit, release, managed.as_ref(), &server.words))
+    ok(&detail(
+        toolkit,
+        release,
+        managed.as_ref(),
+        &server.branding,
+    ))
 }
 
 /// Lists every version of every toolkit, for the operator.
@@ -221,12 +236,12 @@ pub(crate) async fn read(
     security(("organization" = [])),
 )]
 pub(crate) async fn published(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let page = query.page()?;
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let (found, total) = page.cut(index.releases().collect());
     let items = found
         .iter()
@@ -244,7 +259,7 @@ pub(crate) async fn published(
 pub(crate) async fn changelog(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let all = catalog::changelog(&server.app).await?;
     let items: Vec<_> = all
         .iter()
@@ -267,8 +282,8 @@ pub(crate) async fn grant_context(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let version = query.text("toolkit_version")?.unwrap_or(LATEST);
     let release = server.app.catalog.release(&slug, version)?;
     let (mode, _) = catalog::scheme(&release, query.text("auth_scheme")?)?;
@@ -310,26 +325,30 @@ pub(crate) async fn recommend(
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
     Json(body): Json<Recommend>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let release = server
         .app
         .catalog
         .release(&slug, body.toolkit_version.as_deref().unwrap_or(LATEST))?;
-    let wanted = Wanted {
+    let scope_request = ScopeRequest {
         tools: body.tools,
         include: body.include,
         exclude: body.exclude,
         available: body.available_scopes,
     };
-    let lists = [&wanted.tools, &wanted.include, &wanted.exclude];
+    let lists = [
+        &scope_request.tools,
+        &scope_request.include,
+        &scope_request.exclude,
+    ];
     if lists
         .into_iter()
-        .chain(&wanted.available)
+        .chain(&scope_request.available)
         .any(|list| list.len() > SCOPES)
     {
         return Err(Error::invalid(format!("body: a list has at most {SCOPES} entries")).into());
     }
-    let found = catalog::recommended(&release, body.auth_scheme.as_deref(), &wanted)?;
+    let found = catalog::recommend_scopes(&release, body.auth_scheme.as_deref(), &scope_request)?;
     ok(&json!({
         "auth_scheme": found.mode,
         "toolkit_version": release.version,
@@ -338,9 +357,10 @@ pub(crate) async fn recommend(
     }))
 }
 
-fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
+fn changes_view(toolkit: &Toolkit, entries: &[ChangelogEntry]) -> Value {
     let name = &toolkit.current().name;
-    let version = |entry: &Entry| json!({ "version": entry.version, "changelog": entry.text });
+    let version =
+        |entry: &ChangelogEntry| json!({ "version": entry.version, "changelog": entry.text });
     let versions: Vec<_> = entries.iter().map(version).collect();
     json!({ "slug": toolkit.slug, "name": name, "display_name": name, "versions": versions })
 }
@@ -353,10 +373,10 @@ fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
     security(("organization" = [])),
 )]
 pub(crate) async fn read_version(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let release = server.app.catalog.release(&slug, &version)?;
     let mut view = published_view(&release);
     view["manifest"] =
@@ -383,13 +403,13 @@ pub(crate) async fn read_version(
     security(("organization" = [])),
 )]
 pub(crate) async fn publish(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
-    query: Query,
+    query: RawQuery,
     headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let signature = signature(&headers)?;
     let terms = Terms {
         signature: signature.as_deref(),
@@ -413,17 +433,17 @@ pub(crate) async fn publish(
     security(("organization" = [])),
 )]
 pub(crate) async fn deprecate(
-    _key: OrgKey,
+    _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     ok(&published_view(
         &*catalog::deprecate(&server.app, &slug, &version).await?,
     ))
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.
-fn signature(headers: &HeaderMap) -> Reply<Option<String>> {
+fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let Some(value) = headers.get(SIGNATURE) else {
         return Ok(None);
     };
@@ -455,14 +475,14 @@ pub(crate) fn published_view(release: &Release) -> Value {
 
 /// Returns the view of a toolkit. `managed` is true if the operator has an OAuth app at its
 /// provider.
-fn item(toolkit: &Toolkit, managed: bool, words: &Words) -> Value {
+fn item(toolkit: &Toolkit, managed: bool, branding: &Branding) -> Value {
     let release = toolkit.current();
     let managed = managed && release.scheme(AuthMode::Oauth2).is_some();
     json!({
         "slug": toolkit.slug,
         "name": release.name,
         "auth_schemes": modes(release).iter().map(|mode| mode.as_str()).collect::<Vec<_>>(),
-        words.say("service_managed_auth_schemes"): if managed { vec![AuthMode::Oauth2.as_str()] } else { Vec::new() },
+        branding.rename("service_managed_auth_schemes"): if managed { vec![AuthMode::Oauth2.as_str()] } else { Vec::new() },
         "is_local_toolkit": false,
         "no_auth": release.no_auth(),
         "deprecated": {"toolkitId": toolkit.slug},
@@ -493,7 +513,7 @@ fn detail(
     toolkit: &Toolkit,
     release: &Release,
     app: Option<&Record<OauthApp>>,
-    words: &Words,
+    branding: &Branding,
 ) -> Value {
     let flow = release
         .scheme(AuthMode::Oauth2)
@@ -516,8 +536,8 @@ fn detail(
         "slug": toolkit.slug,
         "name": release.name,
         "enabled": !toolkit.is_deprecated(),
-        words.say("service_managed_auth_schemes"): managed.iter().map(|managed| &managed["mode"]).collect::<Vec<_>>(),
-        words.say("service_managed_auth"): managed.iter().collect::<Vec<_>>(),
+        branding.rename("service_managed_auth_schemes"): managed.iter().map(|managed| &managed["mode"]).collect::<Vec<_>>(),
+        branding.rename("service_managed_auth"): managed.iter().collect::<Vec<_>>(),
         "is_local_toolkit": false,
         "auth_config_details": schemes,
         "meta": meta,

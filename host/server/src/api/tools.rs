@@ -7,11 +7,13 @@ use std::{
 
 use app::{
     Error,
-    catalog::{self, Found, Index, Tool, ToolFilter, VersionWish},
+    catalog::{self, ResolvedTool, Snapshot, Tool, ToolFilter, VersionSelector},
     clock::iso,
-    connections::{Custom, Placed},
+    connections::{CustomCredential, CustomParameter},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute, Execution, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
+    tools::{
+        self, Execute, Execution, Input, Proxy, ProxyBody as Content, ResponseBody, prompt::Prompt,
+    },
 };
 use axum::{
     extract::State,
@@ -26,10 +28,11 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    api::{object, toolkits::moment},
-    auth::ProjectKey,
-    extract::{ExecuteBytes, Json, Path, Prefix, ProxyJson, Query},
-    respond::{self, Page, Reply, ok, request_id},
+    api::{object, toolkits::snapshot},
+    http::{
+        auth::ProjectKey, body::UnparsedJson, context::request_id, error::ApiResult, page::Page,
+        path::Path, path::Prefix, reply::Json, scaffold::RawQuery, scaffold::ok,
+    },
     shapes,
 };
 
@@ -100,7 +103,7 @@ struct Logo<'a> {
     get,
     path = "/tools",
     params(
-        ("query" = Option<String>, Query, description = "Words to look for in names and descriptions"),
+        ("query" = Option<String>, Query, description = "Branding to look for in names and descriptions"),
         ("search" = Option<String>, Query, deprecated, description = "The older spelling of `query`"),
         ("tool_slugs" = Option<Vec<String>>, Query, explode = false, description = "These tools; no other filter counts then"),
         ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
@@ -121,8 +124,8 @@ pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     prefix: Prefix,
-    query: Query,
-) -> Reply<Response> {
+    query: RawQuery,
+) -> ApiResult<Response> {
     let search = query
         .text("query")?
         .or(query.text("search")?)
@@ -136,13 +139,13 @@ pub(crate) async fn list(
         important: query.boolean("important")?,
         search,
         deprecated: query.boolean("include_deprecated")?.unwrap_or(true),
-        versions: wish(&query, prefix.tool_version())?,
+        versions: version_selector(&query, prefix.tool_version())?,
     };
     let configs = query.list("auth_config_ids")?;
     if !configs.is_empty() {
         filter.toolkits = toolkits_of(&server, &key, &configs, filter.toolkits).await?;
     }
-    let (index, page) = moment(&server, query.page()?)?;
+    let (index, page) = snapshot(&server, query.page()?)?;
     let (found, total) = page.cut(index.tools(&filter));
     ok(&list_view(&index, &found, &page, total)?)
 }
@@ -154,7 +157,7 @@ async fn toolkits_of(
     key: &ProjectKey,
     configs: &[String],
     asked: Vec<String>,
-) -> Reply<Vec<String>> {
+) -> ApiResult<Vec<String>> {
     let mut toolkits = Vec::new();
     for id in configs {
         let config =
@@ -169,12 +172,17 @@ async fn toolkits_of(
     Ok(toolkits)
 }
 
-fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> Reply<List<'a>> {
+fn list_view<'a>(
+    index: &'a Snapshot,
+    found: &'a [ResolvedTool],
+    page: &Page,
+    total: u64,
+) -> ApiResult<List<'a>> {
     Ok(List {
         items: found
             .iter()
             .map(|found| view(index, found))
-            .collect::<Reply<_>>()?,
+            .collect::<ApiResult<_>>()?,
         next_cursor: page.next_cursor(total),
         total_pages: total.div_ceil(page.limit).max(1),
         current_page: page.number,
@@ -188,8 +196,11 @@ fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) 
     path = "/tools/enum",
     responses((status = 200, description = "The slugs of all tools", body = Vec<String>)),
 )]
-pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
-    let index = server.app.catalog.index();
+pub(crate) async fn slugs(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+) -> ApiResult<Response> {
+    let index = server.app.catalog.snapshot();
     let current = index.toolkits().map(|toolkit| toolkit.current());
     let slugs: Vec<&str> = current
         .flat_map(|release| release.tools.iter().map(|tool| &*tool.slug))
@@ -215,36 +226,38 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
-    query: Query,
-) -> Reply<Response> {
-    let index = server.app.catalog.index();
-    let wish = wish(&query, prefix.tool_version())?;
+    query: RawQuery,
+) -> ApiResult<Response> {
+    let index = server.app.catalog.snapshot();
+    let versions = version_selector(&query, prefix.tool_version())?;
     let toolkit = index
         .toolkit_of(&slug)
         .map(|toolkit| toolkit.slug.to_string())
         .unwrap_or_default();
-    let version = query.text("version")?.unwrap_or_else(|| wish.of(&toolkit));
+    let version = query
+        .text("version")?
+        .unwrap_or_else(|| versions.for_toolkit(&toolkit));
     let found = index.tool(&slug, version)?;
     ok(&view(&index, &found)?)
 }
 
-fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
-    let all = query
+fn version_selector(query: &RawQuery, default: &str) -> ApiResult<VersionSelector> {
+    let default = query
         .text("toolkit_versions")?
         .unwrap_or(default)
         .to_owned();
-    let each = query
+    let by_toolkit = query
         .map("toolkit_versions")
         .into_iter()
         .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
-    Ok(VersionWish {
-        all,
-        each: each.collect::<HashMap<_, _>>(),
+    Ok(VersionSelector {
+        default,
+        by_toolkit: by_toolkit.collect::<HashMap<_, _>>(),
     })
 }
 
-fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
-    let Found { release, tool } = found;
+fn view<'a>(index: &'a Snapshot, found: &'a ResolvedTool) -> ApiResult<View<'a>> {
+    let ResolvedTool { release, tool } = found;
     let toolkit = index.toolkit(&release.slug);
     let versions = || {
         toolkit
@@ -263,7 +276,7 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
             logo: &release.logo,
         },
         input_parameters: tool.input.text()?,
-        output_parameters: tool.answer_schema()?,
+        output_parameters: tool.response_schema()?,
         no_auth: tool.no_auth,
         version,
         available_versions: versions(),
@@ -309,12 +322,12 @@ pub(crate) async fn scopes(
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Json(body): Json<ScopesOf>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     if !(1..=TOOLS).contains(&body.tools.len()) {
         return Err(Error::invalid(format!("tools: 1 to {TOOLS} slugs")).into());
     }
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
-    let found = catalog::tools_of(&server.app.catalog.index(), &body.tools, version)?;
+    let found = catalog::find_tools(&server.app.catalog.snapshot(), &body.tools, version)?;
     let all: BTreeSet<_> = found.iter().flat_map(|found| &found.tool.scopes).collect();
     let each: Vec<_> = found
         .iter()
@@ -327,7 +340,7 @@ pub(crate) async fn scopes(
 // It borrows from the received bytes, so that arguments are not copied.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Execute)]
-struct ExecuteBody<'a> {
+pub(crate) struct ExecuteBody<'a> {
     #[serde(default)]
     connected_account_id: Option<String>,
     #[serde(default)]
@@ -415,18 +428,18 @@ pub(crate) async fn execute(
     prefix: Prefix,
     Path(slug): Path<String>,
     headers: HeaderMap,
-    ExecuteBytes(bytes): ExecuteBytes,
-) -> Reply<Response> {
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
+) -> ApiResult<Response> {
     let gateway = gateway(&headers)?;
     let parsed = server
-        .admission
+        .limiter
         .parse(bytes.len(), || request(slug, prefix, &bytes, gateway));
     let done = tools::execute(&server.app, &key.project, parsed.await?).await?;
-    let view = server.admission.parse(done.data.len(), || execution(&done));
+    let view = server.limiter.parse(done.data.len(), || execution(&done));
     view.await
 }
 
-fn execution(done: &Execution) -> Reply<Response> {
+fn execution(done: &Execution) -> ApiResult<Response> {
     let data = serde_json::from_slice(&done.data).map_err(|cause| {
         Error::Internal(format!(
             "a tool's data is not JSON after it was checked: {cause}"
@@ -439,10 +452,10 @@ fn execution(done: &Execution) -> Reply<Response> {
         session_info: None,
         log_id: done.log_id.as_str(),
     };
-    Ok(respond::json(StatusCode::OK, &view))
+    Ok(crate::http::reply::json(StatusCode::OK, &view))
 }
 
-fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Reply<Execute> {
+fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> ApiResult<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
@@ -458,10 +471,10 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Rep
         (Some(_), Some(_)) => {
             return Err(Error::invalid("text: cannot stand beside `arguments`").into());
         }
-        (Some(text), None) => Input::Sentence(Sentence {
+        (Some(text), None) => Input::Prompt(Prompt {
             text,
             headers,
-            ..Sentence::default()
+            ..Prompt::default()
         }),
         (None, Some(arguments)) => Input::Arguments(bytes.slice_ref(arguments.as_bytes())),
         (None, None) => Input::Arguments(Bytes::from_static(b"{}")),
@@ -543,11 +556,11 @@ struct ProxyParameter {
 pub(crate) async fn proxy(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    ProxyJson(body): ProxyJson<ProxyBody>,
-) -> Reply<Response> {
-    let answered = tools::proxy(&server.app, &key.project, passage(body)?).await?;
+    Json(body): Json<ProxyBody>,
+) -> ApiResult<Response> {
+    let response = tools::proxy(&server.app, &key.project, proxy_request(body)?).await?;
     let mut headers = Map::new();
-    for (name, value) in answered.headers {
+    for (name, value) in response.headers {
         match headers.entry(name) {
             Entry::Vacant(place) => drop(place.insert(value.into())),
             Entry::Occupied(mut place) => {
@@ -558,12 +571,12 @@ pub(crate) async fn proxy(
         }
     }
     let mut view =
-        json!({"status": answered.status, "headers": headers, "log_id": answered.log_id});
-    match answered.said {
-        Said::Nothing => view["data"] = Value::Null,
-        Said::Json(data) => view["data"] = data,
-        Said::Text(text) => view["data"] = text.into(),
-        Said::File(link) => {
+        json!({"status": response.status, "headers": headers, "log_id": response.log_id});
+    match response.body {
+        ResponseBody::Empty => view["data"] = Value::Null,
+        ResponseBody::Json(data) => view["data"] = data,
+        ResponseBody::Text(text) => view["data"] = text.into(),
+        ResponseBody::File(link) => {
             view["data"] = json!({});
             view["binary_data"] = json!({
                 "url": link.url,
@@ -576,7 +589,7 @@ pub(crate) async fn proxy(
     ok(&view)
 }
 
-fn passage(body: ProxyBody) -> Reply<Proxy> {
+fn proxy_request(body: ProxyBody) -> ApiResult<Proxy> {
     const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
     let method = body.method.to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
@@ -616,7 +629,7 @@ fn passage(body: ProxyBody) -> Reply<Proxy> {
     })
 }
 
-fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Content>> {
+fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<Content>> {
     Ok(match (body, binary) {
         (None, None) => None,
         (Some(_), Some(_)) => {
@@ -631,7 +644,7 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Cont
                 base64: None,
                 content_type,
             }),
-        ) => Some(Content::From(url, content_type)),
+        ) => Some(Content::Url(url, content_type)),
         (
             None,
             Some(BinaryBody {
@@ -652,10 +665,13 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Cont
     })
 }
 
-fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Option<Custom>> {
+fn custom(
+    params: Option<AuthParams>,
+    data: Option<ConnectionData>,
+) -> ApiResult<Option<CustomCredential>> {
     if let Some(data) = data {
         let values = object("custom_connection_data.val", data.val)?;
-        return Ok(Some(Custom::Connection {
+        return Ok(Some(CustomCredential::Connection {
             scheme: data.auth_scheme,
             toolkit: data.toolkit_slug,
             values,
@@ -677,18 +693,18 @@ fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Opt
     let placed = parameters
         .into_iter()
         .map(placed)
-        .collect::<Reply<Vec<_>>>()?;
+        .collect::<ApiResult<Vec<_>>>()?;
     if placed.is_empty() && body.is_empty() && params.base_url.is_none() {
         return Ok(None);
     }
-    Ok(Some(Custom::Parameters {
-        placed,
+    Ok(Some(CustomCredential::Parameters {
+        parameters: placed,
         body,
         base_url: params.base_url,
     }))
 }
 
-fn placed(parameter: Parameter) -> Reply<Placed> {
+fn placed(parameter: Parameter) -> ApiResult<CustomParameter> {
     let value = match parameter.value {
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
@@ -701,12 +717,12 @@ fn placed(parameter: Parameter) -> Reply<Placed> {
     };
     no_nul("custom_auth_params.parameters", Some(&value))?;
     Ok(match parameter.r#in {
-        In::Header => Placed::Header(parameter.name, value),
-        In::Query => Placed::Query(parameter.name, value),
+        In::Header => CustomParameter::Header(parameter.name, value),
+        In::Query => CustomParameter::Query(parameter.name, value),
     })
 }
 
-fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
+fn no_nul(name: &str, text: Option<&str>) -> ApiResult<()> {
     match text {
         Some(text) if text.contains('\0') => {
             Err(Error::invalid(format!("{name}: holds a NUL character")).into())
@@ -719,7 +735,7 @@ fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
 type Gateway = Vec<(String, String)>;
 
 /// Reads the header that contains headers for a language model: a JSON object.
-fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
+fn gateway(headers: &HeaderMap) -> ApiResult<Gateway> {
     let Some(given) = headers.get(GATEWAY) else {
         return Ok(Gateway::new());
     };
@@ -769,16 +785,17 @@ pub(crate) async fn input(
     Path(slug): Path<String>,
     headers: HeaderMap,
     Json(body): Json<InputBody>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let version = present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
-    let sentence = Sentence {
+    let prompt = Prompt {
         text: body.text,
         description: present(body.custom_description),
-        prompt: present(body.system_prompt),
+        system_prompt: present(body.system_prompt),
         headers: gateway(&headers)?,
     };
-    let arguments = tools::input(&server.app, &key.project, &slug, &version, &sentence).await?;
+    let arguments =
+        tools::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
     let arguments: &RawValue = serde_json::from_slice(&arguments).map_err(|cause| {
         Error::Internal(format!(
             "arguments are not JSON after they were checked: {cause}"
@@ -790,18 +807,18 @@ pub(crate) async fn input(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::respond::Failure;
+    use crate::http::error::ApiError;
 
     fn read(body: &str) -> Result<Execute, Error> {
         request(
             "T".into(),
-            Prefix::ThreeOne,
+            Prefix::V3_1,
             &Bytes::from(body.to_owned()),
             Gateway::new(),
         )
         .map_err(|failure| match failure {
-            Failure::App(error) => error,
-            Failure::Wire(wire) => panic!("{wire:?}"),
+            ApiError::App(error) => error,
+            ApiError::Http(error) => panic!("{error:?}"),
         })
     }
 
@@ -841,7 +858,7 @@ mod tests {
     fn text_excludes_arguments() {
         assert!(matches!(
             read(r#"{"text":"do it","arguments":null}"#).unwrap().input,
-            Input::Sentence(_)
+            Input::Prompt(_)
         ));
         assert!(matches!(
             read(r#"{"text":"do it","arguments":{}}"#),
@@ -860,8 +877,8 @@ mod tests {
             )
             .unwrap()
         };
-        assert_eq!(of(Prefix::Three).version, app::catalog::BASE);
-        assert_eq!(of(Prefix::ThreeOne).version, app::catalog::LATEST);
+        assert_eq!(of(Prefix::V3).version, app::catalog::BASE);
+        assert_eq!(of(Prefix::V3_1).version, app::catalog::LATEST);
         assert_eq!(
             read(r#"{"version":"20261121_00"}"#).unwrap().version,
             "20261121_00"

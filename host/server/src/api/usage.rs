@@ -14,9 +14,13 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
-    auth::{OrgKey, ProjectKey},
-    extract::{Json, Path},
-    respond::{Reply, ok},
+    http::{
+        auth::{OrganizationKey, ProjectKey},
+        error::ApiResult,
+        path::Path,
+        reply::Json,
+        scaffold::ok,
+    },
     shapes,
 };
 
@@ -76,7 +80,7 @@ pub(crate) async fn project_summary(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     let counts = of_project(&server, &key.project, &asked).await?;
     ok(&summary(&asked, &counts))
 }
@@ -85,16 +89,17 @@ pub(crate) async fn project_summary(
 #[utoipa::path(
     post,
     path = "/org/usage/summary",
+    operation_id = "organisation_summary",
     request_body = Option<Asked>,
     responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_summary(
-    key: OrgKey,
+pub(crate) async fn organization_summary(
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
-    let counts = of_organisation(&server, &key, &asked).await?;
+) -> ApiResult<Response> {
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&summary(&asked, &counts))
 }
 
@@ -110,7 +115,7 @@ pub(crate) async fn project_groups(
     State(server): State<Arc<Server>>,
     Path(entity): Path<String>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     is_counted(&entity)?;
     let counts = of_project(&server, &key.project, &asked).await?;
     ok(&groups(&asked, counts))
@@ -120,22 +125,23 @@ pub(crate) async fn project_groups(
 #[utoipa::path(
     post,
     path = "/org/usage/{entity_type}",
+    operation_id = "organisation_groups",
     request_body = Option<Asked>,
     responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
     security(("organization" = [])),
 )]
-pub(crate) async fn organisation_groups(
-    key: OrgKey,
+pub(crate) async fn organization_groups(
+    key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(entity): Path<String>,
     Json(asked): Json<Asked>,
-) -> Reply<Response> {
+) -> ApiResult<Response> {
     is_counted(&entity)?;
-    let counts = of_organisation(&server, &key, &asked).await?;
+    let counts = of_organization(&server, &key, &asked).await?;
     ok(&groups(&asked, counts))
 }
 
-fn is_counted(entity: &str) -> Reply<()> {
+fn is_counted(entity: &str) -> ApiResult<()> {
     if entity == ENTITY {
         Ok(())
     } else {
@@ -147,17 +153,17 @@ async fn of_project(
     server: &Server,
     project: &Project,
     asked: &Asked,
-) -> Reply<BTreeMap<String, u64>> {
+) -> ApiResult<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     count(server, project, asked, &mut counts).await?;
     Ok(counts)
 }
 
-async fn of_organisation(
+async fn of_organization(
     server: &Server,
-    key: &OrgKey,
+    key: &OrganizationKey,
     asked: &Asked,
-) -> Reply<BTreeMap<String, u64>> {
+) -> ApiResult<BTreeMap<String, u64>> {
     let only = asked
         .filters
         .as_ref()
@@ -166,7 +172,7 @@ async fn of_organisation(
     let mut window = Window::first(500);
     loop {
         let Listed { items, next, .. } =
-            projects::list(&server.app, &key.organisation, window.clone()).await?;
+            projects::list(&server.app, &key.organization, window.clone()).await?;
         for project in items
             .iter()
             .filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str())))
@@ -174,7 +180,7 @@ async fn of_organisation(
             count(server, project, asked, &mut counts).await?;
         }
         let Some(last) = next else { return Ok(counts) };
-        window = window.behind(last);
+        window = window.after(last);
     }
 }
 
@@ -183,13 +189,13 @@ async fn count(
     project: &Project,
     asked: &Asked,
     counts: &mut BTreeMap<String, u64>,
-) -> Reply<()> {
+) -> ApiResult<()> {
     let by = match asked.group_by.as_deref() {
-        None | Some("tool" | "tool_slug") => usage::By::Tool,
-        Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,
-        Some("user_id") => usage::By::User,
-        Some("status") => usage::By::Status,
-        Some("project_id") => usage::By::Project,
+        None | Some("tool" | "tool_slug") => usage::Grouping::Tool,
+        Some("toolkit" | "toolkit_slug") => usage::Grouping::Toolkit,
+        Some("user_id") => usage::Grouping::User,
+        Some("status") => usage::Grouping::Status,
+        Some("project_id") => usage::Grouping::Project,
         Some(_) => {
             return Err(Error::invalid(
                 "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",

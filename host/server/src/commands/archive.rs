@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use app::archive::{self, ArchiveError, Counts, Lock, PASSPHRASE, Unlock};
+use app::archive::{self, ArchiveError, Counts, Lock, MIN_PASSPHRASE_CHARS, Unlock};
 use app::vault::KeyFile;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::net::UnixStream;
@@ -102,13 +102,13 @@ pub(crate) async fn export(
             let writing = tokio::task::spawn_blocking(move || {
                 write(Box::new(|| Ok(Box::new(BufReader::new(theirs)))))
             });
-            let read = archive::read_out(&store, &mut ours).await;
+            let read = archive::export_frames(&store, &mut ours).await;
             drop(ours);
             let written = writing.await.context("write the archive")?;
             store.close().await;
             // If writing failed, reading fails too because its reader is gone; then the write error
             // is the cause.
-            if let (Err(cause), Err(ArchiveError::BrokenOff(_))) = (read, &written) {
+            if let (Err(cause), Err(ArchiveError::Incomplete(_))) = (read, &written) {
                 return Err(cause.into());
             }
             written
@@ -157,7 +157,7 @@ pub(crate) async fn import(
         if !archive::is_empty(&store).await? {
             return Err(ArchiveError::NotEmpty.into());
         }
-        checked.key.put_back(&config.key_file())?;
+        checked.key.restore(&config.key_file())?;
         let bar = bar("importing", Some(counts.records + counts.blobs));
         archive::restore(&store, checked, unlock, &mut |counts| show(&bar, counts)).await?;
         bar.finish_and_clear();
@@ -205,7 +205,7 @@ impl Passphrase {
         let text = ask(prompt).context("ask for the passphrase")?;
         if twice && *ask("Once more").context("ask for the passphrase")? != *text {
             bail!(
-                "the two passphrases differ; at least {PASSPHRASE} characters are needed, several words are good"
+                "the two passphrases differ; at least {MIN_PASSPHRASE_CHARS} characters are needed, several words are good"
             );
         }
         Ok(text)

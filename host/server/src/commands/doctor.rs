@@ -128,7 +128,7 @@ async fn blobs(config: &Config) -> Finding {
         }
         Err(stop) => return Bad(stop.line),
     };
-    match bucket.try_out().await {
+    match bucket.check_operations().await {
         Ok(()) => Good(format!(
             "{bucket} can be listed, written, read and deleted in"
         )),

@@ -10,47 +10,48 @@ use std::{
 use anyhow::{Context, Result};
 use app::{
     App, Window,
-    ids::OrganisationId,
+    ids::OrganizationId,
     projects::{self, Config, NewProject, scope::Rights},
 };
 use zeroize::Zeroizing;
 
 use crate::{Server, open::Stop, terminal::Terminal};
 
-const ORGANISATION: &str = "default";
+const ORGANIZATION: &str = "default";
 const PROJECT: &str = "demo";
 
 /// Keys that clients of the first project need.
 pub(crate) struct Keys {
     pub project: String,
     pub project_key: Zeroizing<String>,
-    pub organisation_key: Zeroizing<String>,
+    pub organization_key: Zeroizing<String>,
 }
 
 /// Creates the organization, a demo project and their keys.
 pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
-    let (organisation, organisation_key) = match projects::found(app, ORGANISATION).await {
-        // Another server on the same store created it first. The other records are found, or
-        // created here.
-        Err(app::Error::ProjectNameTaken(_)) => {
-            let found = projects::organisation(app).await?;
-            let id = found
-                .map(|record| OrganisationId::parse(&record.id))
-                .transpose()?;
-            let id = id.ok_or_else(|| {
-                anyhow::anyhow!("the organization cannot be read after it was made")
-            })?;
-            let key = projects::organisation_key(app, &id).await?;
-            (id, key)
-        }
-        made => made?,
-    };
+    let (organization, organization_key) =
+        match projects::create_organization(app, ORGANIZATION).await {
+            // Another server on the same store created it first. The other records are found, or
+            // created here.
+            Err(app::Error::ProjectNameTaken(_)) => {
+                let found = projects::organization(app).await?;
+                let id = found
+                    .map(|record| OrganizationId::parse(&record.id))
+                    .transpose()?;
+                let id = id.ok_or_else(|| {
+                    anyhow::anyhow!("the organization cannot be read after it was made")
+                })?;
+                let key = projects::organization_key(app, &id).await?;
+                (id, key)
+            }
+            made => made?,
+        };
     let request = NewProject {
         name: PROJECT.into(),
         config: Config::default(),
         key: Some(Rights::default()),
     };
-    let (project, key) = match projects::create(app, &organisation, request).await {
+    let (project, key) = match projects::create(app, &organization, request).await {
         Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,
         made => made?,
     };
@@ -58,19 +59,19 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
     Ok(Keys {
         project: project.id.to_string(),
         project_key,
-        organisation_key,
+        organization_key,
     })
 }
 
 /// Returns the keys of the oldest project. Completes a first start that was interrupted.
 pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
-    let organisation = projects::organisation(app)
+    let organization = projects::organization(app)
         .await?
-        .filter(|organisation| organisation.body.has_had_projects());
-    let Some(organisation) = organisation else {
+        .filter(|organization| organization.body.has_had_projects());
+    let Some(organization) = organization else {
         return make(app).await;
     };
-    let id = OrganisationId::parse(&organisation.id)?;
+    let id = OrganizationId::parse(&organization.id)?;
     let newest = projects::list(app, &id, Window::first(1)).await?;
     let oldest = match newest.total {
         0 | 1 => newest.items.into_iter().next(),
@@ -92,19 +93,19 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
             .map(|key| key.secret)
             .unwrap_or_default()
     };
-    let organisation_key = projects::organisation_key(app, &id).await?;
+    let organization_key = projects::organization_key(app, &id).await?;
     let Some(project) = oldest else {
         return Ok(Keys {
             project: String::new(),
             project_key: Zeroizing::default(),
-            organisation_key,
+            organization_key,
         });
     };
     let project_key = first_key(projects::show_keys(app, project.id.as_str()).await?);
     Ok(Keys {
         project: project.id.to_string(),
         project_key,
-        organisation_key,
+        organization_key,
     })
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Resul
     let content = Zeroizing::new(format!(
         "export TOOLHOST_URL={url}\nexport TOOLHOST_API_KEY={}\nexport TOOLHOST_ORG_API_KEY={}\nexport TOOLHOST_PROJECT_ID={}\n",
         keys.project_key.as_str(),
-        keys.organisation_key.as_str(),
+        keys.organization_key.as_str(),
         keys.project
     ));
     if new {
@@ -160,7 +161,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     }
     terminal.pair("keys", &config.env_file().display().to_string());
     if new {
-        let index = server.app.catalog.index();
+        let index = server.app.catalog.snapshot();
         let toolkits: Vec<_> = index
             .toolkits()
             .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
@@ -182,7 +183,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
 
 /// Prints three calls to try.
 pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
-    let index = server.app.catalog.index();
+    let index = server.app.catalog.snapshot();
     let key = r#"-H "x-api-key: $TOOLHOST_API_KEY""#;
     let api = "$TOOLHOST_URL/api/v3.1";
     let call = match index.tool("DOCUMENTS_HASH", app::catalog::LATEST) {

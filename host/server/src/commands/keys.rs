@@ -7,7 +7,7 @@
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
-use app::{Window, ids::OrganisationId, projects, vault::Master};
+use app::{Window, ids::OrganizationId, projects, vault::MasterKeyUsage};
 use net::Method;
 use serde_json::{Value, json};
 
@@ -197,8 +197,8 @@ fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     })
 }
 
-fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
-    for Master { id, current, seals } in masters {
+fn tell(masters: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
+    for MasterKeyUsage { id, current, seals } in masters {
         let state = if *current {
             "in use"
         } else {
@@ -213,7 +213,7 @@ fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
 }
 
 /// Returns the master keys of a running or a stopped server after performing the command.
-async fn masters(config: &Config, ask: Ask) -> Result<Vec<Master>, Stop> {
+async fn masters(config: &Config, ask: Ask) -> Result<Vec<MasterKeyUsage>, Stop> {
     // A shared database is not locked by one process. The control socket tells if a server runs
     // here.
     if control::is_there(&config.data) {
@@ -246,9 +246,9 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
         ),
         ..stop
     })?;
-    if let Some(organisation) = projects::organisation(&app).await? {
-        show(&app, &organisation.body.name, &organisation.id, terminal).await?;
-        let id = OrganisationId::parse(&organisation.id)?;
+    if let Some(organization) = projects::organization(&app).await? {
+        show(&app, &organization.body.name, &organization.id, terminal).await?;
+        let id = OrganizationId::parse(&organization.id)?;
         let mut window = Window::first(500);
         loop {
             let found = projects::list(&app, &id, window.clone()).await?;
@@ -256,7 +256,7 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
                 show(&app, &project.stored.name, project.id.as_str(), terminal).await?;
             }
             let Some(last) = found.next else { break };
-            window = window.behind(last);
+            window = window.after(last);
         }
     }
     drop(app);

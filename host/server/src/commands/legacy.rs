@@ -53,9 +53,9 @@ fn read(args: &Args) -> anyhow::Result<String> {
         .with_context(|| format!("cannot read {file}"))?
         .len();
     ensure!(
-        size <= legacy::FILE,
+        size <= legacy::MAX_FILE_BYTES,
         "{file} is larger than {} MiB: load it in parts",
-        legacy::FILE >> 20
+        legacy::MAX_FILE_BYTES >> 20
     );
     std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))
 }

@@ -11,7 +11,7 @@ use sandbox::cassette::Cassette;
 use zeroize::Zeroizing;
 
 use super::running::{Key, Running};
-use crate::{auth, commands::first_run, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::first_run, config::Config, http::auth, open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

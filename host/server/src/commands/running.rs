@@ -9,7 +9,7 @@ use serde_json::Value;
 use url::{Url, form_urlencoded::byte_serialize};
 use zeroize::Zeroizing;
 
-use crate::{auth, config::Config, open::Stop};
+use crate::{config::Config, http::auth, open::Stop};
 
 /// Timeout of a request. It is long because the server compiles components before it responds.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -58,7 +58,7 @@ impl Named {
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
         let key = Key {
-            header: auth::ORGANISATION,
+            header: auth::ORGANIZATION,
             flag: "--org-key",
             name: "TOOLHOST_ORG_API_KEY",
             given,

@@ -33,9 +33,9 @@ use crate::{
     },
     config::Config,
     control::Control,
-    listen, memory,
+    http::{listen, router},
+    memory,
     open::{self, Opened, Stop},
-    routes,
     terminal::Terminal,
 };
 
@@ -91,10 +91,12 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             "keep the client that the settings have for {}",
             client.toolkit
         );
-        apps::named(&server.app, client).await.context(what)?;
+        apps::set_from_settings(&server.app, client)
+            .await
+            .context(what)?;
     }
     let url = url(&server.config, address);
-    server.app.files.links.lead_to(&url);
+    server.app.files.links.set_base_url(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
 
     let mut writing = JoinSet::new();
@@ -105,7 +107,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     serving.spawn(listen::serve(
         listener,
         server.clone(),
-        routes::router(server.clone()),
+        router::router(server.clone()),
         stopping,
         drain,
     ));
@@ -127,8 +129,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let working = server.clone();
     beside.spawn(async move {
         tokio::join!(
-            working.app.follow(),
-            working.app.work(),
+            working.app.watch_changes(),
+            working.app.run_jobs(),
             memory::give_back()
         );
     });
@@ -215,7 +217,7 @@ async fn announce(
         "pid": std::process::id(),
         "project_id": start.keys.project,
         "api_key": start.keys.project_key.as_str(),
-        "org_api_key": start.keys.organisation_key.as_str(),
+        "org_api_key": start.keys.organization_key.as_str(),
     });
     if let Some(path) = &args.ready_file {
         first_run::write_private(path, &ready.to_string())?;

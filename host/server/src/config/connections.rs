@@ -40,12 +40,12 @@ impl Config {
         let settings = &self.connections;
         ConnectionSettings {
             net,
-            pending: Duration::from_secs(settings.pending_s),
-            away: Duration::from_secs(settings.away_s),
-            margin: Duration::from_secs(settings.refresh_margin_s),
-            lease: Duration::from_secs(settings.refresh_lease_s),
-            wait: Duration::from_secs(settings.refresh_wait_s),
-            idle: Duration::from_secs(settings.idle_refresh_s),
+            pending_ttl: Duration::from_secs(settings.pending_s),
+            authorization_ttl: Duration::from_secs(settings.away_s),
+            refresh_margin: Duration::from_secs(settings.refresh_margin_s),
+            lease_ttl: Duration::from_secs(settings.refresh_lease_s),
+            wait_timeout: Duration::from_secs(settings.refresh_wait_s),
+            idle_refresh_after: Duration::from_secs(settings.idle_refresh_s),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Config {
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings {
             size: size_mib << 20,
-            keep: (keep_days > 0).then_some(keep),
+            retention: (keep_days > 0).then_some(keep),
             transfers,
             transfers_per_project,
             transfer: self.files.transfer(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use app::tools::text::Settings as ModelSettings;
+use app::tools::prompt::Settings as ModelSettings;
 use url::Url;
 
 use super::{
@@ -110,8 +110,8 @@ impl Config {
             headers: headers.collect(),
             timeout: Duration::from_secs(llm.timeout_s),
             max_tokens: llm.max_tokens,
-            at_once: llm.at_once,
-            at_once_per_project: llm.at_once_per_project,
+            max_concurrent: llm.at_once,
+            max_concurrent_per_project: llm.at_once_per_project,
         }))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use app::{
     quotas::Settings as QuotaSettings,
-    tools::log::{Keep, Retention},
+    tools::log::{CassettePolicy, Retention},
 };
 
 use super::{Config, mib, setting::settings, sources::Problem};
@@ -31,7 +31,7 @@ settings! {
         /// Executions that leave a cassette, with which `toolhost logs export` and `toolkit replay`
         /// run them again on another machine: `off`, `failed` or `all`. A cassette holds the
         /// responses of the provider, encrypted. Projects that store no data have none.
-        pub cassettes: Keep = Keep::Off,
+        pub cassettes: CassettePolicy = CassettePolicy::Off,
         /// Content of a cassette; a larger execution leaves none.
         #[setting(unit = "KiB", range = 1..=8_192)]
         pub cassette_kib: usize = 256,
@@ -88,7 +88,7 @@ impl Config {
     pub(crate) fn quotas(&self) -> QuotaSettings {
         QuotaSettings {
             log: mib(self.logs.quota_mib),
-            answers: mib(self.limits.answers_mib),
+            responses: mib(self.limits.answers_mib),
         }
     }
 }

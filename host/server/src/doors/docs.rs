@@ -18,8 +18,7 @@ use zip::ZipArchive;
 
 use crate::{
     Server,
-    extract::Path,
-    respond::{Failure, Reply, Wire},
+    http::{error::ApiError, error::ApiResult, error::HttpError, path::Path},
 };
 
 /// Scripts and requests may only use this server. Inline styles are allowed because the page sets
@@ -70,7 +69,7 @@ pub(crate) async fn page() -> Response {
 }
 
 /// Answers with a file that the page loads.
-pub(crate) async fn asset(Path(name): Path<String>) -> Reply<Response> {
+pub(crate) async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
     match name.as_str() {
         "start.js" => Ok(shown(
             "text/javascript",
@@ -78,17 +77,17 @@ pub(crate) async fn asset(Path(name): Path<String>) -> Reply<Response> {
         )),
         "swagger-ui.css" => Ok(shown("text/css", unpacked(&STYLE)?)),
         "swagger-ui-bundle.js" => Ok(shown("text/javascript", unpacked(&SCRIPT)?)),
-        _ => Err(Wire::UnknownRoute.into()),
+        _ => Err(HttpError::UnknownRoute.into()),
     }
 }
 
 static STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui.css"));
 static SCRIPT: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
 
-fn unpacked(asset: &Option<Bytes>) -> Reply<Bytes> {
+fn unpacked(asset: &Option<Bytes>) -> ApiResult<Bytes> {
     asset
         .clone()
-        .ok_or_else(|| Failure::App(Error::Internal("the page's archive cannot be read".into())))
+        .ok_or_else(|| ApiError::App(Error::Internal("the page's archive cannot be read".into())))
 }
 
 /// Returns the first file of the archive whose name has the given ending.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket, TransferPlace},
+    files::{self, Parameters, SignedOperation, Ticket, TransferPermit},
 };
 use axum::{
     extract::{Request, State},
@@ -16,15 +16,19 @@ use serde_json::json;
 
 use crate::{
     Server,
-    extract::{self, Path, Query},
-    places,
-    respond::{self, Reply},
+    http::{
+        body,
+        error::ApiResult,
+        path::Path,
+        permits,
+        scaffold::{self, RawQuery},
+    },
 };
 
 /// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
 struct Outgoing {
     bytes: Bytes,
-    _place: TransferPlace,
+    _permit: TransferPermit,
 }
 
 impl AsRef<[u8]> for Outgoing {
@@ -38,19 +42,19 @@ impl AsRef<[u8]> for Outgoing {
 pub(crate) async fn put(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: Query,
+    query: RawQuery,
     request: Request,
-) -> Reply<Response> {
-    let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
-    let _place = place(&server, &ticket).await?;
-    let bytes = extract::read_file(
+) -> ApiResult<Response> {
+    let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, &query)?;
+    let _permit = place(&server, &ticket).await?;
+    let bytes = body::read_file(
         &server,
         request,
         usize::try_from(size).unwrap_or(usize::MAX),
     )
     .await?;
     files::put(&server.app, &ticket, bytes).await?;
-    respond::ok(&json!({}))
+    scaffold::ok(&json!({}))
 }
 
 /// Answers with the bytes of a file. Browsers save them and never display them as a page of this
@@ -58,14 +62,14 @@ pub(crate) async fn put(
 pub(crate) async fn get(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
-    query: Query,
-) -> Reply<Response> {
-    let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
+    query: RawQuery,
+) -> ApiResult<Response> {
+    let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, &query)?;
     let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
     let bytes = Bytes::from_owner(Outgoing {
         bytes,
-        _place: place,
+        _permit: place,
     });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
@@ -84,23 +88,23 @@ pub(crate) async fn get(
 
 /// Acquires a transfer permit of the project. The request releases its concurrency permits while it
 /// waits.
-async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
-    if let Some(place) = server.app.files.try_place(&ticket.project) {
+async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPermit> {
+    if let Some(place) = server.app.files.try_acquire_transfer(&ticket.project) {
         return Ok(place);
     }
-    places::leave();
-    let place = server.app.files.place(&ticket.project).await?;
-    places::enter(&server.admission).await?;
+    permits::leave();
+    let place = server.app.files.acquire_transfer(&ticket.project).await?;
+    permits::enter(&server.limiter).await?;
     Ok(place)
 }
 
 fn ticket(
     server: &Server,
-    way: Signed,
+    way: SignedOperation,
     project: &str,
     id: &str,
-    query: &Query,
-) -> Reply<(Ticket, u64)> {
+    query: &RawQuery,
+) -> ApiResult<(Ticket, u64)> {
     let text = |name: &str| {
         query
             .text(name)
@@ -117,5 +121,5 @@ fn ticket(
         .app
         .files
         .links
-        .read(way, project, id, &given, server.app.clock.now())?)
+        .verify(way, project, id, &given, server.app.clock.now())?)
 }

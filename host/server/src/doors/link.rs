@@ -24,10 +24,10 @@ use url::Url;
 
 use crate::{
     Server,
-    admission::SecretKind,
-    auth,
-    extract::{self, Path, Query},
-    respond::{Failure, Reply, ok},
+    http::{
+        auth, body, error::ApiError, error::ApiResult, limiter::SecretKind, path::Path,
+        scaffold::RawQuery, scaffold::ok,
+    },
 };
 
 /// Maximum bytes of a form.
@@ -75,13 +75,13 @@ pub(crate) async fn submit(
     }
 }
 
-async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response> {
+async fn taken(server: &Server, token: &str, request: Request) -> ApiResult<Response> {
     // A request without a valid link is answered without reading its body.
     if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = opened(server, token).await? {
         return Ok(rendered(server, &page, StatusCode::GONE, |_| String::new()));
     }
     let browser = browser(server, request.headers());
-    let body = extract::read(server, request, FORM).await?;
+    let body = body::read(server, request, FORM).await?;
     let mut given = Values::new();
     let mut shown = String::new();
     for (name, value) in url::form_urlencoded::parse(&body).into_owned() {
@@ -95,8 +95,8 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     let browser = browser.filter(|browser| server.app.form_token(token, browser) == shown);
     let browser = browser.ok_or(Error::FlowUnknown)?;
     match connections::submit(&server.app, token, given, &browser).await? {
-        Submitted::Away(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
-        Submitted::Again(page) => Ok(rendered(
+        Submitted::Redirect(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
+        Submitted::ShowPage(page) => Ok(rendered(
             server,
             &page,
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -125,7 +125,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
 pub(crate) async fn callback(
     State(server): State<Arc<Server>>,
     headers: HeaderMap,
-    query: Query,
+    query: RawQuery,
 ) -> Response {
     let (browser, pairs, own) = (
         browser(&server, &headers),
@@ -161,12 +161,12 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 pub(crate) async fn client(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Reply<Response> {
-    ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
+) -> ApiResult<Response> {
+    ok(&connections::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
 /// Shows the result to users of projects that have no callback URL of their own.
-pub(crate) async fn done(query: Query) -> Response {
+pub(crate) async fn done(query: RawQuery) -> Response {
     match query.text("status") {
         Ok(Some("success")) => told(
             StatusCode::OK,
@@ -183,7 +183,7 @@ pub(crate) async fn done(query: Query) -> Response {
     }
 }
 
-async fn opened(server: &Server, token: &str) -> Reply<LinkPage> {
+async fn opened(server: &Server, token: &str) -> ApiResult<LinkPage> {
     auth::judged(
         server,
         SecretKind::Link,
@@ -228,7 +228,7 @@ fn browser(server: &Server, headers: &HeaderMap) -> Option<String> {
 
 fn away(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
-        return Failure::App(Error::Internal("an address is no header".into())).into_response();
+        return ApiError::App(Error::Internal("an address is no header".into())).into_response();
     };
     let headers = [
         (header::LOCATION, location),
@@ -238,7 +238,7 @@ fn away(status: StatusCode, url: &str) -> Response {
 }
 
 /// Shows an error as a page.
-fn failed(failure: Failure) -> Response {
+fn failed(failure: ApiError) -> Response {
     let refused = failure.into_response();
     let status = refused.status();
     let (title, text) = match status.as_u16() {
@@ -273,7 +273,7 @@ fn rendered(
 ) -> Response {
     match page {
         LinkPage::Form(shown) => {
-            let goes_to = shown.brand.back.as_deref().and_then(origin);
+            let goes_to = shown.brand.return_url.as_deref().and_then(origin);
             page_of(
                 status,
                 &shown.brand,
@@ -300,7 +300,7 @@ fn rendered(
 /// Renders a page with only a message and the link back.
 fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> Response {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escaped(title), escaped(text));
-    if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.back.as_ref()?))) {
+    if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.return_url.as_ref()?))) {
         body += &format!(
             "<p><a href=\"{}\">Back to {}</a></p>",
             escaped(back),
@@ -310,7 +310,7 @@ fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> R
     let nobody = Brand {
         project: title.to_owned(),
         toolkit: String::new(),
-        back: None,
+        return_url: None,
     };
     page_of(status, brand.unwrap_or(&nobody), &body, None, false)
 }
@@ -319,7 +319,7 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
     let Brand {
         project,
         toolkit,
-        back,
+        return_url,
         ..
     } = &form.brand;
     let (project, toolkit) = (escaped(project), escaped(toolkit));
@@ -347,14 +347,17 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
     for (number, field) in form.fields.iter().enumerate() {
         body += &input(number, field);
     }
-    let next = if form.leaves {
+    let next = if form.redirects {
         format!("Continue to {toolkit}")
     } else {
         "Connect".to_owned()
     };
     body += &format!("<button type=\"submit\">{next}</button></form>");
-    if let Some(back) = back {
-        body += &format!("<p><a href=\"{}\">Back to {project}</a></p>", escaped(back));
+    if let Some(return_url) = return_url {
+        body += &format!(
+            "<p><a href=\"{}\">Back to {project}</a></p>",
+            escaped(return_url)
+        );
     }
     body
 }

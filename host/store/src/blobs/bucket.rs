@@ -4,7 +4,7 @@
 //! signed link. The checksum is in the object's metadata. If the bucket does not answer, calls fail
 //! as *unavailable* after a few seconds; nothing here waits for it to return.
 
-use super::{Blobs, Signed, SignedUrl, Terms, check};
+use super::{Blobs, SignedOperation, SignedUrl, SignedUrlTerms, check};
 use crate::Error;
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
@@ -22,20 +22,20 @@ use std::time::Duration;
 use thiserror::Error as ThisError;
 
 /// Maximum time to connect to the bucket.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time of one request.
-const REQUEST: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time since the first attempt of a request after which no retry is started.
-const TRYING: Duration = Duration::from_secs(5);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of retries of a request.
-const TRIES_MORE: usize = 2;
+const MAX_RETRIES: usize = 2;
 /// Metadata entry for the CRC-32 of an object, eight hexadecimal digits.
-const CHECKSUM: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("crc32"));
+const CRC32_ATTRIBUTE: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("crc32"));
 
 /// Metadata entry for the MD5 of an object that a client put itself, in hexadecimal.
-const DIGEST: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("md5"));
-/// Header that sets [`DIGEST`] in an upload.
-const DIGEST_HEADER: &str = "x-amz-meta-md5";
+const MD5_ATTRIBUTE: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("md5"));
+/// Header that sets [`MD5_ATTRIBUTE`] in an upload.
+const MD5_HEADER: &str = "x-amz-meta-md5";
 
 /// Address and credentials of a bucket.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ pub enum BucketError {
     },
     /// The service does not answer.
     #[error("{at} does not answer: {reason}")]
-    Away {
+    Unreachable {
         /// The bucket's address.
         at: String,
         /// Problem that was found.
@@ -127,12 +127,12 @@ impl Bucket {
             .as_ref()
             .is_some_and(|endpoint| endpoint.starts_with("http://"));
         let client = ClientOptions::new()
-            .with_connect_timeout(CONNECT)
-            .with_timeout(REQUEST)
+            .with_connect_timeout(CONNECT_TIMEOUT)
+            .with_timeout(REQUEST_TIMEOUT)
             .with_allow_http(plain);
         let retry = RetryConfig {
-            max_retries: TRIES_MORE,
-            retry_timeout: TRYING,
+            max_retries: MAX_RETRIES,
+            retry_timeout: RETRY_TIMEOUT,
             ..RetryConfig::default()
         };
         let mut builder = AmazonS3Builder::new()
@@ -177,7 +177,7 @@ impl Bucket {
             match self.store.get(&self.prefix.clone().join("probe")).await {
                 Err(cause) if refuses(&cause) => BucketError::Refused { at },
                 Err(object_store::Error::NotFound { .. }) => BucketError::Missing { at },
-                _ => BucketError::Away {
+                _ => BucketError::Unreachable {
                     at,
                     reason: error.to_string(),
                 },
@@ -189,10 +189,10 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::probe`], or when the bucket does not return the bytes that were put.
-    pub async fn try_out(&self) -> Result<(), BucketError> {
+    pub async fn check_operations(&self) -> Result<(), BucketError> {
         self.probe().await?;
         let key = "doctor";
-        let away = |reason: String| BucketError::Away {
+        let unreachable = |reason: String| BucketError::Unreachable {
             at: self.at.clone(),
             reason,
         };
@@ -204,8 +204,10 @@ impl Bucket {
         };
         match tried.await {
             Ok(Some(read)) if *read == *b"is this kept?" => Ok(()),
-            Ok(_) => Err(away("an object that was put cannot be read".to_owned())),
-            Err(error) => Err(away(error.to_string())),
+            Ok(_) => Err(unreachable(
+                "an object that was put cannot be read".to_owned(),
+            )),
+            Err(error) => Err(unreachable(error.to_string())),
         }
     }
 
@@ -216,7 +218,7 @@ impl Bucket {
 
     /// Converts an error of the bucket to an error for the caller. The full error goes to the log
     /// only: callers must not learn the bucket's address.
-    fn trouble(&self, key: &str, error: &object_store::Error) -> Error {
+    fn to_error(&self, key: &str, error: &object_store::Error) -> Error {
         tracing::warn!(at = self.at, key, %error, "the bucket cannot be used");
         Error::Unavailable(match refuses(error) {
             true => "the bucket of blobs refuses the server's credentials".to_owned(),
@@ -242,29 +244,32 @@ fn refuses(error: &object_store::Error) -> bool {
 impl Blobs for Bucket {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         let path = self.path(key)?;
-        let attributes = Attributes::from_iter([(CHECKSUM, checksum(&bytes))]);
+        let attributes = Attributes::from_iter([(CRC32_ATTRIBUTE, checksum(&bytes))]);
         let options = PutOptions {
             attributes,
             ..PutOptions::default()
         };
         let put = self.store.put_opts(&path, bytes.into(), options).await;
-        put.map(drop).map_err(|error| self.trouble(key, &error))
+        put.map(drop).map_err(|error| self.to_error(key, &error))
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
         let found = match self.store.get(&self.path(key)?).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            found => found.map_err(|error| self.trouble(key, &error))?,
+            found => found.map_err(|error| self.to_error(key, &error))?,
         };
-        let of_client = found.attributes.get(&DIGEST).map(|value| value.to_string());
+        let client_md5 = found
+            .attributes
+            .get(&MD5_ATTRIBUTE)
+            .map(|value| value.to_string());
         let expected = found
             .attributes
-            .get(&CHECKSUM)
+            .get(&CRC32_ATTRIBUTE)
             .map(|value| value.to_string());
         let bytes = found
             .bytes()
             .await
-            .map_err(|error| self.trouble(key, &error))?;
+            .map_err(|error| self.to_error(key, &error))?;
         let damaged = |reason: &str| Error::Damaged {
             what: format!("blob {key}"),
             reason: reason.into(),
@@ -272,7 +277,7 @@ impl Blobs for Bucket {
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
             Some(_) => Err(damaged("its checksum does not fit")),
-            None if of_client.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => {
+            None if client_md5.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => {
                 Ok(Some(bytes))
             }
             None => Err(damaged(
@@ -284,43 +289,43 @@ impl Blobs for Bucket {
     async fn remove(&self, key: &str) -> Result<(), Error> {
         match self.store.delete(&self.path(key)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.trouble(key, &error)),
+            Err(error) => Err(self.to_error(key, &error)),
         }
     }
 
     async fn signed(
         &self,
         key: &str,
-        way: Signed,
-        terms: Terms<'_>,
+        operation: SignedOperation,
+        terms: SignedUrlTerms<'_>,
     ) -> Result<Option<SignedUrl>, Error> {
         if !self.presigned {
             return Ok(None);
         }
-        let Terms {
+        let SignedUrlTerms {
             md5,
             media_type,
             disposition,
-            lasts,
+            ttl,
         } = terms;
         let path = self.path(key)?;
-        let (method, shown, headers) = match way {
+        let (method, shown, headers) = match operation {
             // A bucket knows neither name nor type of its objects, and a browser must not open one
             // as a page.
-            Signed::Get => {
+            SignedOperation::Get => {
                 let shown = [
                     ("response-content-type", media_type),
                     ("response-content-disposition", disposition),
                 ];
                 (Method::GET, shown.to_vec(), Vec::new())
             }
-            Signed::Put => {
+            SignedOperation::Put => {
                 let encoded =
                     BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
                 let bound = [
                     ("content-md5", encoded),
                     ("content-type", media_type.to_owned()),
-                    (DIGEST_HEADER, md5.to_owned()),
+                    (MD5_HEADER, md5.to_owned()),
                 ];
                 (
                     Method::PUT,
@@ -337,9 +342,9 @@ impl Blobs for Bucket {
         let options = options.ok_or_else(|| Error::Key(media_type.to_owned()))?;
         let url = self
             .store
-            .signed_url_opts(method, &path, lasts, &options)
+            .signed_url_opts(method, &path, ttl, &options)
             .await;
-        let url = url.map_err(|error| self.trouble(key, &error))?.into();
+        let url = url.map_err(|error| self.to_error(key, &error))?.into();
         Ok(Some(SignedUrl { url, headers }))
     }
 
@@ -352,7 +357,7 @@ impl Blobs for Bucket {
         let listed: Vec<_> = listed
             .try_collect()
             .await
-            .map_err(|error| self.trouble("", &error))?;
+            .map_err(|error| self.to_error("", &error))?;
         let mut keys: Vec<_> = listed.into_iter().flatten().collect();
         keys.sort_unstable();
         Ok(keys)

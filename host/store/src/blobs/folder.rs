@@ -23,12 +23,12 @@ pub struct Folder {
 }
 
 /// Length of the trailer, in bytes: length (8), CRC-32 (4) and the mark (4).
-const TRAILER: usize = 16;
+const TRAILER_BYTES: usize = 16;
 /// Mark at the end of every complete file.
-const MARK: [u8; 4] = *b"blob";
+const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
 /// Counter for temporary names. These begin with a dot, which no key may.
-static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
     /// Opens the folder, creating it if it is missing, and deletes the temporary files of
@@ -43,7 +43,7 @@ impl Folder {
         }
         Ok(Folder {
             root: root.to_owned(),
-            space: Space::of(root),
+            space: Space::new(root),
         })
     }
 
@@ -56,7 +56,8 @@ impl Folder {
 #[async_trait]
 impl Blobs for Folder {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
-        let (root, path) = (self.root.clone(), self.path(key)?);
+        let root = self.root.clone();
+        let path = self.path(key)?;
         if !self.space.has_room(bytes.len() as u64, false) {
             return Err(Error::Full);
         }
@@ -67,12 +68,13 @@ impl Blobs for Folder {
         let path = self.path(key)?;
         blocking(path.clone(), move || read(&path))
             .await?
-            .map(Contents::whole)
+            .map(Contents::into_bytes)
             .transpose()
     }
 
     async fn remove(&self, key: &str) -> Result<(), Error> {
-        let (root, path) = (self.root.clone(), self.path(key)?);
+        let root = self.root.clone();
+        let path = self.path(key)?;
         let remove = move || match fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             result => result.and_then(|()| File::open(&root)?.sync_all()),
@@ -103,7 +105,7 @@ async fn blocking<T: Send + 'static>(
 fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let temporary = root.join(format!(
         ".put-{}",
-        TEMPORARY.fetch_add(1, Ordering::Relaxed)
+        NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed)
     ));
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -125,7 +127,7 @@ enum Contents {
 }
 
 impl Contents {
-    fn whole(self) -> Result<Bytes, Error> {
+    fn into_bytes(self) -> Result<Bytes, Error> {
         match self {
             Contents::Whole(bytes) => Ok(bytes),
             Contents::Damaged(path) => Err(Error::Damaged {
@@ -142,7 +144,7 @@ fn read(path: &Path) -> std::io::Result<Option<Contents>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file?.read_to_end(&mut bytes)?,
     };
-    let Some(length) = bytes.len().checked_sub(TRAILER) else {
+    let Some(length) = bytes.len().checked_sub(TRAILER_BYTES) else {
         return Ok(Some(Contents::Damaged(path.to_owned())));
     };
     if trailer(&bytes[..length]) != bytes[length..] {
@@ -163,10 +165,10 @@ fn names(root: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn trailer(bytes: &[u8]) -> [u8; TRAILER] {
-    let mut trailer = [0; TRAILER];
+fn trailer(bytes: &[u8]) -> [u8; TRAILER_BYTES] {
+    let mut trailer = [0; TRAILER_BYTES];
     trailer[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
     trailer[8..12].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
-    trailer[12..].copy_from_slice(&MARK);
+    trailer[12..].copy_from_slice(&TRAILER_MAGIC);
     trailer
 }

@@ -20,20 +20,20 @@ pub use folder::Folder;
 
 /// Operation that a signed link allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signed {
+pub enum SignedOperation {
     /// Reading a blob.
     Get,
     /// Writing a blob.
     Put,
 }
 
-impl Signed {
+impl SignedOperation {
     /// Returns the HTTP method that the link allows.
     #[must_use]
     pub fn method(self) -> &'static str {
         match self {
-            Signed::Get => "GET",
-            Signed::Put => "PUT",
+            SignedOperation::Get => "GET",
+            SignedOperation::Put => "PUT",
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct SignedUrl {
 
 /// Properties of the blob that a signed link is bound to.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+pub struct SignedUrlTerms<'a> {
     /// MD5 of the bytes, in hexadecimal. An upload must match it.
     pub md5: &'a str,
     /// Media type. An upload must name it, and a download is served with it.
@@ -57,7 +57,7 @@ pub struct Terms<'a> {
     /// `Content-Disposition` of a download (RFC 6266).
     pub disposition: &'a str,
     /// Time for which the link can be used.
-    pub lasts: Duration,
+    pub ttl: Duration,
 }
 
 /// A store of byte strings by key.
@@ -78,8 +78,8 @@ pub trait Blobs: Send + Sync {
     async fn signed(
         &self,
         _key: &str,
-        _way: Signed,
-        _terms: Terms<'_>,
+        _operation: SignedOperation,
+        _terms: SignedUrlTerms<'_>,
     ) -> Result<Option<SignedUrl>, Error> {
         Ok(None)
     }

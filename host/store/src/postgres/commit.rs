@@ -8,7 +8,7 @@
 //! again. No change is made twice, since the precondition of every step that changes anything holds
 //! only once. If the retry is refused, the stored record shows whether this batch had changed it.
 
-use super::{PATIENCE, PAUSE, Postgres, failure, listen, quoted, schema, text};
+use super::{Postgres, RETRY_INTERVAL, RETRY_TIMEOUT, failure, listen, quoted, schema, text};
 use crate::values::Values;
 use crate::{Backend as _, Collection, CommitError, Kind, Record, Row, Scalar, Step, Time, Write};
 use sqlx::postgres::{PgConnection, PgRow};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 /// The SQL statements of one collection.
 pub(super) struct Statements {
-    pub(super) at: &'static Collection,
+    pub(super) collection: &'static Collection,
     pub(super) select: String,
     insert: String,
     update: String,
@@ -28,11 +28,12 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn of(at: &'static Collection) -> Statements {
-        let (table, columns) = (quoted(at.name), super::COLUMNS);
+    pub(super) fn for_collection(collection: &'static Collection) -> Statements {
+        let table = quoted(collection.name);
+        let columns = super::COLUMNS;
         let live = "t.id = $1 and t.project = $2 and t.revision = $3 and t.deleted_at is null";
         // Statements that return values of unique fields return the values from before the change.
-        let unique = at
+        let unique = collection
             .fields
             .iter()
             .filter(|field| field.unique)
@@ -48,7 +49,7 @@ impl Statements {
             )
         };
         Statements {
-            at,
+            collection,
             select: format!("select {columns} from {table}"),
             insert: format!(
                 "insert into {table} (id, project, revision, created_at, updated_at, deleted_at, body) \
@@ -66,11 +67,11 @@ impl Statements {
 }
 
 /// Outcome of a failed attempt.
-enum Failed {
+enum AttemptError {
     /// The batch was refused and not applied.
     Refused(CommitError),
-    /// The connection was lost. `sure` is true if nothing was applied.
-    Lost { why: String, sure: bool },
+    /// The connection was lost. `not_applied` is true if nothing was applied.
+    ConnectionLost { reason: String, not_applied: bool },
 }
 
 /// A unique value that a record of the batch had before: collection, position of the field,
@@ -79,31 +80,34 @@ type Claim = (&'static str, usize, String, Scalar);
 
 impl Postgres {
     /// Applies a batch and retries it when the connection is lost.
-    pub(super) async fn commit_again(
+    pub(super) async fn commit_with_retry(
         &self,
         now: Time,
         announced: bool,
         writes: &[(Write, Values)],
     ) -> Result<(), CommitError> {
-        let until = Instant::now() + PATIENCE;
-        let mut doubtful = false;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
+        let mut outcome_unknown = false;
         loop {
             match self.attempt(now, announced, writes).await {
                 Ok(()) => return Ok(()),
-                Err(Failed::Refused(CommitError::Stale | CommitError::Taken { .. }))
-                    if doubtful =>
+                Err(AttemptError::Refused(CommitError::Stale | CommitError::Taken { .. }))
+                    if outcome_unknown =>
                 {
-                    return self.judge(now, writes).await;
+                    return self.resolve_unknown_outcome(now, writes).await;
                 }
-                Err(Failed::Refused(error)) => return Err(error),
-                Err(Failed::Lost { why, sure }) => {
-                    doubtful |= !sure;
-                    if Instant::now() >= until {
-                        return Err(CommitError::Unavailable(why));
+                Err(AttemptError::Refused(error)) => return Err(error),
+                Err(AttemptError::ConnectionLost {
+                    reason,
+                    not_applied,
+                }) => {
+                    outcome_unknown |= !not_applied;
+                    if Instant::now() >= deadline {
+                        return Err(CommitError::Unavailable(reason));
                     }
                 }
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -112,23 +116,35 @@ impl Postgres {
         now: Time,
         announced: bool,
         writes: &[(Write, Values)],
-    ) -> Result<(), Failed> {
-        let mut connection = self.pool.acquire().await.map_err(|error| lost(&error))?;
-        let mut transaction = connection.begin().await.map_err(|error| lost(&error))?;
+    ) -> Result<(), AttemptError> {
+        let mut connection = self
+            .pool
+            .acquire()
+            .await
+            .map_err(|error| attempt_error(&error))?;
+        let mut transaction = connection
+            .begin()
+            .await
+            .map_err(|error| attempt_error(&error))?;
         let mut released = HashSet::new();
         for (write, values) in writes {
             self.step(&mut transaction, now, write, values, &mut released)
                 .await?;
         }
         if announced {
-            let told = sqlx::query(listen::TELL).execute(&mut *transaction).await;
-            told.map_err(|error| lost(&error))?;
+            let notified = sqlx::query(listen::NOTIFY_SQL)
+                .execute(&mut *transaction)
+                .await;
+            notified.map_err(|error| attempt_error(&error))?;
         }
         transaction
             .commit()
             .await
-            .map_err(|error| match lost(&error) {
-                Failed::Lost { why, .. } => Failed::Lost { why, sure: false },
+            .map_err(|error| match attempt_error(&error) {
+                AttemptError::ConnectionLost { reason, .. } => AttemptError::ConnectionLost {
+                    reason,
+                    not_applied: false,
+                },
                 refused => refused,
             })
     }
@@ -140,14 +156,14 @@ impl Postgres {
         write: &Write,
         values: &Values,
         released: &mut HashSet<Claim>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), AttemptError> {
         let Write {
-            at,
+            collection,
             project,
             id,
             step,
         } = write;
-        let Some(statements) = self.statements.get(at.name) else {
+        let Some(statements) = self.statements.get(collection.name) else {
             return Ok(());
         };
         let sql = match step {
@@ -158,8 +174,8 @@ impl Postgres {
             Step::Check { .. } => &statements.check,
         };
         let query = sqlx::query(AssertSqlSafe(sql.as_str()))
-            .bind(text::store(id))
-            .bind(text::store(project));
+            .bind(text::escape(id))
+            .bind(text::escape(project));
         let query = match step {
             Step::Insert { created_at, body } => query
                 .bind(1_i64)
@@ -183,20 +199,22 @@ impl Postgres {
             Step::Remove { revision } => query.bind(revision).bind(now.0),
             Step::Purge { revision } | Step::Check { revision } => query.bind(revision),
         };
-        let refused = |error: sqlx::Error| refusal(at, &error);
+        let refused = |error: sqlx::Error| statement_error(collection, &error);
         let row = query.fetch_optional(connection).await.map_err(refused)?;
-        let row = row.ok_or(Failed::Refused(CommitError::Stale))?;
-        let after: Vec<_> = match step {
+        let row = row.ok_or(AttemptError::Refused(CommitError::Stale))?;
+        let new_claims: Vec<_> = match step {
             Step::Restore {
                 deleted_at: Some(_),
                 ..
             } => Vec::new(),
-            _ => claims(at, project, |place| values.at(place).first().cloned()),
+            _ => claims(collection, project, |place| {
+                values.at(place).first().cloned()
+            }),
         };
-        if let Some((.., place, _, _)) = after.iter().find(|claim| released.contains(claim)) {
-            let field = at.fields[*place].name;
-            return Err(Failed::Refused(CommitError::Taken {
-                collection: at.name,
+        if let Some((.., place, _, _)) = new_claims.iter().find(|claim| released.contains(claim)) {
+            let field = collection.fields[*place].name;
+            return Err(AttemptError::Refused(CommitError::Taken {
+                collection: collection.name,
                 field,
             }));
         }
@@ -206,14 +224,22 @@ impl Postgres {
         ) {
             return Ok(());
         }
-        let before = before(at, project, step, &row).map_err(refused)?;
-        released.extend(before.into_iter().filter(|claim| !after.contains(claim)));
+        let old_claims = previous_claims(collection, project, step, &row).map_err(refused)?;
+        released.extend(
+            old_claims
+                .into_iter()
+                .filter(|claim| !new_claims.contains(claim)),
+        );
         Ok(())
     }
 
     /// Decides whether an earlier attempt with an unknown outcome was applied, by the first record
     /// that the batch changes.
-    async fn judge(&self, now: Time, writes: &[(Write, Values)]) -> Result<(), CommitError> {
+    async fn resolve_unknown_outcome(
+        &self,
+        now: Time,
+        writes: &[(Write, Values)],
+    ) -> Result<(), CommitError> {
         let changes = writes
             .iter()
             .find(|(write, _)| !matches!(write.step, Step::Check { .. }));
@@ -221,15 +247,15 @@ impl Postgres {
             return Err(CommitError::Stale);
         };
         let row = self
-            .get(write.at, &write.id)
+            .get(write.collection, &write.id)
             .await
             .map_err(|error| CommitError::Unavailable(error.to_string()))?;
-        let open = || {
+        let unknown = || {
             CommitError::Unavailable(
                 "the connection was lost while the batch was committed".to_owned(),
             )
         };
-        let (wanted, of_others) = match &write.step {
+        let (expected, otherwise) = match &write.step {
             Step::Purge { .. } => {
                 return if row.is_none() {
                     Ok(())
@@ -238,32 +264,36 @@ impl Postgres {
                 };
             }
             Step::Insert { .. } | Step::Restore { .. } => (
-                wanted(now, write, row.as_ref()),
+                expected_record(now, write, row.as_ref()),
                 CommitError::Taken {
-                    collection: write.at.name,
+                    collection: write.collection.name,
                     field: "id",
                 },
             ),
-            _ => (wanted(now, write, row.as_ref()), CommitError::Stale),
+            _ => (
+                expected_record(now, write, row.as_ref()),
+                CommitError::Stale,
+            ),
         };
         match row {
-            Some(row) if Some(&row) == wanted.as_ref() => Ok(()),
+            Some(row) if Some(&row) == expected.as_ref() => Ok(()),
             // The record was changed again, by a writer that may have seen this batch's change.
             Some(row)
-                if wanted
+                if expected
                     .as_ref()
-                    .is_some_and(|wanted| row.revision > wanted.revision) =>
+                    .is_some_and(|expected| row.revision > expected.revision) =>
             {
-                Err(open())
+                Err(unknown())
             }
-            _ => Err(of_others),
+            _ => Err(otherwise),
         }
     }
 }
 
 /// Returns the record as the batch leaves it, as far as the batch decides.
-fn wanted(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
-    let (id, project) = (write.id.clone(), write.project.clone());
+fn expected_record(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
+    let id = write.id.clone();
+    let project = write.project.clone();
     match &write.step {
         Step::Insert { created_at, body } => Some(Record {
             id,
@@ -307,8 +337,8 @@ fn wanted(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
 }
 
 /// Returns the unique values that a record held before the step.
-fn before(
-    at: &'static Collection,
+fn previous_claims(
+    collection: &'static Collection,
     project: &str,
     step: &Step,
     row: &PgRow,
@@ -317,8 +347,8 @@ fn before(
     {
         return Ok(Vec::new());
     }
-    let mut values = vec![None; at.fields.len()];
-    for (place, field) in at
+    let mut values = vec![None; collection.fields.len()];
+    for (place, field) in collection
         .fields
         .iter()
         .enumerate()
@@ -328,59 +358,62 @@ fn before(
             Kind::Int | Kind::Time => row.try_get::<Option<i64>, _>(field.name)?.map(Scalar::Int),
             Kind::Text | Kind::List => row
                 .try_get::<Option<String>, _>(field.name)?
-                .map(|value| Scalar::Text(text::read(value))),
+                .map(|value| Scalar::Text(text::unescape(value))),
         };
     }
-    Ok(claims(at, project, |place| values[place].clone()))
+    Ok(claims(collection, project, |place| values[place].clone()))
 }
 
 fn claims(
-    at: &'static Collection,
+    collection: &'static Collection,
     project: &str,
     value: impl Fn(usize) -> Option<Scalar>,
 ) -> Vec<Claim> {
-    let unique = at
+    let unique = collection
         .fields
         .iter()
         .enumerate()
         .filter(|(_, field)| field.unique);
     unique
-        .filter_map(|(place, _)| Some((at.name, place, project.to_owned(), value(place)?)))
+        .filter_map(|(place, _)| Some((collection.name, place, project.to_owned(), value(place)?)))
         .collect()
 }
 
-fn json(body: &[u8]) -> Result<std::borrow::Cow<'_, str>, Failed> {
+fn json(body: &[u8]) -> Result<std::borrow::Cow<'_, str>, AttemptError> {
     let text = std::str::from_utf8(body);
     let text = text.map_err(|error| {
-        Failed::Refused(CommitError::Invalid(format!("a body is no text: {error}")))
+        AttemptError::Refused(CommitError::Invalid(format!("a body is no text: {error}")))
     })?;
-    Ok(text::store_json(text))
+    Ok(text::escape_json(text))
 }
 
 /// Converts the error of a statement to the failure of the attempt. Nothing of the batch was
 /// applied.
-fn refusal(at: &'static Collection, error: &sqlx::Error) -> Failed {
+fn statement_error(collection: &'static Collection, error: &sqlx::Error) -> AttemptError {
     match error.as_database_error() {
         Some(cause) if cause.is_unique_violation() => {
-            let field = schema::field_of(at, cause.constraint().unwrap_or_default());
-            Failed::Refused(CommitError::Taken {
-                collection: at.name,
+            let field = schema::violated_field(collection, cause.constraint().unwrap_or_default());
+            AttemptError::Refused(CommitError::Taken {
+                collection: collection.name,
                 field,
             })
         }
-        _ => lost(error),
+        _ => attempt_error(error),
     }
 }
 
-fn lost(error: &sqlx::Error) -> Failed {
-    let why = failure::reason(error);
-    if failure::is_passing(error) {
-        Failed::Lost { why, sure: true }
+fn attempt_error(error: &sqlx::Error) -> AttemptError {
+    let reason = failure::reason(error);
+    if failure::is_transient(error) {
+        AttemptError::ConnectionLost {
+            reason,
+            not_applied: true,
+        }
     } else if failure::is_full(error) {
-        Failed::Refused(CommitError::Full)
-    } else if failure::is_refusal(error) {
-        Failed::Refused(CommitError::Invalid(why))
+        AttemptError::Refused(CommitError::Full)
+    } else if failure::is_invalid_data(error) {
+        AttemptError::Refused(CommitError::Invalid(reason))
     } else {
-        Failed::Refused(CommitError::Unavailable(why))
+        AttemptError::Refused(CommitError::Unavailable(reason))
     }
 }

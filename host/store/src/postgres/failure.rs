@@ -4,15 +4,15 @@
 
 use crate::Error;
 
-pub(super) const SILENT: &str = "the database does not answer";
+pub(super) const NO_ANSWER: &str = "the database does not answer";
 
-pub(super) fn silent() -> Error {
-    Error::Unavailable(SILENT.to_owned())
+pub(super) fn no_answer() -> Error {
+    Error::Unavailable(NO_ANSWER.to_owned())
 }
 
 /// Returns true if the connection was lost or the server gave up the work, so that an immediate
 /// retry may succeed.
-pub(super) fn is_passing(error: &sqlx::Error) -> bool {
+pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(cause) => {
@@ -30,7 +30,7 @@ pub(super) fn is_passing(error: &sqlx::Error) -> bool {
 }
 
 /// Returns true if the TLS handshake with the server failed.
-pub(super) fn is_of_tls(error: &sqlx::Error) -> bool {
+pub(super) fn is_tls(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Tls(_) => true,
         sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
@@ -66,7 +66,7 @@ pub(super) fn code(error: &sqlx::Error) -> String {
 }
 
 /// Converts the error of a read.
-pub(super) fn of_read(error: &sqlx::Error) -> Error {
+pub(super) fn read_error(error: &sqlx::Error) -> Error {
     match &*code(error) {
         // Data corrupted, index corrupted.
         "XX001" | "XX002" => Error::Damaged {
@@ -84,7 +84,7 @@ pub(super) fn is_full(error: &sqlx::Error) -> bool {
 
 /// Returns true if the data itself is refused: malformed JSON, a character the database cannot
 /// hold, an index entry that is too long.
-pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
+pub(super) fn is_invalid_data(error: &sqlx::Error) -> bool {
     let code = code(error);
     code.starts_with("22") || code.starts_with("54")
 }

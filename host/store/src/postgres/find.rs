@@ -1,7 +1,7 @@
 //! Translation of a query into one statement.
 
 use super::{COLUMNS, quoted, record, text};
-use crate::{Collection, Kind, Page, Query, Scalar, Test};
+use crate::{Collection, Kind, Page, Predicate, Query, Scalar};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{QueryBuilder, Row as _};
 
@@ -24,16 +24,16 @@ pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
 ///
 /// Each row of the page carries the total. The left join of one row to many keeps the order of the
 /// many.
-pub(super) fn statement(at: &Collection, query: &Query) -> QueryBuilder<Postgres> {
-    let table = quoted(at.name);
+pub(super) fn statement(collection: &Collection, query: &Query) -> QueryBuilder<Postgres> {
+    let table = quoted(collection.name);
     let mut sql = QueryBuilder::new(format!(
         "select * from (select count(*) as total from {table}"
     ));
-    conditions(&mut sql, at, query);
+    conditions(&mut sql, collection, query);
     sql.push(format!(
         ") as counted left join (select {COLUMNS} from {table}"
     ));
-    conditions(&mut sql, at, query);
+    conditions(&mut sql, collection, query);
     after(&mut sql, query);
     sql.push(order(query));
     if query.limit != u64::MAX {
@@ -68,7 +68,7 @@ fn order(query: &Query) -> String {
 /// Adds the condition that a row comes after the query's cursor. Absent values come first in
 /// ascending order and last in descending order.
 fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
-    let Some(mark) = &query.after else { return };
+    let Some(cursor) = &query.after else { return };
     let (operator, other) = if query.order.descending {
         ("<", "is null")
     } else {
@@ -76,18 +76,19 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     };
     let age = |sql: &mut QueryBuilder<Postgres>| {
         sql.push(format!("(created_at, id) {operator} ("))
-            .push_bind(mark.created_at.0)
+            .push_bind(cursor.created_at.0)
             .push(", ");
-        sql.push_bind(text::store(&mark.id).into_owned()).push(")");
+        sql.push_bind(text::escape(&cursor.id).into_owned())
+            .push(")");
     };
     let value = |sql: &mut QueryBuilder<Postgres>, value: &Scalar| {
         match value {
             Scalar::Int(number) => sql.push_bind(*number),
-            Scalar::Text(text) => sql.push_bind(text::store(text).into_owned()),
+            Scalar::Text(text) => sql.push_bind(text::escape(text).into_owned()),
         };
     };
     sql.push(" and (");
-    match (query.order.field.as_deref().map(quoted), &mark.value) {
+    match (query.order.field.as_deref().map(quoted), &cursor.value) {
         (None, _) => age(sql),
         // Absent values are the end of the descending order and the beginning of the ascending one.
         (Some(field), None) if query.order.descending => {
@@ -113,47 +114,47 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     sql.push(")");
 }
 
-fn conditions(sql: &mut QueryBuilder<Postgres>, at: &Collection, query: &Query) {
+fn conditions(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: &Query) {
     sql.push(" where true");
     if !query.deleted {
         sql.push(" and deleted_at is null");
     }
     if let Some(project) = &query.project {
         sql.push(" and project = ")
-            .push_bind(text::store(project).into_owned());
+            .push_bind(text::escape(project).into_owned());
     }
-    for cond in &query.conditions {
-        let kind = match at.field(&cond.field) {
+    for condition in &query.conditions {
+        let kind = match collection.field(&condition.field) {
             Some((_, field)) => field.kind,
-            None if cond.field.ends_with("_at") => Kind::Time,
+            None if condition.field.ends_with("_at") => Kind::Time,
             None => Kind::Text,
         };
         sql.push(" and ");
-        test(sql, &quoted(&cond.field), kind, &cond.test);
+        test(sql, &quoted(&condition.field), kind, &condition.test);
     }
 }
 
-/// Adds a test of a column with the meaning of [`Test::holds`]. In SQL, a test of an absent value
-/// is unknown, which is not true.
-fn test(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, test: &Test) {
+/// Adds a test of a column with the meaning of [`Predicate::holds`]. In SQL, a test of an absent
+/// value is unknown, which is not true.
+fn test(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, test: &Predicate) {
     match test {
-        Test::Not(inner) => {
+        Predicate::Not(inner) => {
             sql.push("(");
             self::test(sql, column, kind, inner);
             sql.push(") is not true");
         }
-        Test::Is(value) => equal(sql, column, kind, std::slice::from_ref(value)),
-        Test::AnyOf(values) => equal(sql, column, kind, values),
-        Test::Contains(part) => contains(sql, column, kind, part),
-        Test::AtLeast(bound) => compare(sql, column, kind, ">=", *bound),
-        Test::Below(bound) => compare(sql, column, kind, "<", *bound),
+        Predicate::Equals(value) => equal(sql, column, kind, std::slice::from_ref(value)),
+        Predicate::AnyOf(values) => equal(sql, column, kind, values),
+        Predicate::Contains(part) => contains(sql, column, kind, part),
+        Predicate::AtLeast(bound) => compare(sql, column, kind, ">=", *bound),
+        Predicate::Below(bound) => compare(sql, column, kind, "<", *bound),
     }
 }
 
 fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[Scalar]) {
     let texts = || {
         values.iter().filter_map(|value| match value {
-            Scalar::Text(text) => Some(text::store(text).into_owned()),
+            Scalar::Text(text) => Some(text::escape(text).into_owned()),
             Scalar::Int(_) => None,
         })
     };
@@ -166,7 +167,7 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
     match (kind, values) {
         (Kind::Text, [Scalar::Text(text)]) => {
             sql.push(format!("{column} = "))
-                .push_bind(text::store(text).into_owned());
+                .push_bind(text::escape(text).into_owned());
         }
         (Kind::Int | Kind::Time, [Scalar::Int(number)]) => {
             sql.push(format!("{column} = ")).push_bind(*number);
@@ -198,10 +199,10 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
 
 fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &str) {
     let found = |sql: &mut QueryBuilder<Postgres>, column: &str| {
-        let spelt = text::store(part).into_owned();
-        if !spelt.starts_with(text::SECOND) {
+        let escaped = text::escape(part).into_owned();
+        if !escaped.starts_with(text::SECOND_CHARS) {
             sql.push(format!("strpos({column}, "))
-                .push_bind(spelt)
+                .push_bind(escaped)
                 .push(") > 0");
             return;
         }
@@ -216,7 +217,7 @@ fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &s
             .split_once('\n')
             .map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
         sql.push(format!("strpos({}, {before}", apart(column)))
-            .push_bind(spelt)
+            .push_bind(escaped)
             .push(format!("{after}) > 0"));
     };
     match kind {

@@ -11,9 +11,9 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 const CHANNEL: &str = "toolhost";
-pub(super) const TELL: &str = "notify toolhost";
+pub(super) const NOTIFY_SQL: &str = "notify toolhost";
 /// Time after which a possible change is reported without an announcement.
-const EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection that is used only to listen. It is opened when it is first needed.
 #[derive(Default)]
@@ -21,22 +21,22 @@ pub(super) struct Listener(Mutex<Option<PgListener>>);
 
 impl Listener {
     pub(super) async fn changed(&self, pool: &PgPool) -> Change {
-        let until = Instant::now() + EVERY;
+        let deadline = Instant::now() + POLL_INTERVAL;
         let mut connection = self.0.lock().await;
         let Some(listener) = &mut *connection else {
-            match timeout_at(until, listen(pool)).await {
+            match timeout_at(deadline, listen(pool)).await {
                 Ok(Ok(listener)) => {
                     *connection = Some(listener);
                     return Change::Announced;
                 }
                 _ => {
-                    sleep_until(until).await;
-                    return Change::Perhaps;
+                    sleep_until(deadline).await;
+                    return Change::Possible;
                 }
             }
         };
-        match timeout_at(until, listener.try_recv()).await {
-            Err(_) => Change::Perhaps,
+        match timeout_at(deadline, listener.try_recv()).await {
+            Err(_) => Change::Possible,
             Ok(Ok(Some(_))) => {
                 while listener.next_buffered().is_some() {}
                 Change::Announced
@@ -44,7 +44,7 @@ impl Listener {
             // An announcement may have been lost with the connection.
             Ok(Ok(None) | Err(_)) => {
                 *connection = None;
-                sleep_until(until).await;
+                sleep_until(deadline).await;
                 Change::Announced
             }
         }

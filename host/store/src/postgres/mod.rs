@@ -8,9 +8,9 @@
 //!
 //! Acknowledged means that the server has confirmed the commit of the transaction, with
 //! `synchronous_commit` on and `fsync` on; opening the store checks both. When a connection is
-//! lost, the work is retried for up to [`PATIENCE`], since a server that restarts is back within
-//! seconds. `commit` describes how a lost commit is told from a completed one. No call takes longer
-//! than [`LONGEST`].
+//! lost, the work is retried for up to [`RETRY_TIMEOUT`], since a server that restarts is back
+//! within seconds. `commit` describes how a lost commit is told from a completed one. No call takes
+//! longer than [`CALL_TIMEOUT`].
 
 mod commit;
 mod failure;
@@ -36,17 +36,17 @@ use tokio::time::{Instant, timeout};
 pub(crate) use schema::render;
 
 /// Time for which work is retried when connections are lost.
-const PATIENCE: Duration = Duration::from_secs(4);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(4);
 /// Maximum time of a call, also when the server does not answer.
-const LONGEST: Duration = Duration::from_secs(8);
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The columns of a record, in the order [`record`] reads them.
 const COLUMNS: &str = "id, project, revision, created_at, updated_at, deleted_at, body::text";
 /// Number of records read at a time by [`Postgres::verify`](Backend::verify).
-const STEP: u64 = 500;
+const VERIFY_BATCH_RECORDS: u64 = 500;
 /// Maximum number of broken records that a report names. It only counts the rest.
-const NAMED: usize = 100;
+const MAX_REPORTED_DAMAGE: usize = 100;
 
 /// A store in one database.
 pub(crate) struct Postgres {
@@ -54,7 +54,7 @@ pub(crate) struct Postgres {
     statements: HashMap<&'static str, Statements>,
     listener: listen::Listener,
     /// Reason why the last call was not answered, if it was not.
-    trouble: Mutex<Option<String>>,
+    outage: Mutex<Option<String>>,
 }
 
 impl Postgres {
@@ -66,38 +66,40 @@ impl Postgres {
         let pool = open::open(url, collections).await?;
         let statements = collections
             .iter()
-            .map(|at| (at.name, Statements::of(at)))
+            .map(|collection| (collection.name, Statements::for_collection(collection)))
             .collect();
         Ok(Postgres {
             pool,
             statements,
             listener: listen::Listener::default(),
-            trouble: Mutex::default(),
+            outage: Mutex::default(),
         })
     }
 
     /// Runs a statement and retries it while connections are lost.
     async fn rows(
         &self,
-        ask: Ask,
+        frequency: Frequency,
         statement: impl Fn() -> QueryBuilder<Database> + Send,
     ) -> Result<Vec<PgRow>, Error> {
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         let tries = async {
             loop {
                 let mut statement = statement();
-                let asked = statement.build().persistent(matches!(ask, Ask::Often));
+                let asked = statement
+                    .build()
+                    .persistent(matches!(frequency, Frequency::Often));
                 match asked.fetch_all(&self.pool).await {
-                    Err(error) if failure::is_passing(&error) && Instant::now() < until => {}
-                    result => return result.map_err(|error| failure::of_read(&error)),
+                    Err(error) if failure::is_transient(&error) && Instant::now() < deadline => {}
+                    result => return result.map_err(|error| failure::read_error(&error)),
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         };
-        let result = timeout(LONGEST, tries)
+        let result = timeout(CALL_TIMEOUT, tries)
             .await
-            .unwrap_or_else(|_| Err(failure::silent()));
-        self.note(result.as_ref().err().and_then(|error| match error {
+            .unwrap_or_else(|_| Err(failure::no_answer()));
+        self.note_outage(result.as_ref().err().and_then(|error| match error {
             Error::Unavailable(why) => Some(why),
             _ => None,
         }));
@@ -108,14 +110,14 @@ impl Postgres {
         &self,
         statement: impl Fn() -> QueryBuilder<Database> + Send,
     ) -> Result<Vec<Row>, Error> {
-        let rows = self.rows(Ask::Often, statement).await?;
+        let rows = self.rows(Frequency::Often, statement).await?;
         rows.iter()
             .map(record)
             .collect::<Result<_, _>>()
-            .map_err(|error| failure::of_read(&error))
+            .map_err(|error| failure::read_error(&error))
     }
 
-    async fn after(
+    async fn rows_after(
         &self,
         statements: &Statements,
         id: &str,
@@ -125,7 +127,7 @@ impl Postgres {
             let mut statement = QueryBuilder::new(&statements.select);
             statement
                 .push(" where id > ")
-                .push_bind(text::store(id).into_owned());
+                .push_bind(text::escape(id).into_owned());
             statement
                 .push(" order by id limit ")
                 .push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
@@ -135,77 +137,90 @@ impl Postgres {
     }
 
     /// Records whether the database answers, and logs a change.
-    fn note(&self, trouble: Option<&String>) {
-        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_some() != trouble.is_some() {
+    fn note_outage(&self, outage: Option<&String>) {
+        let mut known = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_some() != outage.is_some() {
             tracing::warn!(
-                trouble,
+                outage,
                 "the database has changed between answering and not answering"
             );
         }
-        *known = trouble.cloned();
+        *known = outage.cloned();
     }
 
-    fn declared(&self, at: &'static Collection) -> Result<&Statements, Error> {
-        let unknown = || Error::Unavailable(format!("the collection {} was not declared", at.name));
-        self.statements.get(at.name).ok_or_else(unknown)
+    fn statements(&self, collection: &'static Collection) -> Result<&Statements, Error> {
+        let unknown = || {
+            Error::Unavailable(format!(
+                "the collection {} was not declared",
+                collection.name
+            ))
+        };
+        self.statements.get(collection.name).ok_or_else(unknown)
     }
 }
 
 /// Frequency of a statement. Only frequent ones are kept prepared.
 #[derive(Clone, Copy)]
-enum Ask {
+enum Frequency {
     Often,
     Once,
 }
 
 #[async_trait]
 impl Backend for Postgres {
-    async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
-        let statements = self.declared(at)?;
+    async fn get(&self, collection: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
+        let statements = self.statements(collection)?;
         let found = self.records(|| {
             let mut statement = QueryBuilder::new(&statements.select);
             statement
                 .push(" where id = ")
-                .push_bind(text::store(id).into_owned());
+                .push_bind(text::escape(id).into_owned());
             statement
         });
         Ok(found.await?.pop())
     }
 
-    async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
-        query.check(at)?;
-        self.declared(at)?;
+    async fn find(&self, collection: &'static Collection, query: &Query) -> Result<Page, Error> {
+        query.check(collection)?;
+        self.statements(collection)?;
         // A generic plan is bad for a value that most records have.
-        let rows = self.rows(Ask::Once, || find::statement(at, query)).await?;
-        find::page(&rows).map_err(|error| failure::of_read(&error))
+        let rows = self
+            .rows(Frequency::Once, || find::statement(collection, query))
+            .await?;
+        find::page(&rows).map_err(|error| failure::read_error(&error))
     }
 
     async fn scan(
         &self,
-        at: &'static Collection,
+        collection: &'static Collection,
         after: &str,
         limit: u64,
     ) -> Result<Vec<Row>, Error> {
-        self.after(self.declared(at)?, after, limit).await
+        self.rows_after(self.statements(collection)?, after, limit)
+            .await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        let (now, announced) = (batch.now, batch.announced);
+        let now = batch.now;
+        let announced = batch.announced;
         let writes = batch.checked()?;
         if let Some((write, _)) = writes
             .iter()
-            .find(|(write, _)| !self.statements.contains_key(write.at.name))
+            .find(|(write, _)| !self.statements.contains_key(write.collection.name))
         {
             return Err(CommitError::Invalid(format!(
                 "the collection {} was not declared",
-                write.at.name
+                write.collection.name
             )));
         }
-        let committed = timeout(LONGEST, self.commit_again(now, announced, &writes)).await;
-        let result =
-            committed.unwrap_or_else(|_| Err(CommitError::Unavailable(failure::SILENT.to_owned())));
-        self.note(match &result {
+        let committed = timeout(
+            CALL_TIMEOUT,
+            self.commit_with_retry(now, announced, &writes),
+        )
+        .await;
+        let result = committed
+            .unwrap_or_else(|_| Err(CommitError::Unavailable(failure::NO_ANSWER.to_owned())));
+        self.note_outage(match &result {
             Err(CommitError::Unavailable(why)) => Some(why),
             _ => None,
         });
@@ -218,12 +233,14 @@ impl Backend for Postgres {
 
     async fn now(&self) -> Result<Option<Time>, Error> {
         let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        let rows = self.rows(Ask::Often, || QueryBuilder::new(clock)).await?;
+        let rows = self
+            .rows(Frequency::Often, || QueryBuilder::new(clock))
+            .await?;
         let now = rows
             .first()
             .map(|row| row.try_get(0))
             .transpose()
-            .map_err(|error| failure::of_read(&error))?;
+            .map_err(|error| failure::read_error(&error))?;
         Ok(now.map(Time))
     }
 
@@ -231,8 +248,8 @@ impl Backend for Postgres {
         if self.pool.is_closed() {
             return Health::Closed;
         }
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.clone().map_or(Health::Ready, Health::Away)
+        let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        outage.clone().map_or(Health::Ready, Health::Unreachable)
     }
 
     async fn verify(&self) -> Result<Report, Error> {
@@ -241,7 +258,9 @@ impl Backend for Postgres {
         for statements in self.statements.values() {
             let mut after = String::new();
             loop {
-                let rows = self.after(statements, &after, STEP).await?;
+                let rows = self
+                    .rows_after(statements, &after, VERIFY_BATCH_RECORDS)
+                    .await?;
                 let Some(last) = rows.last() else { break };
                 after.clone_from(&last.id);
                 report.records += rows.len() as u64;
@@ -251,16 +270,18 @@ impl Backend for Postgres {
                         continue;
                     };
                     broken += 1;
-                    if broken <= NAMED {
-                        report
-                            .damage
-                            .push(Error::unreadable(statements.at, &row.id, &error).to_string());
+                    if broken <= MAX_REPORTED_DAMAGE {
+                        report.damage.push(
+                            Error::unreadable(statements.collection, &row.id, &error).to_string(),
+                        );
                     }
                 }
             }
         }
-        if broken > NAMED {
-            report.damage.push(format!("and {} more", broken - NAMED));
+        if broken > MAX_REPORTED_DAMAGE {
+            report
+                .damage
+                .push(format!("and {} more", broken - MAX_REPORTED_DAMAGE));
         }
         Ok(report)
     }
@@ -269,20 +290,22 @@ impl Backend for Postgres {
         // The pool accepts no new calls. Calls in progress end within their timeouts or are
         // abandoned.
         let closing = async { tokio::join!(self.pool.close(), self.listener.close()) };
-        let _ = timeout(LONGEST, closing).await;
+        let _ = timeout(CALL_TIMEOUT, closing).await;
     }
 }
 
 /// Reads a record from the columns of [`COLUMNS`].
 fn record(row: &PgRow) -> Result<Row, sqlx::Error> {
     Ok(Row {
-        id: text::read(row.try_get("id")?),
-        project: text::read(row.try_get("project")?),
+        id: text::unescape(row.try_get("id")?),
+        project: text::unescape(row.try_get("project")?),
         revision: row.try_get("revision")?,
         created_at: Time(row.try_get("created_at")?),
         updated_at: Time(row.try_get("updated_at")?),
         deleted_at: row.try_get::<Option<i64>, _>("deleted_at")?.map(Time),
-        body: text::read_json(row.try_get("body")?).into_bytes().into(),
+        body: text::unescape_json(row.try_get("body")?)
+            .into_bytes()
+            .into(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Opening of a connection pool: parsing the URL, checking the server, and updating the schema.
 
 use super::failure;
-use super::schema::{self, Trouble};
+use super::schema::{self, SchemaError};
 use crate::{Collection, OpenError, document};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -10,18 +10,18 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Maximum number of connections of one process.
-const CONNECTIONS: u32 = 20;
+const MAX_CONNECTIONS: u32 = 20;
 /// Maximum time a call waits for a connection, also while the server starts.
-const ACQUIRE: Duration = Duration::from_secs(3);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time a start waits for the database to answer.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Oldest major version of PostgreSQL whose statements are known to work.
-const OLDEST: i32 = 14;
+const MIN_POSTGRES_VERSION: i32 = 14;
 
 /// Server settings of every connection, as name and value. The timeout for an idle transaction is
 /// shorter than the leases of jobs, so a stalled process releases its locks before other processes
 /// may claim its jobs.
-const SETTINGS: [(&str, &str); 4] = [
+const SESSION_SETTINGS: [(&str, &str); 4] = [
     ("statement_timeout", "5s"),
     ("lock_timeout", "2s"),
     ("idle_in_transaction_session_timeout", "5s"),
@@ -34,7 +34,7 @@ pub(super) async fn open(
     collections: &[&'static Collection],
 ) -> Result<PgPool, OpenError> {
     let options = options(url)?;
-    let at = place(&options);
+    let at = describe(&options);
     let refused = |reason: String, fix: &str| OpenError::Database {
         at: at.clone(),
         reason,
@@ -42,9 +42,9 @@ pub(super) async fn open(
     };
     document::check(collections)
         .map_err(|reason| refused(reason, "this is a mistake in the program"))?;
-    let connecting = timeout(CONNECT, options.connect());
+    let connecting = timeout(CONNECT_TIMEOUT, options.connect());
     let mut connection = match connecting.await {
-        Ok(connected) => connected.map_err(|error| explain(&at, &error))?,
+        Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
         Err(_) => {
             return Err(refused(
                 "it does not answer".to_owned(),
@@ -54,26 +54,26 @@ pub(super) async fn open(
     };
     check(&mut connection)
         .await
-        .map_err(|error| explain(&at, &error))?
+        .map_err(|error| connect_error(&at, &error))?
         .map_err(|(reason, fix)| refused(reason, fix))?;
-    let patient = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
-    sqlx::query(patient)
+    let long_timeouts = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
+    sqlx::query(long_timeouts)
         .execute(&mut connection)
         .await
-        .map_err(|error| explain(&at, &error))?;
-    schema::settle(&mut connection, collections)
+        .map_err(|error| connect_error(&at, &error))?;
+    schema::bring_up_to_date(&mut connection, collections)
         .await
-        .map_err(|trouble| match trouble {
-            Trouble::Database(error) => explain(&at, &error),
-            Trouble::Declaration(reason) => refused(
+        .map_err(|error| match error {
+            SchemaError::Database(error) => connect_error(&at, &error),
+            SchemaError::Declaration(reason) => refused(
                 reason,
                 "start the version of this program that fits the database",
             ),
         })?;
     drop(connection);
     let pool = PgPoolOptions::new()
-        .max_connections(CONNECTIONS)
-        .acquire_timeout(ACQUIRE)
+        .max_connections(MAX_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         // A lost connection is noticed when it is used, and the work is retried.
         .test_before_acquire(false)
         .after_connect(|connection, _| {
@@ -96,21 +96,19 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     };
     let options = PgConnectOptions::from_str(url).map_err(malformed)?;
     Ok(options
-        .options(SETTINGS)
+        .options(SESSION_SETTINGS)
         .application_name("toolhost")
         .disable_statement_logging())
 }
 
 /// Describes the database without its password.
-fn place(options: &PgConnectOptions) -> String {
+fn describe(options: &PgConnectOptions) -> String {
     let host = options.get_socket().map_or_else(
         || options.get_host().to_owned(),
         |path| path.display().to_string(),
     );
-    let (user, database) = (
-        options.get_username(),
-        options.get_database().unwrap_or(options.get_username()),
-    );
+    let user = options.get_username();
+    let database = options.get_database().unwrap_or(options.get_username());
     format!(
         "database `{database}` at {host}:{} as `{user}`",
         options.get_port()
@@ -126,7 +124,7 @@ async fn check(
                  current_setting('server_encoding'), pg_is_in_recovery()";
     let (version, fsync, encoding, standby): (i32, String, String, bool) =
         sqlx::query_as(facts).fetch_one(connection).await?;
-    Ok(if version < OLDEST {
+    Ok(if version < MIN_POSTGRES_VERSION {
         Err((
             format!("the server is PostgreSQL {version}"),
             "use PostgreSQL 14 or newer",
@@ -152,7 +150,7 @@ async fn check(
 }
 
 /// Converts a failure to connect to an error with a fix for the operator.
-fn explain(at: &str, error: &sqlx::Error) -> OpenError {
+fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
     let (reason, fix) = match &*failure::code(error) {
         "28P01" => (
             "the password is wrong".to_owned(),
@@ -170,7 +168,7 @@ fn explain(at: &str, error: &sqlx::Error) -> OpenError {
             failure::reason(error),
             "let the user own the database, or grant it `create` on the schema",
         ),
-        "" if failure::is_of_tls(error) => (
+        "" if failure::is_tls(error) => (
             failure::reason(error),
             "name the authority that has signed the server's certificate with `sslrootcert=FILE` in `store`, and the host as \
              the certificate does; `sslmode=require` encrypts without looking at it",

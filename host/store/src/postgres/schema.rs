@@ -13,74 +13,74 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Number of the advisory lock. Any number works if no other program on the database uses it.
-const LOCK: i64 = 0x746f_6f6c_686f_7374;
+const ADVISORY_LOCK: i64 = 0x746f_6f6c_686f_7374;
 
 /// Reason why the schema cannot be brought up to date.
-pub(super) enum Trouble {
+pub(super) enum SchemaError {
     /// The database returned an error.
     Database(sqlx::Error),
     /// The existing tables do not allow the declarations.
     Declaration(String),
 }
 
-impl From<sqlx::Error> for Trouble {
-    fn from(error: sqlx::Error) -> Trouble {
-        Trouble::Database(error)
+impl From<sqlx::Error> for SchemaError {
+    fn from(error: sqlx::Error) -> SchemaError {
+        SchemaError::Database(error)
     }
 }
 
 /// Adds the tables, columns and indexes that are missing.
-pub(super) async fn settle(
+pub(super) async fn bring_up_to_date(
     connection: &mut PgConnection,
     collections: &[&'static Collection],
-) -> Result<(), Trouble> {
+) -> Result<(), SchemaError> {
     sqlx::query("select pg_advisory_lock($1)")
-        .bind(LOCK)
+        .bind(ADVISORY_LOCK)
         .execute(&mut *connection)
         .await?;
-    let settled = add(&mut *connection, collections).await;
+    let added = add_missing(&mut *connection, collections).await;
     sqlx::query("select pg_advisory_unlock($1)")
-        .bind(LOCK)
+        .bind(ADVISORY_LOCK)
         .execute(&mut *connection)
         .await?;
-    settled
+    added
 }
 
-async fn add(
+async fn add_missing(
     connection: &mut PgConnection,
     collections: &[&'static Collection],
-) -> Result<(), Trouble> {
-    let (columns, indexes) = present(connection).await?;
-    for at in collections {
-        match columns.get(at.name) {
-            None => run(connection, &table(at)).await?,
-            Some(present) => {
+) -> Result<(), SchemaError> {
+    let (columns, indexes) = existing(connection).await?;
+    for collection in collections {
+        match columns.get(collection.name) {
+            None => run(connection, &create_table_sql(collection)).await?,
+            Some(existing) => {
                 let mut missing = Vec::new();
-                for field in at.fields {
-                    match present.get(field.name) {
+                for field in collection.fields {
+                    match existing.get(field.name) {
                         None => missing.push(field),
                         Some(found) if found == sql_type(field.kind) => {}
                         Some(found) => {
-                            return Err(Trouble::Declaration(format!(
+                            return Err(SchemaError::Declaration(format!(
                                 "the field {} of {} was declared with another kind (the column is {found})",
-                                field.name, at.name
+                                field.name, collection.name
                             )));
                         }
                     }
                 }
                 if !missing.is_empty() {
-                    run(connection, &added(at, &missing)).await?;
+                    run(connection, &add_columns_sql(collection, &missing)).await?;
                 }
             }
         }
-        for (name, statement) in indexes_of(at)
+        for (name, statement) in index_statements(collection)
             .into_iter()
             .filter(|(name, _)| !indexes.contains(name))
         {
             run(connection, &statement).await.map_err(|error| match &error {
-                sqlx::Error::Database(cause) if cause.is_unique_violation() => Trouble::Declaration(format!(
+                sqlx::Error::Database(cause) if cause.is_unique_violation() => SchemaError::Declaration(format!(
                     "{name} of {} cannot be made: a field is declared unique, but records share a value",
-                    at.name
+                    collection.name
                 )),
                 _ => error.into(),
             })?;
@@ -91,7 +91,9 @@ async fn add(
 
 type Columns = HashMap<String, HashMap<String, String>>;
 
-async fn present(connection: &mut PgConnection) -> Result<(Columns, HashSet<String>), sqlx::Error> {
+async fn existing(
+    connection: &mut PgConnection,
+) -> Result<(Columns, HashSet<String>), sqlx::Error> {
     let columns = "select table_name::text, column_name::text, data_type::text from information_schema.columns \
                    where table_schema = current_schema()";
     let mut found = Columns::new();
@@ -119,10 +121,10 @@ async fn run(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx:
 /// Renders the whole schema as a script.
 pub(crate) fn render(collections: &[&'static Collection]) -> String {
     let mut script = String::new();
-    for at in collections {
+    for collection in collections {
         // Writing to a string does not fail.
-        let _ = writeln!(script, "{};", table(at));
-        for (_, statement) in indexes_of(at) {
+        let _ = writeln!(script, "{};", create_table_sql(collection));
+        for (_, statement) in index_statements(collection) {
             let _ = writeln!(script, "{statement};");
         }
         script.push('\n');
@@ -131,7 +133,7 @@ pub(crate) fn render(collections: &[&'static Collection]) -> String {
     script + "\n"
 }
 
-fn table(at: &Collection) -> String {
+fn create_table_sql(collection: &Collection) -> String {
     let mut columns = vec![
         "id text collate \"C\" primary key".to_owned(),
         "project text collate \"C\" not null".to_owned(),
@@ -141,31 +143,32 @@ fn table(at: &Collection) -> String {
         "deleted_at bigint".to_owned(),
         "body json not null".to_owned(),
     ];
-    columns.extend(at.fields.iter().map(column));
+    columns.extend(collection.fields.iter().map(column_sql));
     let table = format!(
         "create table {} (\n    {}\n)",
-        quoted(at.name),
+        quoted(collection.name),
         columns.join(",\n    ")
     );
-    if at.fields.is_empty() {
+    if collection.fields.is_empty() {
         table
     } else {
-        format!("{table};\n{}", filled(at))
+        format!("{table};\n{}", trigger_sql(collection))
     }
 }
 
 /// Returns statements that add columns and fill them in one transaction. Other writers wait for it.
-fn added(at: &Collection, fields: &[&Field]) -> String {
-    let table = quoted(at.name);
+fn add_columns_sql(collection: &Collection, fields: &[&Field]) -> String {
+    let table = quoted(collection.name);
     let columns: Vec<_> = fields
         .iter()
-        .map(|field| format!("add column {}", column(field)))
+        .map(|field| format!("add column {}", column_sql(field)))
         .collect();
-    let (columns, filled) = (columns.join(", "), filled(at));
+    let columns = columns.join(", ");
+    let filled = trigger_sql(collection);
     format!("alter table {table} {columns};\n{filled};\nupdate {table} set body = body")
 }
 
-fn column(field: &Field) -> String {
+fn column_sql(field: &Field) -> String {
     let collation = if field.kind == Kind::Text {
         " collate \"C\""
     } else {
@@ -179,13 +182,13 @@ fn column(field: &Field) -> String {
 /// The trigger reads the body once for all columns. Each generated column would parse the whole
 /// body by itself: for the seven columns of the execution log, that was measured at five times all
 /// other work of a write.
-fn filled(at: &Collection) -> String {
-    let (table, name) = (quoted(at.name), quoted(&format!("{}_fields", at.name)));
-    let each = |write: &dyn Fn(&Field) -> String| at.fields.iter().map(write).collect::<Vec<_>>();
-    let (values, columns) = (
-        each(&value).join(",\n        "),
-        each(&|field| format!("new.{}", quoted(field.name))),
-    );
+fn trigger_sql(collection: &Collection) -> String {
+    let table = quoted(collection.name);
+    let name = quoted(&format!("{}_fields", collection.name));
+    let each =
+        |write: &dyn Fn(&Field) -> String| collection.fields.iter().map(write).collect::<Vec<_>>();
+    let values = each(&value_sql).join(",\n        ");
+    let columns = each(&|field| format!("new.{}", quoted(field.name)));
     let members = each(&|field| format!("{} json", quoted(field.name))).join(", ");
     let columns = columns.join(", ");
     format!(
@@ -197,7 +200,7 @@ fn filled(at: &Collection) -> String {
 
 /// Returns the SQL expression for the value of a field. A member that does not fit the field's kind
 /// is absent, as it is for [`Values`](crate::values::Values).
-fn value(field: &Field) -> String {
+fn value_sql(field: &Field) -> String {
     let member = format!("f.{}", quoted(field.name));
     let text = format!("{member} #>> '{{}}'");
     match field.kind {
@@ -225,36 +228,36 @@ fn sql_type(kind: Kind) -> &'static str {
 
 /// Returns the name and statement of every index: one on the age of live records, and one per field
 /// on value and age.
-fn indexes_of(at: &Collection) -> Vec<(String, String)> {
+fn index_statements(collection: &Collection) -> Vec<(String, String)> {
     let index = |what: &str, name: String, on: String| {
         let statement = format!(
             "create {what} {} on {} {on} where deleted_at is null",
             quoted(&name),
-            quoted(at.name)
+            quoted(collection.name)
         );
         (name, statement)
     };
     let age = index(
         "index",
-        format!("{}_by_created_at", at.name),
+        format!("{}_by_created_at", collection.name),
         "(project, created_at, id)".into(),
     );
-    let fields = at.fields.iter().map(|field| {
+    let fields = collection.fields.iter().map(|field| {
         let column = quoted(field.name);
         match field.kind {
             _ if field.unique => index(
                 "unique index",
-                unique_name(at, field),
+                unique_name(collection, field),
                 format!("(project, {column} nulls first)"),
             ),
             Kind::List => index(
                 "index",
-                index_name(at, field),
+                index_name(collection, field),
                 format!("using gin ({column} jsonb_path_ops)"),
             ),
             _ => index(
                 "index",
-                index_name(at, field),
+                index_name(collection, field),
                 format!("(project, {column} nulls first, created_at, id)"),
             ),
         }
@@ -262,19 +265,20 @@ fn indexes_of(at: &Collection) -> Vec<(String, String)> {
     std::iter::once(age).chain(fields).collect()
 }
 
-fn index_name(at: &Collection, field: &Field) -> String {
-    format!("{}_by_{}", at.name, field.name)
+fn index_name(collection: &Collection, field: &Field) -> String {
+    format!("{}_by_{}", collection.name, field.name)
 }
 
-fn unique_name(at: &Collection, field: &Field) -> String {
-    format!("{}_one_{}", at.name, field.name)
+fn unique_name(collection: &Collection, field: &Field) -> String {
+    format!("{}_one_{}", collection.name, field.name)
 }
 
 /// Returns the field that a violated constraint is about, or `id` where it is none of the declared
 /// ones.
-pub(super) fn field_of(at: &'static Collection, constraint: &str) -> &'static str {
-    at.fields
+pub(super) fn violated_field(collection: &'static Collection, constraint: &str) -> &'static str {
+    collection
+        .fields
         .iter()
-        .find(|field| unique_name(at, field) == constraint)
+        .find(|field| unique_name(collection, field) == constraint)
         .map_or("id", |field| field.name)
 }

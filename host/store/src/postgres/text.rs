@@ -10,54 +10,49 @@ use std::borrow::Cow;
 
 const ZERO: char = '\0';
 const ONE: char = '\u{1}';
-const ZERO_SPELT: &str = "\u{1}\u{2}";
-const ONE_SPELT: &str = "\u{1}\u{3}";
+const ESCAPED_ZERO: &str = "\u{1}\u{2}";
+const ESCAPED_ONE: &str = "\u{1}\u{3}";
 /// Second characters of the escapes. A search for a part that begins with one could match inside an
 /// escape by mistake.
-pub(super) const SECOND: [char; 2] = ['\u{2}', '\u{3}'];
+pub(super) const SECOND_CHARS: [char; 2] = ['\u{2}', '\u{3}'];
 
-const ZERO_ESCAPE: &[u8] = b"\\u0000";
-const ONE_ESCAPE: &[u8] = b"\\u0001";
-const ZERO_ESCAPE_SPELT: &[u8] = b"\\u0001\\u0002";
-const ONE_ESCAPE_SPELT: &[u8] = b"\\u0001\\u0003";
+const ZERO_JSON: &[u8] = b"\\u0000";
+const ONE_JSON: &[u8] = b"\\u0001";
+const ESCAPED_ZERO_JSON: &[u8] = b"\\u0001\\u0002";
+const ESCAPED_ONE_JSON: &[u8] = b"\\u0001\\u0003";
 
 /// Escapes a text.
-pub(super) fn store(text: &str) -> Cow<'_, str> {
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains([ZERO, ONE]) {
         return text.into();
     }
-    text.replace(ONE, ONE_SPELT)
-        .replace(ZERO, ZERO_SPELT)
+    text.replace(ONE, ESCAPED_ONE)
+        .replace(ZERO, ESCAPED_ZERO)
         .into()
 }
 
-/// Reverses [`store`].
-pub(super) fn read(text: String) -> String {
+/// Reverses [`escape`].
+pub(super) fn unescape(text: String) -> String {
     if !text.contains(ONE) {
         return text;
     }
-    text.replace(ZERO_SPELT, "\0").replace(ONE_SPELT, "\u{1}")
+    text.replace(ESCAPED_ZERO, "\0")
+        .replace(ESCAPED_ONE, "\u{1}")
 }
 
 /// Escapes JSON.
-pub(super) fn store_json(json: &str) -> Cow<'_, str> {
-    respell(
+pub(super) fn escape_json(json: &str) -> Cow<'_, str> {
+    replace_escapes(
         json,
-        &[
-            (ZERO_ESCAPE, ZERO_ESCAPE_SPELT),
-            (ONE_ESCAPE, ONE_ESCAPE_SPELT),
-        ],
+        &[(ZERO_JSON, ESCAPED_ZERO_JSON), (ONE_JSON, ESCAPED_ONE_JSON)],
     )
 }
 
-/// Reverses [`store_json`].
-pub(super) fn read_json(json: String) -> String {
-    match respell(
+/// Reverses [`escape_json`].
+pub(super) fn unescape_json(json: String) -> String {
+    match replace_escapes(
         &json,
-        &[
-            (ZERO_ESCAPE_SPELT, ZERO_ESCAPE),
-            (ONE_ESCAPE_SPELT, ONE_ESCAPE),
-        ],
+        &[(ESCAPED_ZERO_JSON, ZERO_JSON), (ESCAPED_ONE_JSON, ONE_JSON)],
     ) {
         Cow::Borrowed(_) => json,
         Cow::Owned(meant) => meant,
@@ -65,11 +60,12 @@ pub(super) fn read_json(json: String) -> String {
 }
 
 /// Replaces escape sequences, skipping backslashes that are escaped themselves.
-fn respell<'a>(json: &'a str, changes: &[(&[u8], &[u8])]) -> Cow<'a, str> {
+fn replace_escapes<'a>(json: &'a str, changes: &[(&[u8], &[u8])]) -> Cow<'a, str> {
     if !json.contains("\\u000") {
         return json.into();
     }
-    let (mut rest, mut changed) = (json.as_bytes(), Vec::with_capacity(json.len()));
+    let mut rest = json.as_bytes();
+    let mut changed = Vec::with_capacity(json.len());
     while let Some(place) = rest.iter().position(|byte| *byte == b'\\') {
         changed.extend_from_slice(&rest[..place]);
         rest = &rest[place..];
@@ -98,9 +94,9 @@ mod tests {
     proptest! {
         #[test]
         fn escaped_text_keeps_value_and_order(a in "[\u{0}-\u{4}a]{0,5}", b in "[\u{0}-\u{4}a]{0,5}") {
-            prop_assert!(!store(&a).contains('\0'));
-            prop_assert_eq!(read(store(&a).into_owned()), a.clone());
-            prop_assert_eq!(store(&a).cmp(&store(&b)), a.cmp(&b));
+            prop_assert!(!escape(&a).contains('\0'));
+            prop_assert_eq!(unescape(escape(&a).into_owned()), a.clone());
+            prop_assert_eq!(escape(&a).cmp(&escape(&b)), a.cmp(&b));
         }
 
         #[test]
@@ -108,11 +104,11 @@ mod tests {
             text in "[\u{0}-\u{4}\\\\u01a\u{e9}\"]{0,12}", more in "(\\\\\\\\|u0000|\\\\u0001|\\\\u0000|\\\\u0002|\\\\n){0,5}",
         ) {
             let json = serde_json::to_string(&text).unwrap();
-            let spelt = store_json(&json).into_owned();
-            prop_assert_eq!(serde_json::from_str::<String>(&spelt).unwrap(), store(&text).into_owned());
-            prop_assert_eq!(read_json(spelt), json);
+            let escaped = escape_json(&json).into_owned();
+            prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), escape(&text).into_owned());
+            prop_assert_eq!(unescape_json(escaped), json);
             let json = format!("\"{more}\"");
-            prop_assert_eq!(read_json(store_json(&json).into_owned()), json);
+            prop_assert_eq!(unescape_json(escape_json(&json).into_owned()), json);
         }
     }
 }

@@ -4,17 +4,17 @@
 //! stored one: nothing is missing, nothing has fallen back. [`cross_check`] also decodes every
 //! record and compares indexes and counters with the records.
 
-use super::catalogue::Catalogue;
-use super::keys::{DOCUMENT_ID, Key, Prefix, collection_of};
+use super::catalog::Catalog;
+use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, collection_of};
 use super::position::{Position, hash};
-use super::records::{self, Shelf};
+use super::records::{self, CollectionRef};
 use super::{counters, envelope, vacancy};
 use crate::{Error, Report};
 use ::sled::{Db, IVec};
 use std::collections::HashMap;
 
 /// Maximum number of broken items that a report names. It only counts the rest.
-const NAMED: usize = 100;
+const MAX_REPORTED_DAMAGE: usize = 100;
 
 /// Result of a walk.
 pub(super) struct Walk {
@@ -30,12 +30,13 @@ pub(super) struct Walk {
 pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
     let mut found = Position {
         sequence: position.sequence,
-        ..Position::start(position.store)
+        ..Position::empty(position.store)
     };
-    let (mut damage, mut marks) = (Vec::new(), Vec::new());
+    let mut damage = Vec::new();
+    let mut marks = Vec::new();
     for entry in db.iter() {
         let (key, value) = entry?;
-        let prefix = Prefix::of(&key);
+        let prefix = Prefix::from_key(&key);
         if prefix == Some(Prefix::Meta) {
             continue;
         }
@@ -48,7 +49,7 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
         match (prefix, collection_of(&key)) {
             (Some(Prefix::Document), Some(collection)) => {
                 found.count(collection, 1);
-                let id = String::from_utf8_lossy(&key[DOCUMENT_ID..]);
+                let id = String::from_utf8_lossy(&key[DOCUMENT_ID_OFFSET..]);
                 if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value)
                 {
                     damage.push(format!(
@@ -75,7 +76,7 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
 /// during the check.
 pub(super) fn cross_check(
     db: &Db,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     position: &Position,
 ) -> Result<Report, Error> {
     let walk = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
@@ -96,18 +97,22 @@ pub(super) fn cross_check(
         keys: HashMap::new(),
         counts: HashMap::new(),
     };
-    for entry in db.scan_prefix(Key::all(Prefix::Document).bytes()) {
+    for entry in db.scan_prefix(Key::from_prefix(Prefix::Document).bytes()) {
         let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
-        if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
-            checker.record(shelf, &String::from_utf8_lossy(&key[DOCUMENT_ID..]), value)?;
+        if let Some(collection) = collection_of(&key).and_then(|number| catalog.numbered(number)) {
+            checker.record(
+                collection,
+                &String::from_utf8_lossy(&key[DOCUMENT_ID_OFFSET..]),
+                value,
+            )?;
         }
     }
-    checker.orphans(catalogue)?;
-    checker.counters(catalogue)?;
+    checker.orphans(catalog)?;
+    checker.counters(catalog)?;
     let Checker { mut damage, .. } = checker;
-    if damage.len() > NAMED {
-        let more = damage.len() - NAMED;
-        damage.truncate(NAMED);
+    if damage.len() > MAX_REPORTED_DAMAGE {
+        let more = damage.len() - MAX_REPORTED_DAMAGE;
+        damage.truncate(MAX_REPORTED_DAMAGE);
         damage.push(format!("and {more} more"));
     }
     Ok(Report {
@@ -126,9 +131,20 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn record(&mut self, shelf: Shelf, id: &str, value: ::sled::IVec) -> Result<(), Error> {
-        let read = records::assemble(self.db, shelf, &Key::document(shelf.number, id), id, value)
-            .and_then(|stored| Ok((records::values(shelf, &stored.row)?, stored)));
+    fn record(
+        &mut self,
+        collection: CollectionRef,
+        id: &str,
+        value: ::sled::IVec,
+    ) -> Result<(), Error> {
+        let read = records::assemble(
+            self.db,
+            collection,
+            &Key::document(collection.number, id),
+            id,
+            value,
+        )
+        .and_then(|stored| Ok((records::values(collection, &stored.row)?, stored)));
         let (values, stored) = match read {
             Ok(read) => read,
             Err(error) => {
@@ -138,7 +154,7 @@ impl Checker<'_> {
         };
         let count = self
             .counts
-            .entry((shelf.number, stored.row.project.clone()))
+            .entry((collection.number, stored.row.project.clone()))
             .or_default();
         *(if stored.row.is_live() {
             &mut count.live
@@ -147,19 +163,28 @@ impl Checker<'_> {
         }) += 1;
         *self
             .keys
-            .entry((Prefix::Piece as u8, shelf.number))
+            .entry((Prefix::Piece as u8, collection.number))
             .or_default() += stored.pieces.len() as u64;
-        for key in records::entries(shelf, &stored.row, &values) {
-            self.expect(shelf, id, &key, b"")?;
+        for key in records::entries(collection, &stored.row, &values) {
+            self.expect(collection, id, &key, b"")?;
         }
-        for (_, key) in records::claims(shelf, &stored.row, &values) {
-            self.expect(shelf, id, &key, id.as_bytes())?;
+        for (_, key) in records::claims(collection, &stored.row, &values) {
+            self.expect(collection, id, &key, id.as_bytes())?;
         }
         Ok(())
     }
 
-    fn expect(&mut self, shelf: Shelf, id: &str, key: &Key, value: &[u8]) -> Result<(), Error> {
-        *self.keys.entry((key.bytes()[0], shelf.number)).or_default() += 1;
+    fn expect(
+        &mut self,
+        collection: CollectionRef,
+        id: &str,
+        key: &Key,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        *self
+            .keys
+            .entry((key.bytes()[0], collection.number))
+            .or_default() += 1;
         let found = self
             .db
             .get(key.bytes())
@@ -167,7 +192,7 @@ impl Checker<'_> {
         if found.as_deref() != Some(value) {
             self.damage.push(format!(
                 "record {id} of {} is missing from an index",
-                shelf.at.name
+                collection.declaration.name
             ));
         }
         Ok(())
@@ -175,15 +200,17 @@ impl Checker<'_> {
 
     /// Reports keys that belong to no record. Every key that a record accounts for was found
     /// before, so keys above that number are orphans.
-    fn orphans(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
+    fn orphans(&mut self, catalog: &Catalog) -> Result<(), Error> {
         let mut present = HashMap::<(u8, u16), u64>::new();
         for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique, Prefix::Piece] {
-            for key in self.db.scan_prefix(Key::all(prefix).bytes()).keys() {
+            for key in self.db.scan_prefix(Key::from_prefix(prefix).bytes()).keys() {
                 let key = key.map_err(|error| records::unreachable_tree(&error))?;
-                if let Some(shelf) =
-                    collection_of(&key).and_then(|number| catalogue.numbered(number))
+                if let Some(collection) =
+                    collection_of(&key).and_then(|number| catalog.numbered(number))
                 {
-                    *present.entry((prefix as u8, shelf.number)).or_default() += 1;
+                    *present
+                        .entry((prefix as u8, collection.number))
+                        .or_default() += 1;
                 }
             }
         }
@@ -194,9 +221,9 @@ impl Checker<'_> {
                 .copied()
                 .unwrap_or_default();
             if count > owned {
-                let name = catalogue
+                let name = catalog
                     .numbered(number)
-                    .map_or("?", |shelf| shelf.at.name);
+                    .map_or("?", |collection| collection.declaration.name);
                 let more = count - owned;
                 self.damage.push(format!(
                     "{more} index entries of {name} belong to no record"
@@ -206,26 +233,29 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn counters(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
-        for entry in self.db.scan_prefix(Key::all(Prefix::Counter).bytes()) {
+    fn counters(&mut self, catalog: &Catalog) -> Result<(), Error> {
+        for entry in self
+            .db
+            .scan_prefix(Key::from_prefix(Prefix::Counter).bytes())
+        {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
-            let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number))
+            let Some(collection) = collection_of(&key).and_then(|number| catalog.numbered(number))
             else {
                 continue;
             };
-            let project = String::from_utf8_lossy(&key[DOCUMENT_ID..]).into_owned();
-            let said = counters::decode(&project, Some(&value))?;
-            if self.counts.remove(&(shelf.number, project.clone())) != Some(said) {
+            let project = String::from_utf8_lossy(&key[DOCUMENT_ID_OFFSET..]).into_owned();
+            let stored_count = counters::decode(&project, Some(&value))?;
+            if self.counts.remove(&(collection.number, project.clone())) != Some(stored_count) {
                 self.damage.push(format!(
                     "the counter of {} in project {project} is wrong",
-                    shelf.at.name
+                    collection.declaration.name
                 ));
             }
         }
         for (number, project) in self.counts.keys() {
-            let name = catalogue
+            let name = catalog
                 .numbered(*number)
-                .map_or("?", |shelf| shelf.at.name);
+                .map_or("?", |collection| collection.declaration.name);
             self.damage.push(format!(
                 "the counter of {name} in project {project} is missing"
             ));

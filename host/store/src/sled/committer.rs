@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 /// Maximum number of batches in one round.
-const ROUND: usize = 128;
+const MAX_ROUND_BATCHES: usize = 128;
 
 /// The work of the thread on the batches of a round.
 pub(super) trait Work: Send + 'static {
@@ -31,26 +31,26 @@ pub(super) trait Work: Send + 'static {
 /// Handle of the commit thread.
 pub(super) struct Committer<B> {
     /// Queue of batches, or none after closing.
-    queue: Mutex<Option<Sender<Asked<B>>>>,
+    queue: Mutex<Option<Sender<QueuedBatch<B>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     failure: Arc<OnceLock<String>>,
 }
 
-struct Asked<B> {
+struct QueuedBatch<B> {
     batch: B,
-    answer: oneshot::Sender<Result<(), CommitError>>,
+    reply: oneshot::Sender<Result<(), CommitError>>,
 }
 
 impl<B: Send + 'static> Committer<B> {
     /// Starts the thread.
     pub(super) fn start(work: impl Work<Batch = B>) -> std::io::Result<Committer<B>> {
-        let (queue, asked) = mpsc::channel();
+        let (queue, queued) = mpsc::channel();
         let failure = Arc::new(OnceLock::new());
         let thread = std::thread::Builder::new()
             .name("store-commit".to_owned())
             .spawn({
                 let failure = failure.clone();
-                move || run(work, &asked, &failure)
+                move || run(work, &queued, &failure)
             })?;
         Ok(Committer {
             queue: Mutex::new(Some(queue)),
@@ -61,14 +61,14 @@ impl<B: Send + 'static> Committer<B> {
 
     /// Applies a batch and waits until it is durable, or until its outcome can no longer be known.
     pub(super) async fn commit(&self, batch: B) -> Result<(), CommitError> {
-        let (answer, answered) = oneshot::channel();
-        let asked = match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(queue) => queue.send(Asked { batch, answer }).is_ok(),
+        let (reply, replied) = oneshot::channel();
+        let queued = match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(queue) => queue.send(QueuedBatch { batch, reply }).is_ok(),
             None => false,
         };
         let closed = || CommitError::Unavailable("the store was closed".to_owned());
-        if asked {
-            answered.await.unwrap_or_else(|_| Err(closed()))
+        if queued {
+            replied.await.unwrap_or_else(|_| Err(closed()))
         } else {
             Err(closed())
         }
@@ -108,41 +108,41 @@ impl<B> Drop for Committer<B> {
     }
 }
 
-fn run<W: Work>(mut work: W, asked: &Receiver<Asked<W::Batch>>, failure: &OnceLock<String>) {
-    while let Ok(first) = asked.recv() {
-        let (batches, answers): (Vec<_>, Vec<_>) = std::iter::once(first)
-            .chain(asked.try_iter().take(ROUND - 1))
-            .map(|asked| (asked.batch, asked.answer))
+fn run<W: Work>(mut work: W, queued: &Receiver<QueuedBatch<W::Batch>>, failure: &OnceLock<String>) {
+    while let Ok(first) = queued.recv() {
+        let (batches, replies): (Vec<_>, Vec<_>) = std::iter::once(first)
+            .chain(queued.try_iter().take(MAX_ROUND_BATCHES - 1))
+            .map(|queued| (queued.batch, queued.reply))
             .unzip();
         if let Some(reason) = failure.get() {
-            refuse(answers, reason);
+            refuse(replies, reason);
             continue;
         }
-        if let Err((answers, reason)) = round(&mut work, batches, answers) {
+        if let Err((replies, reason)) = round(&mut work, batches, replies) {
             tracing::error!(reason, "the store acknowledges no more writes");
-            refuse(answers, failure.get_or_init(|| reason));
+            refuse(replies, failure.get_or_init(|| reason));
         }
     }
 }
 
-type Answers = Vec<oneshot::Sender<Result<(), CommitError>>>;
+type ReplySenders = Vec<oneshot::Sender<Result<(), CommitError>>>;
 
 fn round<W: Work>(
     work: &mut W,
     batches: Vec<W::Batch>,
-    answers: Answers,
-) -> Result<(), (Answers, String)> {
+    replies: ReplySenders,
+) -> Result<(), (ReplySenders, String)> {
     let applied = catch_unwind(AssertUnwindSafe(|| work.apply(batches)));
     let results = match applied.unwrap_or_else(|_| Err("committing has panicked".to_owned())) {
         Ok(results) => results,
-        Err(reason) => return Err((answers, reason)),
+        Err(reason) => return Err((replies, reason)),
     };
-    let mut waiting = Vec::with_capacity(answers.len());
-    for (answer, result) in answers.into_iter().zip(results) {
+    let mut waiting = Vec::with_capacity(replies.len());
+    for (reply, result) in replies.into_iter().zip(results) {
         match result {
-            Ok(()) => waiting.push(answer),
-            // The caller may no longer wait for the answer.
-            Err(_) => drop(answer.send(result)),
+            Ok(()) => waiting.push(reply),
+            // The caller may no longer wait for the reply.
+            Err(_) => drop(reply.send(result)),
         }
     }
     if !waiting.is_empty() {
@@ -153,16 +153,16 @@ fn round<W: Work>(
     }
     waiting
         .into_iter()
-        .for_each(|answer| drop(answer.send(Ok(()))));
+        .for_each(|reply| drop(reply.send(Ok(()))));
     let tidied = catch_unwind(AssertUnwindSafe(|| work.tidy()));
     tidied
         .unwrap_or_else(|_| Err("tidying has panicked".to_owned()))
         .map_err(|reason| (Vec::new(), reason))
 }
 
-fn refuse(answers: Answers, reason: &str) {
-    for answer in answers {
-        drop(answer.send(Err(CommitError::Unavailable(reason.to_owned()))));
+fn refuse(replies: ReplySenders, reason: &str) {
+    for reply in replies {
+        drop(reply.send(Err(CommitError::Unavailable(reason.to_owned()))));
     }
 }
 
@@ -248,15 +248,16 @@ mod tests {
     async fn acknowledged_batches_are_synced_before_stop() {
         let fake = Fake::default();
         let committer = Arc::new(Committer::start(fake.clone()).unwrap());
-        let mut asked = tokio::task::JoinSet::new();
+        let mut queued = tokio::task::JoinSet::new();
         for _ in 0..300 {
-            let (committer, fake) = (committer.clone(), fake.clone());
-            asked.spawn(async move {
+            let committer = committer.clone();
+            let fake = fake.clone();
+            queued.spawn(async move {
                 committer.commit(Ok(())).await.unwrap();
                 assert!(fake.synced.load(Ordering::SeqCst) > 0);
             });
         }
-        asked.join_all().await;
+        queued.join_all().await;
         committer.stop();
         assert_eq!(fake.synced.load(Ordering::SeqCst), 300);
         assert!(committer.commit(Ok(())).await.is_err());

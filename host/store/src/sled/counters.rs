@@ -37,7 +37,7 @@ pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error
 }
 
 /// Reads the counter of one project.
-pub(super) fn of(db: &Db, number: u16, project: &str) -> Result<Count, Error> {
+pub(super) fn read(db: &Db, number: u16, project: &str) -> Result<Count, Error> {
     let value = db
         .get(Key::counter(number, project).bytes())
         .map_err(|error| unreachable_tree(&error))?;

@@ -30,7 +30,8 @@ impl Disk {
         head: &Path,
         position: &Position,
     ) -> io::Result<Disk> {
-        let (file, spilled) = (File::open(folder.join("db"))?, folder.join("blobs"));
+        let file = File::open(folder.join("db"))?;
+        let spilled = folder.join("blobs");
         db.flush().map_err(io::Error::from)?;
         file.sync_all()?;
         File::open(folder)?.sync_all()?;

@@ -12,16 +12,16 @@ use bytes::Bytes;
 /// Maximum size of a body in the envelope, and size of the pieces of a larger body, in bytes. A
 /// leaf of sled holds up to seventeen values, and a leaf above 128 KiB would go to a file that sled
 /// never syncs.
-pub(super) const PIECE: usize = 6 * 1024;
+pub(super) const PIECE_BYTES: usize = 6 * 1024;
 
-const VERSION: u8 = 1;
-const WHOLE: u8 = 0;
-const PIECES: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
+const FORM_WHOLE: u8 = 0;
+const FORM_PIECES: u8 = 1;
 /// Length of version, form and checksum, in bytes.
-const START: usize = 6;
+const HEADER_BYTES: usize = 6;
 /// Length of the fixed part, in bytes: start, revision, three times, length of the project.
-const FIXED: usize = START + 8 + 3 * 8 + 2;
-const NEVER: i64 = i64::MIN;
+const FIXED_BYTES: usize = HEADER_BYTES + 8 + 3 * 8 + 2;
+const NOT_DELETED: i64 = i64::MIN;
 
 /// Location of a stored body.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,11 +38,19 @@ pub(super) enum Body {
 
 /// Encodes a record: the value of the envelope, and the pieces of a large body.
 pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunks<'a, u8>) {
-    let whole = row.body.len() <= PIECE;
-    let mut value =
-        Vec::with_capacity(FIXED + row.project.len() + if whole { row.body.len() } else { 12 });
-    value.extend_from_slice(&[VERSION, if whole { WHOLE } else { PIECES }, 0, 0, 0, 0]);
-    let deleted = row.deleted_at.map_or(NEVER, |at| at.0);
+    let whole = row.body.len() <= PIECE_BYTES;
+    let mut value = Vec::with_capacity(
+        FIXED_BYTES + row.project.len() + if whole { row.body.len() } else { 12 },
+    );
+    value.extend_from_slice(&[
+        FORMAT_VERSION,
+        if whole { FORM_WHOLE } else { FORM_PIECES },
+        0,
+        0,
+        0,
+        0,
+    ]);
+    let deleted = row.deleted_at.map_or(NOT_DELETED, |at| at.0);
     for number in [row.revision, row.created_at.0, row.updated_at.0, deleted] {
         value.extend_from_slice(&number.to_le_bytes());
     }
@@ -50,9 +58,9 @@ pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunk
     value.extend_from_slice(row.project.as_bytes());
     let pieces = if whole {
         value.extend_from_slice(&row.body);
-        [].chunks(PIECE)
+        [].chunks(PIECE_BYTES)
     } else {
-        let pieces = row.body.chunks(PIECE);
+        let pieces = row.body.chunks(PIECE_BYTES);
         for number in [
             pieces.len() as u32,
             row.body.len() as u32,
@@ -63,22 +71,22 @@ pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunk
         pieces
     };
     let checksum = checksum(key, &value);
-    value[2..START].copy_from_slice(&checksum.to_le_bytes());
+    value[2..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     (value, pieces)
 }
 
 /// Decodes an envelope. The error says what is wrong with it.
 pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, &'static str> {
-    let fixed = value.get(..FIXED).ok_or("it is cut short")?;
-    if u32::from_le_bytes(array(&fixed[2..START])) != checksum(key, value) {
+    let fixed = value.get(..FIXED_BYTES).ok_or("it is cut short")?;
+    if u32::from_le_bytes(array(&fixed[2..HEADER_BYTES])) != checksum(key, value) {
         return Err("its checksum does not fit");
     }
-    if fixed[0] != VERSION {
+    if fixed[0] != FORMAT_VERSION {
         return Err("a newer program has written it");
     }
-    let number = |place: usize| i64::from_le_bytes(array(&fixed[START + 8 * place..]));
-    let length = usize::from(u16::from_le_bytes(array(&fixed[FIXED - 2..])));
-    let (project, body) = value[FIXED..]
+    let number = |place: usize| i64::from_le_bytes(array(&fixed[HEADER_BYTES + 8 * place..]));
+    let length = usize::from(u16::from_le_bytes(array(&fixed[FIXED_BYTES - 2..])));
+    let (project, body) = value[FIXED_BYTES..]
         .split_at_checked(length)
         .ok_or("it is cut short")?;
     Ok(Record {
@@ -87,15 +95,15 @@ pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, 
         revision: number(0),
         created_at: Time(number(1)),
         updated_at: Time(number(2)),
-        deleted_at: Some(number(3)).filter(|at| *at != NEVER).map(Time),
+        deleted_at: Some(number(3)).filter(|at| *at != NOT_DELETED).map(Time),
         body: decode_body(fixed[1], body)?,
     })
 }
 
 fn decode_body(form: u8, rest: &[u8]) -> Result<Body, &'static str> {
     match form {
-        WHOLE => Ok(Body::Whole(Bytes::copy_from_slice(rest))),
-        PIECES if rest.len() == 12 => {
+        FORM_WHOLE => Ok(Body::Whole(Bytes::copy_from_slice(rest))),
+        FORM_PIECES if rest.len() == 12 => {
             let number = |place: usize| u32::from_le_bytes(array(&rest[4 * place..]));
             Ok(Body::Pieces {
                 count: number(0),
@@ -109,7 +117,7 @@ fn decode_body(form: u8, rest: &[u8]) -> Result<Body, &'static str> {
 
 fn checksum(key: &Key, value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    for part in [key.bytes(), &value[..2], &value[START..]] {
+    for part in [key.bytes(), &value[..2], &value[HEADER_BYTES..]] {
         hasher.update(part);
     }
     hasher.finalize()
@@ -127,7 +135,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn row(body: Vec<u8>, deleted: Option<i64>) -> Row {
-        let (created_at, updated_at, deleted_at) = (Time(-5), Time(7), deleted.map(Time));
+        let created_at = Time(-5);
+        let updated_at = Time(7);
+        let deleted_at = deleted.map(Time);
         Record {
             id: "x".into(),
             project: "p".into(),
@@ -142,7 +152,8 @@ mod tests {
     proptest! {
         #[test]
         fn an_envelope_reads_as_it_was_written(body in any::<Vec<u8>>(), deleted in proptest::option::of(0_i64..9)) {
-            let (key, row) = (Key::document(1, "x"), row(body, deleted));
+            let key = Key::document(1, "x");
+            let row = row(body, deleted);
             let (value, _) = encode(&key, &row);
             prop_assert_eq!(decode(&key, "x", &value).unwrap(), row.map(Body::Whole));
         }

@@ -7,40 +7,40 @@
 //! [`Query::run`] decides. Otherwise the other sources are intersected with it, on keys.
 
 use super::counters;
-use super::keys::{DOCUMENT_ID, Key, Prefix, State, split_value, tail_id};
-use super::records::{self, Shelf, unreachable_tree};
-use super::sources::{Range, Scope, Source, Tail, distinct, sources};
+use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, State, split_value, suffix_id};
+use super::records::{self, CollectionRef, unreachable_tree};
+use super::sources::{IndexSuffix, Range, Scope, Source, distinct, sources};
 use crate::{Error, Page, Query, Row, Scalar};
 use ::sled::Db;
 use std::collections::HashSet;
 use std::ops::Bound;
 
 /// Maximum number of candidates that are all read and decided one by one.
-const FEW: usize = 512;
+const MAX_CANDIDATES_READ: usize = 512;
 /// Maximum number of keys to walk per candidate. Above it, the candidates are read instead.
-const KEYS_PER_RECORD: usize = 4;
+const MAX_KEYS_PER_CANDIDATE: usize = 4;
 
 /// Runs a query. Nothing may write during the call.
-pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> {
-    query.check(shelf.at)?;
-    let scope = Scope::of(db, shelf, query)?;
+pub(super) fn find(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Error> {
+    query.check(collection.declaration)?;
+    let scope = Scope::for_query(db, collection, query)?;
     if query.conditions.is_empty()
         && let Some((project, State::Live)) = scope.single()
     {
-        return whole(db, shelf, query, project);
+        return page_without_conditions(db, collection, query, project);
     }
-    let (sources, rest) = sources(shelf, query);
+    let (sources, rest) = sources(collection, query);
     if let ([source], false, None) = (&sources[..], rest, &query.order.field)
-        && let Some(range) = source.by_age(shelf, &scope)
+        && let Some(range) = source.by_age(collection, &scope)
     {
-        return counted(db, shelf, query, &range);
+        return page_of_range(db, collection, query, &range);
     }
-    let Some(smallest) = race(db, shelf, &scope, &sources)? else {
-        return query.run(shelf.at, scan(db, shelf, &scope)?);
+    let Some(smallest) = find_smallest(db, collection, &scope, &sources)? else {
+        return query.run(collection.declaration, scan(db, collection, &scope)?);
     };
-    let mut tails = smallest.tails;
-    if tails.len() <= FEW {
-        return query.run(shelf.at, rows(db, shelf, &tails)?);
+    let mut suffixes = smallest.suffixes;
+    if suffixes.len() <= MAX_CANDIDATES_READ {
+        return query.run(collection.declaration, rows(db, collection, &suffixes)?);
     }
     let mut read = rest;
     for (_, source) in sources
@@ -48,70 +48,89 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
         .enumerate()
         .filter(|(place, _)| *place != smallest.place)
     {
-        match source.within(tails.len() * KEYS_PER_RECORD, db, shelf, &scope)? {
-            Some(others) => tails.retain(|tail| others.contains(tail)),
+        match source.within(
+            suffixes.len() * MAX_KEYS_PER_CANDIDATE,
+            db,
+            collection,
+            &scope,
+        )? {
+            Some(others) => suffixes.retain(|suffix| others.contains(suffix)),
             None => read = true,
         }
     }
     if read {
-        decide(db, shelf, query, &mut tails)?;
+        retain_matching(db, collection, query, &mut suffixes)?;
     }
-    let total = tails.len() as u64;
-    let tails = ordered(db, shelf, &scope, query, tails)?;
+    let total = suffixes.len() as u64;
+    let suffixes = in_query_order(db, collection, &scope, query, suffixes)?;
     Ok(Page {
-        rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?,
+        rows: rows(
+            db,
+            collection,
+            &query.cut(suffixes.into_iter()).collect::<Vec<_>>(),
+        )?,
         total,
     })
 }
 
 /// Reads documents in order of id, starting after one. Nothing may write during the call.
-pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
-    let end = Key::collection(Prefix::Document, shelf.number).after();
-    let start = Key::document(shelf.number, after).into_bytes();
+pub(super) fn scan_from(
+    db: &Db,
+    collection: CollectionRef,
+    after: &str,
+    limit: u64,
+) -> Result<Vec<Row>, Error> {
+    let end = Key::collection(Prefix::Document, collection.number).range_end();
+    let start = Key::document(collection.number, after).into_bytes();
     let mut rows = Vec::new();
     for entry in db.range((Bound::Excluded(start), Bound::Excluded(end))) {
         if rows.len() as u64 == limit {
             break;
         }
         let (key, value) = entry.map_err(|error| unreachable_tree(&error))?;
-        let (key, id) = (
-            Key::whole(&key),
-            String::from_utf8_lossy(&key[DOCUMENT_ID..]),
-        );
-        rows.push(records::assemble(db, shelf, &key, &id, value)?.row);
+        let id = String::from_utf8_lossy(&key[DOCUMENT_ID_OFFSET..]);
+        let document = Key::from_bytes(&key);
+        rows.push(records::assemble(db, collection, &document, &id, value)?.row);
     }
     Ok(rows)
 }
 
 /// Returns a page of every live record of one project. The total is in a counter, and the page is a
 /// part of one range.
-fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
-    let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
+fn page_without_conditions(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    project: &str,
+) -> Result<Page, Error> {
+    let total = counters::read(db, collection.number, project)?
+        .live
+        .unsigned_abs();
     let field = query
         .order
         .field
         .as_deref()
-        .and_then(|name| shelf.at.field(name));
+        .and_then(|name| collection.declaration.field(name));
     let key = match field {
-        Some((place, _)) => Key::index(shelf.number, State::Live, project, place),
-        None => Key::age(shelf.number, State::Live, project),
+        Some((place, _)) => Key::index(collection.number, State::Live, project, place),
+        None => Key::age(collection.number, State::Live, project),
     };
     let mut range = Range::all(key.clone());
-    if let Some(mark) = &query.after {
+    if let Some(cursor) = &query.after {
         let key = if field.is_some() {
-            key.value(mark.value.as_ref())
+            key.value(cursor.value.as_ref())
         } else {
             key
         };
-        let key = key.tail(mark.created_at, &mark.id);
+        let key = key.suffix(cursor.created_at, &cursor.id);
         if query.order.descending {
             range.end = key.into_bytes();
         } else {
-            // First key after the mark.
+            // First key after the cursor.
             range.start = key.raw(&[0]).into_bytes();
         }
     }
-    let tail = |rest: &[u8]| -> Option<Tail> {
+    let suffix = |rest: &[u8]| -> Option<IndexSuffix> {
         Some(if field.is_some() {
             split_value(rest)?.1.into()
         } else {
@@ -127,45 +146,52 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
         query.offset
     };
     let backwards = query.order.descending != from_end;
-    let mut tails = Vec::new();
-    each(db, &range, backwards, skip, length, |rest| {
-        tails.extend(tail(rest))
+    let mut suffixes = Vec::new();
+    visit_keys(db, &range, backwards, skip, length, |rest| {
+        suffixes.extend(suffix(rest))
     })?;
     if from_end {
-        tails.reverse();
+        suffixes.reverse();
     }
     Ok(Page {
-        rows: rows(db, shelf, &tails)?,
+        rows: rows(db, collection, &suffixes)?,
         total,
     })
 }
 
 /// Returns a page of all records that one range of keys names, already in order of age. All keys
 /// are counted, and only those of the page are kept.
-fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, Error> {
-    let (mut total, mut place, mut tails) = (0_u64, 0_u64, Vec::<Tail>::new());
+fn page_of_range(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    range: &Range,
+) -> Result<Page, Error> {
+    let mut total = 0_u64;
+    let mut place = 0_u64;
+    let mut suffixes = Vec::<IndexSuffix>::new();
     let end = query.offset.saturating_add(query.limit);
-    let behind = Behind::of(query);
-    each(db, range, query.order.descending, 0, u64::MAX, |tail| {
+    let after_cursor = AfterCursor::from_query(query);
+    visit_keys(db, range, query.order.descending, 0, u64::MAX, |suffix| {
         total += 1;
-        if behind
+        if after_cursor
             .as_ref()
-            .is_none_or(|behind| behind.is_met(None, tail))
+            .is_none_or(|after_cursor| after_cursor.includes(None, suffix))
         {
             if (query.offset..end).contains(&place) {
-                tails.push(tail.into());
+                suffixes.push(suffix.into());
             }
             place += 1;
         }
     })?;
     Ok(Page {
-        rows: rows(db, shelf, &tails)?,
+        rows: rows(db, collection, &suffixes)?,
         total,
     })
 }
 
 /// Walks a part of a range, and passes the part of each key after the range's prefix to `visit`.
-fn each(
+fn visit_keys(
     db: &Db,
     range: &Range,
     backwards: bool,
@@ -196,32 +222,32 @@ fn each(
 
 struct Smallest {
     place: usize,
-    tails: Vec<Tail>,
+    suffixes: Vec<IndexSuffix>,
 }
 
 /// Walks all sources in step until one has ended, and returns its candidates. Returns none without
 /// sources.
-fn race(
+fn find_smallest(
     db: &Db,
-    shelf: Shelf,
+    collection: CollectionRef,
     scope: &Scope,
     sources: &[Source],
 ) -> Result<Option<Smallest>, Error> {
     let mut walks = sources
         .iter()
-        .map(|source| (source.walk(db, shelf, scope), Vec::new()))
+        .map(|source| (source.walk(db, collection, scope), Vec::new()))
         .collect::<Vec<_>>();
     if walks.is_empty() {
         return Ok(None);
     }
     loop {
-        for (place, (walk, tails)) in walks.iter_mut().enumerate() {
+        for (place, (walk, suffixes)) in walks.iter_mut().enumerate() {
             match walk.next().transpose()? {
-                Some(found) => tails.extend(found),
+                Some(found) => suffixes.extend(found),
                 None => {
                     return Ok(Some(Smallest {
                         place,
-                        tails: distinct(std::mem::take(tails)),
+                        suffixes: distinct(std::mem::take(suffixes)),
                     }));
                 }
             }
@@ -230,39 +256,48 @@ fn race(
 }
 
 /// Keeps the candidates that meet all conditions. Reads each of them.
-fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result<(), Error> {
+fn retain_matching(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    suffixes: &mut Vec<IndexSuffix>,
+) -> Result<(), Error> {
     let mut kept = Vec::new();
-    for tail in tails.drain(..) {
-        let row = row(db, shelf, &tail)?;
-        if query.holds(shelf.at, &row, &records::values(shelf, &row)?) {
-            kept.push(tail);
+    for suffix in suffixes.drain(..) {
+        let row = row(db, collection, &suffix)?;
+        if query.holds(
+            collection.declaration,
+            &row,
+            &records::values(collection, &row)?,
+        ) {
+            kept.push(suffix);
         }
     }
-    *tails = kept;
+    *suffixes = kept;
     Ok(())
 }
 
 /// The position in the order after which a page starts, in the encoding of keys.
-struct Behind<'a> {
+struct AfterCursor<'a> {
     value: Option<&'a Scalar>,
-    tail: Vec<u8>,
+    suffix: Vec<u8>,
     descending: bool,
 }
 
-impl Behind<'_> {
-    fn of(query: &Query) -> Option<Behind<'_>> {
-        let mark = query.after.as_ref()?;
-        let tail = Key::tail_of(mark.created_at, &mark.id);
-        Some(Behind {
-            value: mark.value.as_ref(),
-            tail,
+impl AfterCursor<'_> {
+    fn from_query(query: &Query) -> Option<AfterCursor<'_>> {
+        let cursor = query.after.as_ref()?;
+        let suffix = Key::encode_suffix(cursor.created_at, &cursor.id);
+        Some(AfterCursor {
+            value: cursor.value.as_ref(),
+            suffix,
             descending: query.order.descending,
         })
     }
 
     /// Returns true if a candidate comes after the position.
-    fn is_met(&self, value: Option<&Scalar>, tail: &[u8]) -> bool {
-        let ascending = (value, tail).cmp(&(self.value, &*self.tail));
+    fn includes(&self, value: Option<&Scalar>, suffix: &[u8]) -> bool {
+        let ascending = (value, suffix).cmp(&(self.value, &*self.suffix));
         if self.descending {
             ascending.is_lt()
         } else {
@@ -273,69 +308,73 @@ impl Behind<'_> {
 
 /// Sorts candidates, given in order of age, into the query's order, and drops those before the
 /// beginning of the page.
-fn ordered(
+fn in_query_order(
     db: &Db,
-    shelf: Shelf,
+    collection: CollectionRef,
     scope: &Scope,
     query: &Query,
-    tails: Vec<Tail>,
-) -> Result<Vec<Tail>, Error> {
-    let behind = Behind::of(query);
-    let is_met = |value: Option<&Scalar>, tail: &[u8]| {
-        behind
+    suffixes: Vec<IndexSuffix>,
+) -> Result<Vec<IndexSuffix>, Error> {
+    let after_cursor = AfterCursor::from_query(query);
+    let includes = |value: Option<&Scalar>, suffix: &[u8]| {
+        after_cursor
             .as_ref()
-            .is_none_or(|behind| behind.is_met(value, tail))
+            .is_none_or(|after_cursor| after_cursor.includes(value, suffix))
     };
-    let mut tails = match query
+    let mut suffixes = match query
         .order
         .field
         .as_deref()
-        .and_then(|name| shelf.at.field(name))
+        .and_then(|name| collection.declaration.field(name))
     {
-        None => tails
+        None => suffixes
             .into_iter()
-            .filter(|tail| is_met(None, tail))
+            .filter(|suffix| includes(None, suffix))
             .collect::<Vec<_>>(),
         Some((place, _)) => {
-            let wanted = tails.into_iter().collect::<HashSet<_>>();
+            let wanted = suffixes.into_iter().collect::<HashSet<_>>();
             let mut found = Vec::with_capacity(wanted.len());
             for (project, state) in scope.parts() {
-                let range = Range::all(Key::index(shelf.number, state, project, place));
-                each(db, &range, false, 0, u64::MAX, |rest| {
-                    if let Some((value, tail)) = split_value(rest)
-                        && wanted.contains(tail)
-                        && is_met(value.as_ref(), tail)
+                let range = Range::all(Key::index(collection.number, state, project, place));
+                visit_keys(db, &range, false, 0, u64::MAX, |rest| {
+                    if let Some((value, suffix)) = split_value(rest)
+                        && wanted.contains(suffix)
+                        && includes(value.as_ref(), suffix)
                     {
-                        found.push((value, Tail::from(tail)));
+                        found.push((value, IndexSuffix::from(suffix)));
                     }
                 })?;
             }
             found.sort_unstable();
-            found.into_iter().map(|(_, tail)| tail).collect()
+            found.into_iter().map(|(_, suffix)| suffix).collect()
         }
     };
     if query.order.descending {
-        tails.reverse();
+        suffixes.reverse();
     }
-    Ok(tails)
+    Ok(suffixes)
 }
 
 /// Reads every record in scope, for a query whose conditions no index answers.
-fn scan(db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Row>, Error> {
-    rows(db, shelf, &Source::All.collect(db, shelf, scope)?)
+fn scan(db: &Db, collection: CollectionRef, scope: &Scope) -> Result<Vec<Row>, Error> {
+    rows(db, collection, &Source::All.collect(db, collection, scope)?)
 }
 
-fn rows(db: &Db, shelf: Shelf, tails: &[Tail]) -> Result<Vec<Row>, Error> {
-    tails.iter().map(|tail| row(db, shelf, tail)).collect()
+fn rows(db: &Db, collection: CollectionRef, suffixes: &[IndexSuffix]) -> Result<Vec<Row>, Error> {
+    suffixes
+        .iter()
+        .map(|suffix| row(db, collection, suffix))
+        .collect()
 }
 
-fn row(db: &Db, shelf: Shelf, tail: &[u8]) -> Result<Row, Error> {
-    let id = tail_id(tail)
-        .ok_or_else(|| Error::unreadable(shelf.at, "?", &"an index key names no record"))?;
-    match records::read(db, shelf, id)? {
+fn row(db: &Db, collection: CollectionRef, suffix: &[u8]) -> Result<Row, Error> {
+    let id = suffix_id(suffix).ok_or_else(|| {
+        Error::unreadable(collection.declaration, "?", &"an index key names no record")
+    })?;
+    match records::read(db, collection, id)? {
         Some(stored) => Ok(stored.row),
         None => Err(Error::unreadable(
-            shelf.at,
+            collection.declaration,
             id,
             &"an index names it, but it is not there",
         )),

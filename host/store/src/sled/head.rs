@@ -11,13 +11,13 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const SLOT: usize = 4096;
-const MARK: [u8; 8] = *b"thHEAD1\n";
+const SLOT_BYTES: usize = 4096;
+const MAGIC: [u8; 8] = *b"thHEAD1\n";
 /// Common beginning of the marks of all versions. A store that older programs must not touch has
 /// another number after it.
-const MARKED: &[u8] = b"thHEAD";
+const MAGIC_PREFIX: &[u8] = b"thHEAD";
 /// Length of mark, checksum, length and generation, in bytes.
-const START: usize = 8 + 4 + 4 + 8;
+const SLOT_HEADER_BYTES: usize = 8 + 4 + 4 + 8;
 
 /// The open file.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub(super) struct Head {
 
 /// Content of a `HEAD` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum HeadContent {
     /// The file does not exist.
-    Nothing,
+    Missing,
     /// No slot is intact.
-    Noise,
+    Damaged,
     /// A newer version of the program has written the file.
     Newer,
     /// Position in the newest intact slot.
@@ -41,14 +41,14 @@ pub(super) enum Said {
 
 impl Head {
     /// Reads the file without changing it.
-    pub(super) fn read(path: &Path) -> Result<Said> {
+    pub(super) fn read(path: &Path) -> Result<HeadContent> {
         match fs::read(path) {
-            Ok(bytes) => Ok(match newest(&bytes) {
-                Some((_, position)) => Said::Position(position),
-                None if bytes.chunks(SLOT).all(is_newer) => Said::Newer,
-                None => Said::Noise,
+            Ok(bytes) => Ok(match newest_slot(&bytes) {
+                Some((_, position)) => HeadContent::Position(position),
+                None if bytes.chunks(SLOT_BYTES).all(is_newer_version) => HeadContent::Newer,
+                None => HeadContent::Damaged,
             }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Said::Nothing),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(HeadContent::Missing),
             Err(error) => Err(error),
         }
     }
@@ -58,7 +58,7 @@ impl Head {
     pub(super) fn begin(path: &Path, position: &Position) -> Result<Head> {
         let generation = fs::read(path)
             .ok()
-            .and_then(|bytes| newest(&bytes))
+            .and_then(|bytes| newest_slot(&bytes))
             .map_or(0, |(generation, _)| generation);
         let temporary = path.with_extension("new");
         let file = File::options()
@@ -67,9 +67,9 @@ impl Head {
             .create(true)
             .truncate(true)
             .open(&temporary)?;
-        file.set_len(2 * SLOT as u64)?;
+        file.set_len(2 * SLOT_BYTES as u64)?;
         let mut head = Head { file, generation };
-        head.settle(position)?;
+        head.write_both(position)?;
         head.file.sync_all()?;
         fs::rename(&temporary, path)?;
         File::open(path.parent().ok_or(ErrorKind::NotFound)?)?.sync_all()?;
@@ -81,12 +81,12 @@ impl Head {
         self.generation += 1;
         let slot = encode(self.generation, position)?;
         self.file
-            .write_all_at(&slot, (self.generation % 2) * SLOT as u64)?;
+            .write_all_at(&slot, (self.generation % 2) * SLOT_BYTES as u64)?;
         self.file.sync_data()
     }
 
     /// Writes both slots, so that damage to either loses nothing.
-    pub(super) fn settle(&mut self, position: &Position) -> Result<()> {
+    pub(super) fn write_both(&mut self, position: &Position) -> Result<()> {
         self.write(position)?;
         self.write(position)
     }
@@ -94,12 +94,12 @@ impl Head {
 
 fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
     let position = position.encode();
-    let mut slot = MARK.to_vec();
+    let mut slot = MAGIC.to_vec();
     slot.extend_from_slice(&[0; 4]);
     slot.extend_from_slice(&(position.len() as u32).to_le_bytes());
     slot.extend_from_slice(&generation.to_le_bytes());
     slot.extend_from_slice(&position);
-    if slot.len() > SLOT {
+    if slot.len() > SLOT_BYTES {
         return Err(Error::new(
             ErrorKind::InvalidInput,
             "there are too many collections for the HEAD file",
@@ -110,29 +110,29 @@ fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
     Ok(slot)
 }
 
-fn newest(bytes: &[u8]) -> Option<(u64, Position)> {
+fn newest_slot(bytes: &[u8]) -> Option<(u64, Position)> {
     bytes
-        .chunks(SLOT)
+        .chunks(SLOT_BYTES)
         .take(2)
         .filter_map(decode)
         .max_by_key(|(generation, _)| *generation)
 }
 
-fn is_newer(slot: &[u8]) -> bool {
-    slot.starts_with(MARKED)
+fn is_newer_version(slot: &[u8]) -> bool {
+    slot.starts_with(MAGIC_PREFIX)
         && slot
-            .get(MARKED.len())
+            .get(MAGIC_PREFIX.len())
             .is_some_and(|number| (b'2'..=b'9').contains(number))
 }
 
 fn decode(slot: &[u8]) -> Option<(u64, Position)> {
-    let (start, rest) = slot.split_at_checked(START)?;
+    let (start, rest) = slot.split_at_checked(SLOT_HEADER_BYTES)?;
     let length = u32::from_le_bytes(start[12..16].try_into().ok()?) as usize;
     let position = rest.get(..length)?;
-    let whole = start[..8] == MARK
-        && start[8..12] == crc32fast::hash(&slot[12..START + length]).to_le_bytes();
+    let intact = start[..8] == MAGIC
+        && start[8..12] == crc32fast::hash(&slot[12..SLOT_HEADER_BYTES + length]).to_le_bytes();
     let generation = u64::from_le_bytes(start[16..].try_into().ok()?);
-    whole
+    intact
         .then(|| Position::decode(position).map(|position| (generation, position)))
         .flatten()
 }
@@ -145,7 +145,7 @@ mod tests {
         Position {
             sequence,
             records: vec![sequence],
-            ..Position::start([1; 16])
+            ..Position::empty([1; 16])
         }
     }
 
@@ -153,30 +153,30 @@ mod tests {
     fn newest_intact_slot_wins_over_torn_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("HEAD");
-        assert_eq!(Head::read(&path).unwrap(), Said::Nothing);
+        assert_eq!(Head::read(&path).unwrap(), HeadContent::Missing);
         let mut head = Head::begin(&path, &at(0)).unwrap();
         head.write(&at(1)).unwrap();
         head.write(&at(2)).unwrap();
-        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(2)));
-        let newest = (head.generation % 2) * SLOT as u64;
+        assert_eq!(Head::read(&path).unwrap(), HeadContent::Position(at(2)));
+        let newest = (head.generation % 2) * SLOT_BYTES as u64;
         head.file.write_all_at(b"torn", newest + 30).unwrap();
-        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(1)));
+        assert_eq!(Head::read(&path).unwrap(), HeadContent::Position(at(1)));
         head.file
-            .write_all_at(b"torn", SLOT as u64 - newest + 30)
+            .write_all_at(b"torn", SLOT_BYTES as u64 - newest + 30)
             .unwrap();
-        assert_eq!(Head::read(&path).unwrap(), Said::Noise);
+        assert_eq!(Head::read(&path).unwrap(), HeadContent::Damaged);
     }
 
     #[test]
     fn settled_head_survives_loss_of_one_slot() {
-        for slot in [0, SLOT as u64] {
+        for slot in [0, SLOT_BYTES as u64] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("HEAD");
             let mut head = Head::begin(&path, &at(0)).unwrap();
             head.write(&at(8)).unwrap();
-            head.settle(&at(9)).unwrap();
-            head.file.write_all_at(&[0; SLOT], slot).unwrap();
-            assert_eq!(Head::read(&path).unwrap(), Said::Position(at(9)));
+            head.write_both(&at(9)).unwrap();
+            head.file.write_all_at(&[0; SLOT_BYTES], slot).unwrap();
+            assert_eq!(Head::read(&path).unwrap(), HeadContent::Position(at(9)));
         }
     }
 
@@ -186,6 +186,6 @@ mod tests {
         let path = folder.path().join("HEAD");
         Head::begin(&path, &at(5)).unwrap().write(&at(6)).unwrap();
         Head::begin(&path, &at(6)).unwrap().write(&at(7)).unwrap();
-        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(7)));
+        assert_eq!(Head::read(&path).unwrap(), HeadContent::Position(at(7)));
     }
 }

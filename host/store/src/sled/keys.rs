@@ -12,7 +12,7 @@
 //! | counter | collection, project | how many live and removed records there are |
 //!
 //! Keys refer to a collection by its number in the catalog, and to a field by its position in the
-//! declaration. The last two parts of age and index keys, the *tail*, name a record and order
+//! declaration. The last two parts of age and index keys, the *suffix*, name a record and order
 //! records by age.
 //!
 //! No key contains the byte `ff`. When sled 0.34 walks backwards, it guesses the position of the
@@ -29,21 +29,19 @@ pub(super) enum Prefix {
     Counter = b'c',
     Document = b'd',
     Index = b'i',
-    Catalogue = b'k',
+    Catalog = b'k',
     Meta = b'm',
     Piece = b'p',
     Unique = b'u',
 }
 
 impl Prefix {
-    pub(super) fn of(key: &[u8]) -> Option<Prefix> {
+    pub(super) fn from_key(key: &[u8]) -> Option<Prefix> {
         use Prefix::*;
         let first = *key.first()?;
-        [
-            Age, Counter, Document, Index, Catalogue, Meta, Piece, Unique,
-        ]
-        .into_iter()
-        .find(|p| *p as u8 == first)
+        [Age, Counter, Document, Index, Catalog, Meta, Piece, Unique]
+            .into_iter()
+            .find(|p| *p as u8 == first)
     }
 }
 
@@ -56,7 +54,7 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) fn of(deleted_at: Option<Time>) -> State {
+    pub(super) fn from_deleted_at(deleted_at: Option<Time>) -> State {
         if deleted_at.is_some() {
             State::Removed
         } else {
@@ -66,15 +64,15 @@ impl State {
 }
 
 /// Offset of the id in the key of a document, in bytes.
-pub(super) const DOCUMENT_ID: usize = 3;
+pub(super) const DOCUMENT_ID_OFFSET: usize = 3;
 
 /// Length of an encoded number, in bytes.
-const INT_LENGTH: usize = 10;
-const SIGN: u64 = 1 << 63;
+const INT_BYTES: usize = 10;
+const SIGN_BIT: u64 = 1 << 63;
 
-const ABSENT: u8 = 0;
-const INT: u8 = 1;
-const TEXT: u8 = 2;
+const TAG_ABSENT: u8 = 0;
+const TAG_INT: u8 = 1;
+const TAG_TEXT: u8 = 2;
 
 /// A key under construction.
 #[derive(Clone, Debug)]
@@ -92,16 +90,16 @@ impl Key {
         Key(vec![Prefix::Meta as u8])
     }
 
-    pub(super) fn catalogue(name: &str) -> Key {
-        Key([&[Prefix::Catalogue as u8], name.as_bytes()].concat())
+    pub(super) fn catalog(name: &str) -> Key {
+        Key([&[Prefix::Catalog as u8], name.as_bytes()].concat())
     }
 
     /// Wraps a key that was read from the tree.
-    pub(super) fn whole(bytes: &[u8]) -> Key {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Key {
         Key(bytes.to_vec())
     }
 
-    pub(super) fn all(prefix: Prefix) -> Key {
+    pub(super) fn from_prefix(prefix: Prefix) -> Key {
         Key(vec![prefix as u8])
     }
 
@@ -124,15 +122,15 @@ impl Key {
         Key::new(Prefix::Counter, collection).raw(project.as_bytes())
     }
 
-    /// Returns the prefix of a project's age keys. A tail completes a key.
+    /// Returns the prefix of a project's age keys. A suffix completes a key.
     pub(super) fn age(collection: u16, state: State, project: &str) -> Key {
         Key::new(Prefix::Age, collection)
             .raw(&[state as u8])
             .text(project)
     }
 
-    /// Returns the prefix of the index keys of one field of a project. A value and a tail complete
-    /// a key.
+    /// Returns the prefix of the index keys of one field of a project. A value and a suffix
+    /// complete a key.
     pub(super) fn index(collection: u16, state: State, project: &str, field: usize) -> Key {
         Key::new(Prefix::Index, collection)
             .raw(&[state as u8])
@@ -149,38 +147,38 @@ impl Key {
 
     pub(super) fn value(self, value: Option<&Scalar>) -> Key {
         match value {
-            None => self.raw(&[ABSENT]),
-            Some(Scalar::Int(number)) => self.raw(&[INT]).int(*number),
-            Some(Scalar::Text(text)) => self.raw(&[TEXT]).text(text),
+            None => self.raw(&[TAG_ABSENT]),
+            Some(Scalar::Int(number)) => self.raw(&[TAG_INT]).int(*number),
+            Some(Scalar::Text(text)) => self.raw(&[TAG_TEXT]).text(text),
         }
     }
 
-    /// Encodes a tail alone.
-    pub(super) fn tail_of(created_at: Time, id: &str) -> Vec<u8> {
-        Key(Vec::new()).tail(created_at, id).into_bytes()
+    /// Encodes a suffix alone.
+    pub(super) fn encode_suffix(created_at: Time, id: &str) -> Vec<u8> {
+        Key(Vec::new()).suffix(created_at, id).into_bytes()
     }
 
-    pub(super) fn tail(self, created_at: Time, id: &str) -> Key {
+    pub(super) fn suffix(self, created_at: Time, id: &str) -> Key {
         self.int(created_at.0).raw(id.as_bytes())
     }
 
     /// Returns the prefix of this field's keys whose value is a number.
     pub(super) fn numbers(self) -> Key {
-        self.raw(&[INT])
+        self.raw(&[TAG_INT])
     }
 
     /// Returns the start of this field's keys whose value is a number of at least `low`.
     pub(super) fn numbers_from(self, low: i64) -> Key {
-        self.raw(&[INT]).int(low)
+        self.raw(&[TAG_INT]).int(low)
     }
 
     /// Returns the start of the keys whose records were created at `low` or later.
-    pub(super) fn made_from(self, low: i64) -> Key {
+    pub(super) fn created_from(self, low: i64) -> Key {
         self.int(low)
     }
 
     /// Returns the first key after all keys that begin with this one.
-    pub(super) fn after(&self) -> Vec<u8> {
+    pub(super) fn range_end(&self) -> Vec<u8> {
         let mut end = self.0.clone();
         while let Some(last) = end.pop() {
             if last < u8::MAX {
@@ -216,8 +214,8 @@ impl Key {
     /// Appends a number with seven bits per byte, so that no byte is `ff`. With the sign bit
     /// flipped, the order of the bytes is the order of the numbers.
     fn int(self, number: i64) -> Key {
-        let bits = number as u64 ^ SIGN;
-        let mut bytes = [0; INT_LENGTH];
+        let bits = number as u64 ^ SIGN_BIT;
+        let mut bytes = [0; INT_BYTES];
         for (place, byte) in bytes.iter_mut().rev().enumerate() {
             *byte = (bits >> (7 * place)) as u8 & 0x7f;
         }
@@ -242,25 +240,26 @@ pub(super) fn collection_of(key: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(key.get(1..3)?.try_into().ok()?))
 }
 
-/// Splits the part of an index key after the field into value and tail.
+/// Splits the part of an index key after the field into value and suffix.
 pub(super) fn split_value(rest: &[u8]) -> Option<(Option<Scalar>, &[u8])> {
     let (tag, rest) = rest.split_first()?;
     match *tag {
-        ABSENT => Some((None, rest)),
-        INT => {
-            let (number, tail) = rest.split_first_chunk::<INT_LENGTH>()?;
-            Some((Some(Scalar::Int(read_int(*number))), tail))
+        TAG_ABSENT => Some((None, rest)),
+        TAG_INT => {
+            let (number, suffix) = rest.split_first_chunk::<INT_BYTES>()?;
+            Some((Some(Scalar::Int(read_int(*number))), suffix))
         }
-        TEXT => {
-            let (text, tail) = split_text(rest)?;
-            Some((Some(Scalar::Text(text)), tail))
+        TAG_TEXT => {
+            let (text, suffix) = split_text(rest)?;
+            Some((Some(Scalar::Text(text)), suffix))
         }
         _ => None,
     }
 }
 
 fn split_text(rest: &[u8]) -> Option<(String, &[u8])> {
-    let (mut text, mut at) = (Vec::new(), 0);
+    let mut text = Vec::new();
+    let mut at = 0;
     loop {
         match *rest.get(at)? {
             0 if *rest.get(at + 1)? == 1 => {
@@ -278,16 +277,16 @@ fn split_text(rest: &[u8]) -> Option<(String, &[u8])> {
     }
 }
 
-/// Returns the id that a tail names.
-pub(super) fn tail_id(tail: &[u8]) -> Option<&str> {
-    std::str::from_utf8(tail.get(INT_LENGTH..)?).ok()
+/// Returns the id that a suffix names.
+pub(super) fn suffix_id(suffix: &[u8]) -> Option<&str> {
+    std::str::from_utf8(suffix.get(INT_BYTES..)?).ok()
 }
 
-fn read_int(bytes: [u8; INT_LENGTH]) -> i64 {
+fn read_int(bytes: [u8; INT_BYTES]) -> i64 {
     (bytes
         .iter()
         .fold(0_u64, |bits, byte| bits << 7 | u64::from(*byte))
-        ^ SIGN) as i64
+        ^ SIGN_BIT) as i64
 }
 
 #[cfg(test)]
@@ -312,7 +311,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_key_contains_the_byte_ff(value in scalar(), at: i64, id: String, place in 0_u32..9) {
-            let index = Key::index(3, State::Removed, &id, 2).value(value.as_ref()).tail(Time(at), &id);
+            let index = Key::index(3, State::Removed, &id, 2).value(value.as_ref()).suffix(Time(at), &id);
             for key in [index, Key::piece(3, &id, at, place), Key::unique(3, &id, 2, &Scalar::Int(at))] {
                 prop_assert!(!key.bytes().contains(&0xff));
             }
@@ -323,7 +322,7 @@ mod tests {
             a in (scalar(), -2_i64..2, "[a-b]{1,2}"), b in (scalar(), -2_i64..2, "[a-b]{1,2}"),
         ) {
             let key = |(value, at, id): &(Option<Scalar>, i64, String)| {
-                Key::index(1, State::Live, "p", 0).value(value.as_ref()).tail(Time(*at), id).into_bytes()
+                Key::index(1, State::Live, "p", 0).value(value.as_ref()).suffix(Time(*at), id).into_bytes()
             };
             prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
         }
@@ -332,16 +331,16 @@ mod tests {
         fn value_and_tail_split_round_trips(value in scalar(), at: i64, id in "\\PC{1,9}") {
             let field = Key::index(7, State::Removed, "p\0q", 3);
             let start = field.len();
-            let key = field.value(value.as_ref()).tail(Time(at), &id);
-            let (read, tail) = split_value(&key.bytes()[start..]).unwrap();
-            prop_assert_eq!((read, tail_id(tail)), (value, Some(id.as_str())));
+            let key = field.value(value.as_ref()).suffix(Time(at), &id);
+            let (read, suffix) = split_value(&key.bytes()[start..]).unwrap();
+            prop_assert_eq!((read, suffix_id(suffix)), (value, Some(id.as_str())));
         }
 
         #[test]
         fn range_end_is_after_all_its_keys(project in any::<String>(), rest: String) {
             let start = Key::age(1, State::Live, &project);
-            let inside = start.clone().tail(Time(0), &rest);
-            prop_assert!(inside.bytes() < start.after().as_slice());
+            let inside = start.clone().suffix(Time(0), &rest);
+            prop_assert!(inside.bytes() < start.range_end().as_slice());
         }
     }
 }

@@ -12,7 +12,7 @@
 //! | `LOCK` | the lock that is held while the store is open |
 //! | `aside/` | snapshots and settings of sled that could not be used |
 
-mod catalogue;
+mod catalog;
 mod check;
 mod committer;
 mod counters;
@@ -37,12 +37,12 @@ use crate::{
 };
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use catalogue::Catalogue;
+use catalog::Catalog;
 use committer::{Committer, Work};
 use disk::Disk;
 use open::{Opened, Paths};
 use position::Position;
-use records::Shelf;
+use records::CollectionRef;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -58,7 +58,7 @@ struct Core {
     committer: Committer<Prepared>,
     /// The open files, or none after closing.
     files: ArcSwapOption<Files>,
-    catalogue: Catalogue,
+    catalog: Catalog,
     state: Arc<State>,
     space: Space,
 }
@@ -69,7 +69,7 @@ struct State {
     position: Mutex<Position>,
     /// Locked for writing while a round is applied to the tree. A reader that holds it for reading
     /// never sees a part of a round.
-    moment: RwLock<()>,
+    round_lock: RwLock<()>,
 }
 
 /// The open files. The fields are dropped in this order: the folder stays locked until sled has
@@ -80,7 +80,7 @@ struct Files {
 }
 
 /// Maximum number of waits for running reads when the store is closed.
-const CLOSE_WAITS: u32 = 5_000;
+const MAX_CLOSE_WAITS: u32 = 5_000;
 /// Duration of one such wait.
 const CLOSE_WAIT: Duration = Duration::from_millis(1);
 
@@ -92,21 +92,21 @@ impl Sled {
             reason,
         };
         document::check(collections).map_err(declaration)?;
-        let paths = Paths::of(at);
+        let paths = Paths::new(at);
         let Opened {
             db,
             mut position,
             lock,
         } = open::open(&paths)?;
-        let settled = catalogue::settle(&db, &mut position, collections);
-        let catalogue = settled
+        let updated = catalog::bring_up_to_date(&db, &mut position, collections);
+        let catalog = updated
             .map_err(|error| open::damaged(&paths.db, &error.to_string()))?
             .map_err(declaration)?;
         let io_error = |error| open::io_error(&paths.root, error);
         let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
         let state = Arc::new(State {
             position: Mutex::new(position),
-            moment: RwLock::new(()),
+            round_lock: RwLock::new(()),
         });
         let writer = Writer {
             db: db.clone(),
@@ -117,9 +117,9 @@ impl Sled {
         Ok(Sled(Arc::new(Core {
             committer: Committer::start(writer).map_err(io_error)?,
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
-            catalogue,
+            catalog,
             state,
-            space: Space::of(&paths.root),
+            space: Space::new(&paths.root),
         })))
     }
 
@@ -142,31 +142,32 @@ impl Sled {
 
 #[async_trait]
 impl Backend for Sled {
-    async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
+    async fn get(&self, declaration: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
         // The read concerns one key of a tree that is mostly in memory. Passing it to another
         // thread would cost more than the read.
-        self.0.get(at, id)
+        self.0.get(declaration, id)
     }
 
-    async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
+    async fn find(&self, declaration: &'static Collection, query: &Query) -> Result<Page, Error> {
         let query = query.clone();
-        self.blocking(move |core| core.find(at, &query)).await
+        self.blocking(move |core| core.find(declaration, &query))
+            .await
     }
 
     async fn scan(
         &self,
-        at: &'static Collection,
+        declaration: &'static Collection,
         after: &str,
         limit: u64,
     ) -> Result<Vec<Row>, Error> {
         let after = after.to_owned();
-        self.blocking(move |core| core.scan(at, &after, limit))
+        self.blocking(move |core| core.scan(declaration, &after, limit))
             .await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         let core = &self.0;
-        let prepared = write::prepare(&core.catalogue, batch)?;
+        let prepared = write::prepare(&core.catalog, batch)?;
         if !core.space.has_room(prepared.bytes, prepared.frees_only()) {
             return Err(CommitError::Full);
         }
@@ -202,49 +203,62 @@ impl Core {
             .ok_or_else(|| Error::Unavailable("the store was closed".to_owned()))
     }
 
-    fn shelf(&self, at: &'static Collection) -> Result<Shelf, Error> {
-        let unknown = || Error::Unavailable(format!("the collection {} was not declared", at.name));
-        self.catalogue.shelf(at).ok_or_else(unknown)
+    fn collection(&self, declaration: &'static Collection) -> Result<CollectionRef, Error> {
+        let unknown = || {
+            Error::Unavailable(format!(
+                "the collection {} was not declared",
+                declaration.name
+            ))
+        };
+        self.catalog.collection(declaration).ok_or_else(unknown)
     }
 
-    fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
-        let (files, shelf) = (self.files()?, self.shelf(at)?);
-        let first = records::read(&files.db, shelf, id);
+    fn get(&self, declaration: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
+        let files = self.files()?;
+        let collection = self.collection(declaration)?;
+        let first = records::read(&files.db, collection, id);
         let read = match first {
             // The pieces of a large body may have been replaced while they were read.
             Err(_) => {
-                let _moment = self
+                let _round_lock = self
                     .state
-                    .moment
+                    .round_lock
                     .read()
                     .unwrap_or_else(PoisonError::into_inner);
-                records::read(&files.db, shelf, id)
+                records::read(&files.db, collection, id)
             }
             read => read,
         };
         Ok(read?.map(|stored| stored.row))
     }
 
-    fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
-        let (files, shelf) = (self.files()?, self.shelf(at)?);
+    fn find(&self, declaration: &'static Collection, query: &Query) -> Result<Page, Error> {
+        let files = self.files()?;
+        let collection = self.collection(declaration)?;
         // Readers leave no partial changes behind, so the panic of one reader is no reason to
         // refuse others.
-        let _moment = self
+        let _round_lock = self
             .state
-            .moment
+            .round_lock
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        find::find(&files.db, shelf, query)
+        find::find(&files.db, collection, query)
     }
 
-    fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
-        let (files, shelf) = (self.files()?, self.shelf(at)?);
-        let _moment = self
+    fn scan(
+        &self,
+        declaration: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Row>, Error> {
+        let files = self.files()?;
+        let collection = self.collection(declaration)?;
+        let _round_lock = self
             .state
-            .moment
+            .round_lock
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        find::scan_from(&files.db, shelf, after, limit)
+        find::scan_from(&files.db, collection, after, limit)
     }
 
     fn verify(&self) -> Result<Report, Error> {
@@ -255,7 +269,7 @@ impl Core {
             .position
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        check::cross_check(&files.db, &self.catalogue, &position)
+        check::cross_check(&files.db, &self.catalog, &position)
     }
 
     /// Makes everything durable and closes the files.
@@ -263,7 +277,7 @@ impl Core {
         let files = self.files.swap(None);
         self.committer.stop();
         let Some(mut files) = files else { return };
-        for _ in 0..CLOSE_WAITS {
+        for _ in 0..MAX_CLOSE_WAITS {
             match Arc::try_unwrap(files) {
                 Ok(files) => return drop(files),
                 Err(shared) => files = shared,
@@ -299,9 +313,9 @@ impl Work for Writer {
             position: reached,
         }) = round.finish()
         {
-            let _moment = self
+            let _round_lock = self
                 .state
-                .moment
+                .round_lock
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
             // After a failure, a part of the round may be in memory. It is not sealed, so the next

@@ -7,7 +7,7 @@
 //! once, and the store is opened from the log alone.
 
 use super::check::{self, Walk};
-use super::head::{Head, Said};
+use super::head::{Head, HeadContent};
 use super::keys::Key;
 use super::position::Position;
 use crate::{OPENING_THREAD, OpenError};
@@ -20,16 +20,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Size of sled's page cache, in bytes. Sled's own default is one gibibyte.
-const CACHE: u64 = 64 * 1024 * 1024;
+const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 /// Interval at which sled flushes by itself, in milliseconds. Acknowledging does not wait for this.
-const TIDY_EVERY_MS: u64 = 500;
+const FLUSH_INTERVAL_MS: u64 = 500;
 /// Minimum timeout of opening.
-const PATIENCE: Duration = Duration::from_secs(20);
+const MIN_OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of bytes of the database file that add one second to the timeout.
 const BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
 /// Maximum number of waits for sled's file lock, which an earlier store of this process may still
 /// hold while it ends.
-const LOCK_WAITS: u32 = 200;
+const MAX_LOCK_WAITS: u32 = 200;
 /// Duration of one such wait.
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn of(root: &Path) -> Paths {
+    pub(super) fn new(root: &Path) -> Paths {
         let sled = root.join("sled");
         Paths {
             root: root.to_owned(),
@@ -68,37 +68,37 @@ pub(super) struct Opened {
 pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     fs::create_dir_all(&paths.root).map_err(|error| io_error(&paths.root, error))?;
     let lock = lock(paths)?;
-    let said = Head::read(&paths.head).map_err(|error| io_error(&paths.head, error))?;
+    let head = Head::read(&paths.head).map_err(|error| io_error(&paths.head, error))?;
     let length = match fs::metadata(&paths.db) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(io_error(&paths.db, error)),
     };
-    match &said {
-        Said::Noise => return Err(damaged(&paths.head, "it is damaged")),
-        Said::Newer => return Err(newer(&paths.head)),
+    match &head {
+        HeadContent::Damaged => return Err(damaged(&paths.head, "it is damaged")),
+        HeadContent::Newer => return Err(newer(&paths.head)),
         // This check comes before sled is opened, because sled would create an empty database here.
-        Said::Position(_) if length == 0 => {
+        HeadContent::Position(_) if length == 0 => {
             return Err(damaged(&paths.db, "it is missing or empty"));
         }
-        Said::Nothing | Said::Position(_) => {}
+        HeadContent::Missing | HeadContent::Position(_) => {}
     }
     fs::create_dir_all(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
     clear_unfinished(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
-    let (db, position) =
-        guarded(paths, &said, length).or_else(|trouble| again(paths, &said, length, trouble))?;
+    let (db, position) = open_with_timeout(paths, &head, length)
+        .or_else(|failed| reopen_from_log(paths, &head, length, failed))?;
     Ok(Opened { db, position, lock })
 }
 
 /// Opens the store once more from sled's log alone, because the damage may be in files that sled
 /// derives from the log.
-fn again(
+fn reopen_from_log(
     paths: &Paths,
-    said: &Said,
+    head: &HeadContent,
     length: u64,
-    first: Trouble,
+    first: AttemptError,
 ) -> Result<(Db, Position), OpenError> {
-    let Trouble::Damaged { .. } = first else {
+    let AttemptError::Damaged { .. } = first else {
         return Err(first.into());
     };
     tracing::warn!(
@@ -106,9 +106,9 @@ fn again(
         "the store does not open as it stands; reading its log alone"
     );
     set_aside(paths).map_err(|error| io_error(&paths.sled, error))?;
-    guarded(paths, said, length).map_err(|second| match second {
+    open_with_timeout(paths, head, length).map_err(|second| match second {
         // The first attempt has never returned and still holds the files.
-        Trouble::Locked { .. } => first.into(),
+        AttemptError::Locked { .. } => first.into(),
         second => second.into(),
     })
 }
@@ -161,29 +161,34 @@ fn set_aside(paths: &Paths) -> io::Result<()> {
 
 /// Reason why an attempt failed.
 #[derive(Debug)]
-enum Trouble {
+enum AttemptError {
     Damaged { file: PathBuf, reason: String },
     Locked { root: PathBuf },
     Io { at: PathBuf, error: io::Error },
 }
 
-impl From<Trouble> for OpenError {
-    fn from(trouble: Trouble) -> OpenError {
-        match trouble {
-            Trouble::Damaged { file, reason } => damaged(&file, &reason),
-            Trouble::Locked { root } => OpenError::Locked { at: root },
-            Trouble::Io { at, error } => io_error(&at, error),
+impl From<AttemptError> for OpenError {
+    fn from(failed: AttemptError) -> OpenError {
+        match failed {
+            AttemptError::Damaged { file, reason } => damaged(&file, &reason),
+            AttemptError::Locked { root } => OpenError::Locked { at: root },
+            AttemptError::Io { at, error } => io_error(&at, error),
         }
     }
 }
 
 /// Attempts to open the store on a thread that may panic or hang.
-fn guarded(paths: &Paths, said: &Said, length: u64) -> Result<(Db, Position), Trouble> {
+fn open_with_timeout(
+    paths: &Paths,
+    head: &HeadContent,
+    length: u64,
+) -> Result<(Db, Position), AttemptError> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let (owned, known) = (paths.clone(), said.clone());
+    let owned = paths.clone();
+    let known_head = head.clone();
     let attempt = move || {
-        let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known)));
-        let panicked = |_| Trouble::Damaged {
+        let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
+        let panicked = |_| AttemptError::Damaged {
             file: owned.db.clone(),
             reason: "reading it has panicked".to_owned(),
         };
@@ -193,69 +198,68 @@ fn guarded(paths: &Paths, said: &Said, length: u64) -> Result<(Db, Position), Tr
     let started = std::thread::Builder::new()
         .name(OPENING_THREAD.to_owned())
         .spawn(attempt);
-    started.map_err(|error| Trouble::Io {
+    started.map_err(|error| AttemptError::Io {
         at: paths.root.clone(),
         error,
     })?;
-    let patience = PATIENCE + Duration::from_secs(length / BYTES_PER_SECOND);
-    receiver.recv_timeout(patience).unwrap_or_else(|_| {
-        Err(Trouble::Damaged {
+    let timeout = MIN_OPEN_TIMEOUT + Duration::from_secs(length / BYTES_PER_SECOND);
+    receiver.recv_timeout(timeout).unwrap_or_else(|_| {
+        Err(AttemptError::Damaged {
             file: paths.db.clone(),
-            reason: format!("it did not open in {} s", patience.as_secs()),
+            reason: format!("it did not open in {} s", timeout.as_secs()),
         })
     })
 }
 
-fn attempt(paths: &Paths, said: &Said) -> Result<(Db, Position), Trouble> {
-    let trouble = |file: &Path, reason: String| Trouble::Damaged {
+fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptError> {
+    let failed = |file: &Path, reason: String| AttemptError::Damaged {
         file: file.to_owned(),
         reason,
     };
     let db = open_sled(paths)?;
     let position = match db
         .get(Key::meta().bytes())
-        .map_err(|error| sled_trouble(paths, error))?
+        .map_err(|error| sled_error(paths, error))?
     {
         Some(value) => Position::decode(&value)
-            .ok_or_else(|| trouble(&paths.db, "its position is damaged".into()))?,
-        None if db.is_empty() && *said == Said::Nothing => create(paths, &db)?,
+            .ok_or_else(|| failed(&paths.db, "its position is damaged".into()))?,
+        None if db.is_empty() && *head == HeadContent::Missing => create(paths, &db)?,
         None => {
-            return Err(trouble(
+            return Err(failed(
                 &paths.db,
                 "it does not say which store it is".into(),
             ));
         }
     };
-    match said {
-        Said::Nothing | Said::Noise | Said::Newer if position.sequence > 0 || position.keys > 0 => {
-            return Err(trouble(&paths.head, "it is missing".into()));
+    match head {
+        HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer
+            if position.sequence > 0 || position.keys > 0 =>
+        {
+            return Err(failed(&paths.head, "it is missing".into()));
         }
-        Said::Position(head) => {
-            compare(&position, head).map_err(|reason| trouble(&paths.db, reason))?
+        HeadContent::Position(head) => {
+            compare(&position, head).map_err(|reason| failed(&paths.db, reason))?
         }
-        Said::Nothing | Said::Noise | Said::Newer => {}
+        HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer => {}
     }
     let Walk {
         position: found,
         damage,
         marks,
-    } = check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
+    } = check::walk(&db, &position).map_err(|error| sled_error(paths, error))?;
     if let Some(first) = damage.first() {
-        return Err(trouble(&paths.db, first.clone()));
+        return Err(failed(&paths.db, first.clone()));
     }
     if found != position {
-        let (records, expected) = (
-            found.records.iter().sum::<u64>(),
-            position.records.iter().sum::<u64>(),
-        );
-        return Err(trouble(
+        let records = found.records.iter().sum::<u64>();
+        let expected = position.records.iter().sum::<u64>();
+        return Err(failed(
             &paths.db,
             format!("of {expected} records {records} were found, or some have older values"),
         ));
     }
     for mark in marks {
-        db.remove(mark)
-            .map_err(|error| sled_trouble(paths, error))?;
+        db.remove(mark).map_err(|error| sled_error(paths, error))?;
     }
     Ok((db, position))
 }
@@ -265,7 +269,8 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
         return Err("it belongs to another store than the HEAD file beside it".to_owned());
     }
     if position.sequence < head.sequence {
-        let (holds, acknowledged) = (position.sequence, head.sequence);
+        let holds = position.sequence;
+        let acknowledged = head.sequence;
         return Err(format!(
             "it ends with change {holds}, but change {acknowledged} was acknowledged"
         ));
@@ -276,12 +281,12 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
     Ok(())
 }
 
-fn open_sled(paths: &Paths) -> Result<Db, Trouble> {
+fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
     let config = ::sled::Config::new()
         .path(&paths.sled)
-        .cache_capacity(CACHE)
-        .flush_every_ms(Some(TIDY_EVERY_MS));
-    for _ in 0..LOCK_WAITS {
+        .cache_capacity(CACHE_BYTES)
+        .flush_every_ms(Some(FLUSH_INTERVAL_MS));
+    for _ in 0..MAX_LOCK_WAITS {
         match config.open() {
             // The store holds the folder's own lock. Therefore sled's lock can only belong to a
             // store that this process has closed before.
@@ -290,36 +295,36 @@ fn open_sled(paths: &Paths) -> Result<Db, Trouble> {
             {
                 std::thread::sleep(LOCK_WAIT);
             }
-            result => return result.map_err(|error| sled_trouble(paths, error)),
+            result => return result.map_err(|error| sled_error(paths, error)),
         }
     }
-    Err(Trouble::Locked {
+    Err(AttemptError::Locked {
         root: paths.root.clone(),
     })
 }
 
 /// Creates a new store. `HEAD` is written later, so a start that is interrupted between the two
 /// leaves an empty store.
-fn create(paths: &Paths, db: &Db) -> Result<Position, Trouble> {
+fn create(paths: &Paths, db: &Db) -> Result<Position, AttemptError> {
     let mut id = [0; 16];
-    let failed = |error: io::Error| Trouble::Io {
+    let failed = |error: io::Error| AttemptError::Io {
         at: paths.root.clone(),
         error,
     };
     getrandom::fill(&mut id).map_err(|error| failed(io::Error::other(error.to_string())))?;
-    let position = Position::start(id);
+    let position = Position::empty(id);
     db.insert(Key::meta().bytes(), position.encode())
-        .map_err(|error| sled_trouble(paths, error))?;
+        .map_err(|error| sled_error(paths, error))?;
     Ok(position)
 }
 
-fn sled_trouble(paths: &Paths, error: ::sled::Error) -> Trouble {
+fn sled_error(paths: &Paths, error: ::sled::Error) -> AttemptError {
     match error {
-        ::sled::Error::Io(error) if environment(&error) => Trouble::Io {
+        ::sled::Error::Io(error) if is_environmental(&error) => AttemptError::Io {
             at: paths.sled.clone(),
             error,
         },
-        error => Trouble::Damaged {
+        error => AttemptError::Damaged {
             file: paths.db.clone(),
             reason: error.to_string(),
         },
@@ -327,7 +332,7 @@ fn sled_trouble(paths: &Paths, error: ::sled::Error) -> Trouble {
 }
 
 /// Returns true if an error concerns rights, space or the device, and not the content of the files.
-fn environment(error: &io::Error) -> bool {
+fn is_environmental(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(
         error.kind(),

@@ -29,7 +29,7 @@ pub(super) struct Position {
 
 impl Position {
     /// Returns the position of an empty store.
-    pub(super) fn start(store: StoreId) -> Position {
+    pub(super) fn empty(store: StoreId) -> Position {
         Position {
             store,
             sequence: 0,
@@ -96,7 +96,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn after(position: &Position) -> Changes {
+    pub(super) fn new(position: &Position) -> Changes {
         Changes {
             writes: Vec::new(),
             vacated: Vec::new(),
@@ -120,7 +120,7 @@ impl Changes {
     pub(super) fn remove(&mut self, key: Key, old: &[u8]) {
         self.position.digest = self.position.digest.wrapping_sub(hash(key.bytes(), old));
         self.position.keys = self.position.keys.wrapping_sub(1);
-        if vacancy::is_worth_it(key.bytes(), old) {
+        if vacancy::leaves_much_space(key.bytes(), old) {
             self.vacated.push(key.clone());
         }
         self.writes.push((key, None));
@@ -173,7 +173,7 @@ mod tests {
             keys: 2,
             digest: u64::MAX,
             records: vec![1, 0, 9],
-            ..Position::start([3; 16])
+            ..Position::empty([3; 16])
         };
         let bytes = position.encode();
         assert_eq!(Position::decode(&bytes), Some(position));
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn undone_changes_restore_the_digest() {
         let key = || Key::document(0, "a");
-        let mut changes = Changes::after(&Position::start([0; 16]));
+        let mut changes = Changes::new(&Position::empty([0; 16]));
         changes.put(key(), b"one".as_slice(), None);
         changes.put(key(), b"two".as_slice(), Some(b"one"));
         changes.remove(key(), b"two");

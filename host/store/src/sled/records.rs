@@ -10,9 +10,9 @@ use bytes::Bytes;
 
 /// A collection with the number that stands for it in keys.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shelf {
+pub(super) struct CollectionRef {
     pub(super) number: u16,
-    pub(super) at: &'static Collection,
+    pub(super) declaration: &'static Collection,
 }
 
 /// A source of values: the tree, or the tree as a round of batches will leave it.
@@ -40,11 +40,15 @@ pub(super) struct Stored {
 }
 
 /// Reads a record, removed or not.
-pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
-    let key = Key::document(shelf.number, id);
+pub(super) fn read(
+    reader: &impl Reader,
+    collection: CollectionRef,
+    id: &str,
+) -> Result<Option<Stored>, Error> {
+    let key = Key::document(collection.number, id);
     match reader.value(&key)? {
         Some(value) if !vacancy::is_mark(&value) => {
-            assemble(reader, shelf, &key, id, value).map(Some)
+            assemble(reader, collection, &key, id, value).map(Some)
         }
         _ => Ok(None),
     }
@@ -53,12 +57,12 @@ pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Optio
 /// Decodes a record from its value, reading the pieces of a large body.
 pub(super) fn assemble(
     reader: &impl Reader,
-    shelf: Shelf,
+    collection: CollectionRef,
     key: &Key,
     id: &str,
     value: IVec,
 ) -> Result<Stored, Error> {
-    let damaged = |reason: &str| Error::unreadable(shelf.at, id, &reason);
+    let damaged = |reason: &str| Error::unreadable(collection.declaration, id, &reason);
     let record = envelope::decode(key, id, &value).map_err(damaged)?;
     let revision = record.revision;
     let (body, pieces) = match record.body {
@@ -71,7 +75,7 @@ pub(super) fn assemble(
             let mut body = Vec::with_capacity(length as usize);
             let mut pieces = Vec::with_capacity(count as usize);
             for place in 0..count {
-                let key = Key::piece(shelf.number, id, revision, place);
+                let key = Key::piece(collection.number, id, revision, place);
                 let piece = reader.value(&key)?;
                 let piece = piece.ok_or_else(|| damaged("a piece of its body is missing"))?;
                 body.extend_from_slice(&piece);
@@ -91,16 +95,20 @@ pub(super) fn assemble(
 }
 
 /// Returns the age and index keys of a record, each once, in order.
-pub(super) fn entries<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<Key> {
-    let state = State::of(record.deleted_at);
-    let tail = |key: Key| key.tail(record.created_at, &record.id);
-    let mut keys = vec![tail(Key::age(shelf.number, state, &record.project))];
-    for (place, field) in shelf.at.fields.iter().enumerate() {
-        let key = || Key::index(shelf.number, state, &record.project, place);
+pub(super) fn entries<T>(
+    collection: CollectionRef,
+    record: &Record<T>,
+    values: &Values,
+) -> Vec<Key> {
+    let state = State::from_deleted_at(record.deleted_at);
+    let suffix = |key: Key| key.suffix(record.created_at, &record.id);
+    let mut keys = vec![suffix(Key::age(collection.number, state, &record.project))];
+    for (place, field) in collection.declaration.fields.iter().enumerate() {
+        let key = || Key::index(collection.number, state, &record.project, place);
         match values.at(place) {
             // An absent value has a key too, so that the index alone gives the order by this field.
-            [] if field.kind != Kind::List => keys.push(tail(key().value(None))),
-            found => keys.extend(found.iter().map(|value| tail(key().value(Some(value))))),
+            [] if field.kind != Kind::List => keys.push(suffix(key().value(None))),
+            found => keys.extend(found.iter().map(|value| suffix(key().value(Some(value))))),
         }
     }
     keys
@@ -108,12 +116,16 @@ pub(super) fn entries<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> V
 
 /// Returns the unique keys that a record holds, with the position of the field. A removed record
 /// holds none.
-pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<(usize, Key)> {
+pub(super) fn claims<T>(
+    collection: CollectionRef,
+    record: &Record<T>,
+    values: &Values,
+) -> Vec<(usize, Key)> {
     if !record.is_live() {
         return Vec::new();
     }
-    let unique = shelf
-        .at
+    let unique = collection
+        .declaration
         .fields
         .iter()
         .enumerate()
@@ -123,15 +135,16 @@ pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Ve
         .map(|(place, value)| {
             (
                 place,
-                Key::unique(shelf.number, &record.project, place, value),
+                Key::unique(collection.number, &record.project, place, value),
             )
         })
         .collect()
 }
 
 /// Returns the values of a stored record's declared fields.
-pub(super) fn values(shelf: Shelf, row: &Row) -> Result<Values, Error> {
-    Values::of(shelf.at, &row.body).map_err(|error| Error::unreadable(shelf.at, &row.id, &error))
+pub(super) fn values(collection: CollectionRef, row: &Row) -> Result<Values, Error> {
+    Values::from_body(collection.declaration, &row.body)
+        .map_err(|error| Error::unreadable(collection.declaration, &row.id, &error))
 }
 
 /// Converts an error of the tree to the error of a read.

@@ -2,14 +2,14 @@
 
 use super::counters;
 use super::keys::{Key, State, split_value};
-use super::records::{self, Shelf, unreachable_tree};
-use crate::batch::TEXT_LIMIT;
-use crate::{Error, Kind, Query, Scalar, Test};
+use super::records::{self, CollectionRef, unreachable_tree};
+use crate::batch::MAX_TEXT_BYTES;
+use crate::{Error, Kind, Predicate, Query, Scalar};
 use ::sled::Db;
 use std::collections::HashSet;
 
-/// Creation time and id, the last parts of an index key. A tail names a record and sorts by age.
-pub(super) type Tail = Box<[u8]>;
+/// Creation time and id, the last parts of an index key. A suffix names a record and sorts by age.
+pub(super) type IndexSuffix = Box<[u8]>;
 
 /// The projects and states that a query covers.
 #[derive(Debug)]
@@ -19,10 +19,14 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    pub(super) fn of(db: &Db, shelf: Shelf, query: &Query) -> Result<Scope, Error> {
+    pub(super) fn for_query(
+        db: &Db,
+        collection: CollectionRef,
+        query: &Query,
+    ) -> Result<Scope, Error> {
         let projects = match &query.project {
             Some(project) => vec![project.clone()],
-            None => counters::projects(db, shelf.number)?,
+            None => counters::projects(db, collection.number)?,
         };
         Ok(Scope {
             projects,
@@ -70,7 +74,7 @@ pub(super) enum Source {
     /// Records whose field is a number within bounds.
     Span { place: usize, bounds: Bounds },
     /// Records whose field meets the test, checked value by value.
-    Test { place: usize, test: Test },
+    Predicate { place: usize, test: Predicate },
 }
 
 /// Numbers or times of at least `low`, and below `high` if an upper bound is set.
@@ -104,19 +108,20 @@ impl Bounds {
 }
 
 /// Returns the sources of a query, and whether it has conditions that no source settles.
-pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
-    let (mut found, mut rest) = (Vec::<Source>::new(), false);
-    for cond in &query.conditions {
-        let source = match shelf.at.field(&cond.field) {
-            Some((place, field)) => declared(place, field.kind, &cond.test),
-            None => envelope(&cond.field, &cond.test),
+pub(super) fn sources(collection: CollectionRef, query: &Query) -> (Vec<Source>, bool) {
+    let mut found = Vec::<Source>::new();
+    let mut rest = false;
+    for condition in &query.conditions {
+        let source = match collection.declaration.field(&condition.field) {
+            Some((place, field)) => declared(place, field.kind, &condition.test),
+            None => envelope(&condition.field, &condition.test),
         };
         match source {
             // A lower and an upper bound on the same value form one range.
             Some(source) => {
                 // An id may name a record outside the scope.
                 rest |= matches!(source, Source::Ids(_));
-                let lists = matches!(source, Source::Span { place, .. } if shelf.at.fields[place].kind == Kind::List);
+                let lists = matches!(source, Source::Span { place, .. } if collection.declaration.fields[place].kind == Kind::List);
                 if lists || !found.iter_mut().any(|other| other.narrow(&source)) {
                     found.push(source);
                 }
@@ -153,42 +158,42 @@ fn with_age(mut found: Vec<Source>) -> Vec<Source> {
     found
 }
 
-fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
+fn declared(place: usize, kind: Kind, test: &Predicate) -> Option<Source> {
     Some(match test {
-        Test::Is(value) => Source::Values {
+        Predicate::Equals(value) => Source::Values {
             place,
             values: vec![value.clone()],
             age: Bounds::NONE,
         },
-        Test::AnyOf(values) => Source::Values {
+        Predicate::AnyOf(values) => Source::Values {
             place,
             values: values.clone(),
             age: Bounds::NONE,
         },
-        Test::AtLeast(low) => Source::Span {
+        Predicate::AtLeast(low) => Source::Span {
             place,
             bounds: Bounds::from(*low),
         },
-        Test::Below(high) => Source::Span {
+        Predicate::Below(high) => Source::Span {
             place,
             bounds: Bounds::below(*high),
         },
         // Every element of a list has its own key. One key does not show which elements the list
         // lacks.
-        Test::Not(_) if kind == Kind::List => return None,
-        Test::Contains(_) | Test::Not(_) => Source::Test {
+        Predicate::Not(_) if kind == Kind::List => return None,
+        Predicate::Contains(_) | Predicate::Not(_) => Source::Predicate {
             place,
             test: test.clone(),
         },
     })
 }
 
-fn envelope(name: &str, test: &Test) -> Option<Source> {
+fn envelope(name: &str, test: &Predicate) -> Option<Source> {
     match (name, test) {
-        ("created_at", Test::AtLeast(low)) => Some(Source::Age(Bounds::from(*low))),
-        ("created_at", Test::Below(high)) => Some(Source::Age(Bounds::below(*high))),
-        ("id", Test::Is(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
-        ("id", Test::AnyOf(ids)) => {
+        ("created_at", Predicate::AtLeast(low)) => Some(Source::Age(Bounds::from(*low))),
+        ("created_at", Predicate::Below(high)) => Some(Source::Age(Bounds::below(*high))),
+        ("id", Predicate::Equals(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
+        ("id", Predicate::AnyOf(ids)) => {
             let text = |id: &Scalar| {
                 if let Scalar::Text(id) = id {
                     Some(id.clone())
@@ -212,7 +217,8 @@ pub(super) struct Range {
 impl Range {
     /// Returns the range of every key that begins with this one.
     pub(super) fn all(key: Key) -> Range {
-        let (end, prefix) = (key.after(), key.len());
+        let end = key.range_end();
+        let prefix = key.len();
         Range {
             start: key.into_bytes(),
             end,
@@ -223,10 +229,10 @@ impl Range {
 
 /// Sorts candidates in order of age and removes duplicates. A list may name a record once for each
 /// of its elements.
-pub(super) fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
-    tails.sort_unstable();
-    tails.dedup();
-    tails
+pub(super) fn distinct(mut suffixes: Vec<IndexSuffix>) -> Vec<IndexSuffix> {
+    suffixes.sort_unstable();
+    suffixes.dedup();
+    suffixes
 }
 
 impl Source {
@@ -250,14 +256,14 @@ impl Source {
 
     /// Returns the single range whose keys are in order of age and name each record once, if the
     /// source is such a range.
-    pub(super) fn by_age(&self, shelf: Shelf, scope: &Scope) -> Option<Range> {
+    pub(super) fn by_age(&self, collection: CollectionRef, scope: &Scope) -> Option<Range> {
         let (project, state) = scope.single()?;
         let ordered = match self {
             Source::All | Source::Age(_) => true,
             Source::Values { values, .. } => values.len() == 1,
             _ => false,
         };
-        let mut ranges = self.ranges(shelf, project, state);
+        let mut ranges = self.ranges(collection, project, state);
         if ordered && ranges.len() == 1 {
             ranges.pop()
         } else {
@@ -266,9 +272,16 @@ impl Source {
     }
 
     /// Returns all candidates, each once, in order of age.
-    pub(super) fn collect(&self, db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Tail>, Error> {
-        let tails = self.walk(db, shelf, scope).filter_map(Result::transpose);
-        Ok(distinct(tails.collect::<Result<_, _>>()?))
+    pub(super) fn collect(
+        &self,
+        db: &Db,
+        collection: CollectionRef,
+        scope: &Scope,
+    ) -> Result<Vec<IndexSuffix>, Error> {
+        let suffixes = self
+            .walk(db, collection, scope)
+            .filter_map(Result::transpose);
+        Ok(distinct(suffixes.collect::<Result<_, _>>()?))
     }
 
     /// Returns all candidates, or none if more than `limit` keys would have to be read.
@@ -276,17 +289,17 @@ impl Source {
         &self,
         limit: usize,
         db: &Db,
-        shelf: Shelf,
+        collection: CollectionRef,
         scope: &Scope,
-    ) -> Result<Option<HashSet<Tail>>, Error> {
-        let mut tails = HashSet::new();
-        for (place, found) in self.walk(db, shelf, scope).enumerate() {
+    ) -> Result<Option<HashSet<IndexSuffix>>, Error> {
+        let mut suffixes = HashSet::new();
+        for (place, found) in self.walk(db, collection, scope).enumerate() {
             if place >= limit {
                 return Ok(None);
             }
-            tails.extend(found?);
+            suffixes.extend(found?);
         }
-        Ok(Some(tails))
+        Ok(Some(suffixes))
     }
 
     /// Walks the keys. A key that names no candidate yields `None`, so that the length of the walk
@@ -294,15 +307,15 @@ impl Source {
     pub(super) fn walk<'a>(
         &'a self,
         db: &'a Db,
-        shelf: Shelf,
+        collection: CollectionRef,
         scope: &'a Scope,
-    ) -> Box<dyn Iterator<Item = Result<Option<Tail>, Error>> + 'a> {
+    ) -> Box<dyn Iterator<Item = Result<Option<IndexSuffix>, Error>> + 'a> {
         if let Source::Ids(ids) = self {
-            return Box::new(ids.iter().map(move |id| named(db, shelf, id)));
+            return Box::new(ids.iter().map(move |id| suffix_of_id(db, collection, id)));
         }
         let ranges = scope
             .parts()
-            .flat_map(move |(project, state)| self.ranges(shelf, project, state));
+            .flat_map(move |(project, state)| self.ranges(collection, project, state));
         Box::new(ranges.flat_map(move |Range { start, end, prefix }| {
             db.range(start..end).keys().map(move |key| {
                 let key = key.map_err(|error| unreachable_tree(&error))?;
@@ -311,7 +324,7 @@ impl Source {
         }))
     }
 
-    fn ranges(&self, shelf: Shelf, project: &str, state: State) -> Vec<Range> {
+    fn ranges(&self, collection: CollectionRef, project: &str, state: State) -> Vec<Range> {
         let range = |start: Key, end: Vec<u8>, prefix: usize| {
             let start = start.into_bytes();
             if start < end {
@@ -323,22 +336,22 @@ impl Source {
         let all = |key: Key| vec![Range::all(key)];
         let aged = |key: Key, Bounds { low, high }: &Bounds| {
             let end = high.map_or_else(
-                || key.after(),
-                |high| key.clone().made_from(high).into_bytes(),
+                || key.range_end(),
+                |high| key.clone().created_from(high).into_bytes(),
             );
             let prefix = key.len();
-            range(key.made_from(*low), end, prefix)
+            range(key.created_from(*low), end, prefix)
         };
         match self {
-            Source::All => all(Key::age(shelf.number, state, project)),
-            Source::Age(bounds) => aged(Key::age(shelf.number, state, project), bounds),
+            Source::All => all(Key::age(collection.number, state, project)),
+            Source::Age(bounds) => aged(Key::age(collection.number, state, project), bounds),
             Source::Ids(_) => Vec::new(),
             Source::Values { place, values, age } => {
-                let key = Key::index(shelf.number, state, project, *place);
+                let key = Key::index(collection.number, state, project, *place);
                 // A text above the limit is in no record. Its key would only be long.
                 let stored = values
                     .iter()
-                    .filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
+                    .filter(|value| !matches!(value, Scalar::Text(t) if t.len() > MAX_TEXT_BYTES));
                 stored
                     .flat_map(|value| aged(key.clone().value(Some(value)), age))
                     .collect()
@@ -347,37 +360,43 @@ impl Source {
                 place,
                 bounds: Bounds { low, high },
             } => {
-                let key = Key::index(shelf.number, state, project, *place);
+                let key = Key::index(collection.number, state, project, *place);
                 let numbers = key.clone().numbers();
                 let end = high.map_or_else(
-                    || numbers.after(),
+                    || numbers.range_end(),
                     |high| key.clone().numbers_from(high).into_bytes(),
                 );
                 let prefix = key.len();
                 range(key.numbers_from(*low), end, prefix)
             }
-            Source::Test { place, .. } => all(Key::index(shelf.number, state, project, *place)),
+            Source::Predicate { place, .. } => {
+                all(Key::index(collection.number, state, project, *place))
+            }
         }
     }
 
-    fn candidate(&self, rest: &[u8]) -> Option<Tail> {
+    fn candidate(&self, rest: &[u8]) -> Option<IndexSuffix> {
         match self {
             Source::All | Source::Age(_) | Source::Values { .. } | Source::Ids(_) => {
                 Some(rest.into())
             }
-            Source::Span { .. } => split_value(rest).map(|(_, tail)| tail.into()),
-            Source::Test { test, .. } => {
-                let (value, tail) = split_value(rest)?;
-                test.holds(value.as_slice()).then(|| tail.into())
+            Source::Span { .. } => split_value(rest).map(|(_, suffix)| suffix.into()),
+            Source::Predicate { test, .. } => {
+                let (value, suffix) = split_value(rest)?;
+                test.holds(value.as_slice()).then(|| suffix.into())
             }
         }
     }
 }
 
-/// Returns the tail of the record with an id. The conditions decide on project and state.
-fn named(db: &Db, shelf: Shelf, id: &str) -> Result<Option<Tail>, Error> {
-    let found = records::read(db, shelf, id)?;
-    Ok(found.map(|found| Key::tail_of(found.row.created_at, id).into_boxed_slice()))
+/// Returns the suffix of the record with an id. The conditions decide on project and state.
+fn suffix_of_id(
+    db: &Db,
+    collection: CollectionRef,
+    id: &str,
+) -> Result<Option<IndexSuffix>, Error> {
+    let found = records::read(db, collection, id)?;
+    Ok(found.map(|found| Key::encode_suffix(found.row.created_at, id).into_boxed_slice()))
 }
 
 #[cfg(test)]
@@ -395,13 +414,13 @@ mod tests {
 
     #[test]
     fn bounds_merge_for_numbers_but_not_lists() {
-        let shelf = Shelf {
+        let collection = CollectionRef {
             number: 0,
-            at: &THINGS,
+            declaration: &THINGS,
         };
         let (one, rest) = sources(
-            shelf,
-            &Query::of("p")
+            collection,
+            &Query::for_project("p")
                 .at_least("rank", 2)
                 .below("rank", 9)
                 .at_least("rank", 4),
@@ -418,19 +437,22 @@ mod tests {
                 }]
             ) && !rest
         );
-        let (two, _) = sources(shelf, &Query::of("p").at_least("tags", 2).below("tags", 9));
+        let (two, _) = sources(
+            collection,
+            &Query::for_project("p").at_least("tags", 2).below("tags", 9),
+        );
         assert_eq!(two.len(), 2);
     }
 
     #[test]
     fn age_bounds_narrow_a_value_range() {
-        let shelf = Shelf {
+        let collection = CollectionRef {
             number: 0,
-            at: &THINGS,
+            declaration: &THINGS,
         };
         let (one, _) = sources(
-            shelf,
-            &Query::of("p")
+            collection,
+            &Query::for_project("p")
                 .at_least("created_at", 5)
                 .is("rank", 1)
                 .below("created_at", 7),

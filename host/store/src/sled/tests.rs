@@ -77,7 +77,7 @@ async fn flipped_bit_fails_reads_and_verify() {
             Err(Error::Damaged { .. })
         ));
         assert!(matches!(
-            sled.find(&NOTES, &Query::of("p")).await,
+            sled.find(&NOTES, &Query::for_project("p")).await,
             Err(Error::Damaged { .. })
         ));
         assert!(
@@ -99,10 +99,8 @@ async fn flipped_bit_fails_reads_and_verify() {
 
 #[tokio::test]
 async fn missing_and_stray_keys_are_detected() {
-    let (age, index) = (
-        Key::age(0, State::Live, "p"),
-        Key::index(0, State::Live, "p", 0),
-    );
+    let age = Key::age(0, State::Live, "p");
+    let index = Key::index(0, State::Live, "p", 0);
     let gone = [
         age,
         index,
@@ -119,7 +117,7 @@ async fn missing_and_stray_keys_are_detected() {
                 files.db.remove(key).unwrap();
             }
             None => {
-                let stray = Key::age(0, State::Live, "p").tail(Time(5), "stray");
+                let stray = Key::age(0, State::Live, "p").suffix(Time(5), "stray");
                 files.db.insert(stray.bytes(), &[]).unwrap();
             }
         }
@@ -221,7 +219,10 @@ async fn changed_declaration_rebuilds_indexes() {
     drop(sled);
     let sled = Sled::open(folder.path(), &[&OTHER, &RENAMED]).unwrap();
     assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
-    let query = Query::of("p").by("name").newest().page(0, 1);
+    let query = Query::for_project("p")
+        .order_by("name")
+        .descending()
+        .page(0, 1);
     let page = sled.find(&RENAMED, &query).await.unwrap();
     assert_eq!((page.total, &*page.rows[0].id), (300, "n99"));
     sled.commit(batch("twice", "99")).await.unwrap();
@@ -295,7 +296,8 @@ async fn page_reads_only_its_own_records() {
     let sled = Sled::open(folder.path(), &[&MANY]).unwrap();
     for start in (0..RECORDS).step_by(BATCH as usize) {
         let batch = (start..start + BATCH).fold(Batch::at(Time(0)), |batch, n| {
-            let (colour, tags) = (format!("c{}", n % 40), vec![format!("t{}", n % 40)]);
+            let colour = format!("c{}", n % 40);
+            let tags = vec![format!("t{}", n % 40)];
             let one = One {
                 name: format!("n{n}"),
                 colour,
@@ -308,16 +310,16 @@ async fn page_reads_only_its_own_records() {
         });
         sled.commit(batch).await.unwrap();
     }
-    let all = Query::of("p");
+    let all = Query::for_project("p");
     let queries = [
         (all.clone(), 100_000),
-        (all.clone().newest(), 100_000),
-        (all.clone().by("rank").newest(), 100_000),
+        (all.clone().descending(), 100_000),
+        (all.clone().order_by("rank").descending(), 100_000),
         (all.clone().is("name", "n7"), 1),
         (all.clone().is("colour", "c7"), 2_500),
         (all.clone().is("rank", 7), 2_500),
-        (all.clone().below("due", 1).newest(), 2_500),
-        (all.clone().is("tags", "t7").newest(), 2_500),
+        (all.clone().below("due", 1).descending(), 2_500),
+        (all.clone().is("tags", "t7").descending(), 2_500),
         (all.clone().is("on", true), 50_000),
         (all.at_least("created_at", 97_500), 2_500),
     ];
@@ -348,7 +350,7 @@ async fn page_reads_only_its_own_records() {
         db.remove(Key::document(0, &id).bytes()).unwrap().unwrap();
     }
     assert!(
-        sled.find(&MANY, &Query::of("p")).await.is_err(),
+        sled.find(&MANY, &Query::for_project("p")).await.is_err(),
         "what is gone cannot be read"
     );
     for (query, page) in pages {

@@ -11,19 +11,22 @@ use super::keys::Prefix;
 use ::sled::{Batch, Db, IVec, Result};
 
 /// Minimum size of a value whose space is released by rewriting its page, in bytes.
-const LARGE: usize = 1024;
+const MIN_RELEASED_BYTES: usize = 1024;
 /// Number of rounds of two changes each. Together with the removal of the value, these are more
 /// than the ten changes that sled waits for.
-const ROUNDS: usize = 6;
+const REWRITE_ROUNDS: usize = 6;
 
 /// Returns true if the removal of a value leaves much space behind.
-pub(super) fn is_worth_it(key: &[u8], value: &[u8]) -> bool {
-    value.len() >= LARGE && may_be_marked(key)
+pub(super) fn leaves_much_space(key: &[u8], value: &[u8]) -> bool {
+    value.len() >= MIN_RELEASED_BYTES && may_be_marked(key)
 }
 
 /// Returns true if a mark may be stored at a key.
 pub(super) fn may_be_marked(key: &[u8]) -> bool {
-    matches!(Prefix::of(key), Some(Prefix::Document | Prefix::Piece))
+    matches!(
+        Prefix::from_key(key),
+        Some(Prefix::Document | Prefix::Piece)
+    )
 }
 
 /// Returns true if a value is a mark, at a key where a mark may be stored.
@@ -33,7 +36,7 @@ pub(super) fn is_mark(value: &[u8]) -> bool {
 
 /// Makes sled rewrite the pages of these keys. The keys must be unused.
 pub(super) fn release(db: &Db, vacated: &[IVec]) -> Result<()> {
-    for _ in 0..ROUNDS {
+    for _ in 0..REWRITE_ROUNDS {
         for value in [Some(IVec::default()), None] {
             let mut batch = Batch::default();
             vacated

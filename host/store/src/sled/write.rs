@@ -5,10 +5,10 @@
 //! round. Each batch sees the changes of those before it. All of them, with index keys and
 //! counters, are applied to the tree in one step that a crash cannot split.
 
-use super::catalogue::Catalogue;
+use super::catalog::Catalog;
 use super::keys::Key;
 use super::position::{self, Changes, Position};
-use super::records::{self, Reader, Shelf, Stored};
+use super::records::{self, CollectionRef, Reader, Stored};
 use super::{counters, envelope};
 use crate::values::Values;
 use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Prepared {
     now: Time,
     /// Steps in order of collection name and id.
-    writes: Vec<(Shelf, Write, Values)>,
+    writes: Vec<(CollectionRef, Write, Values)>,
     /// Total size of all bodies, in bytes.
     pub(super) bytes: u64,
 }
@@ -35,14 +35,20 @@ impl Prepared {
 }
 
 /// Checks the form of a batch and reads the declared fields of its bodies.
-pub(super) fn prepare(catalogue: &Catalogue, batch: Batch) -> Result<Prepared, CommitError> {
-    let (now, mut writes, mut bytes) = (batch.now, Vec::with_capacity(batch.writes.len()), 0);
+pub(super) fn prepare(catalog: &Catalog, batch: Batch) -> Result<Prepared, CommitError> {
+    let now = batch.now;
+    let mut writes = Vec::with_capacity(batch.writes.len());
+    let mut bytes = 0;
     for (write, values) in batch.checked()? {
-        let unknown =
-            || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
-        let shelf = catalogue.shelf(write.at).ok_or_else(unknown)?;
+        let unknown = || {
+            CommitError::Invalid(format!(
+                "the collection {} was not declared",
+                write.collection.name
+            ))
+        };
+        let collection = catalog.collection(write.collection).ok_or_else(unknown)?;
         bytes += write.step.body().map_or(0, |body| body.len() as u64);
-        writes.push((shelf, write, values));
+        writes.push((collection, write, values));
     }
     Ok(Prepared { now, writes, bytes })
 }
@@ -122,12 +128,12 @@ fn plan(round: &Round<'_>, batch: Prepared) -> Result<Changes, CommitError> {
     let mut planner = Planner {
         round,
         now: batch.now,
-        changes: Changes::after(&round.position),
+        changes: Changes::new(&round.position),
         claimed: HashSet::new(),
         counts: HashMap::new(),
     };
-    for (shelf, write, values) in batch.writes {
-        planner.write(shelf, write, values)?;
+    for (collection, write, values) in batch.writes {
+        planner.write(collection, write, values)?;
     }
     planner.count()?;
     Ok(planner.changes)
@@ -144,8 +150,13 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn write(&mut self, shelf: Shelf, write: Write, values: Values) -> Result<(), CommitError> {
-        let old = records::read(self.round, shelf, &write.id).map_err(unavailable)?;
+    fn write(
+        &mut self,
+        collection: CollectionRef,
+        write: Write,
+        values: Values,
+    ) -> Result<(), CommitError> {
+        let old = records::read(self.round, collection, &write.id).map_err(unavailable)?;
         let checked = matches!(write.step, Step::Check { .. });
         let removes = matches!(write.step, Step::Remove { .. });
         let new = self.outcome(write, old.as_ref())?;
@@ -153,7 +164,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let old_values = match &old {
-            Some(old) => records::values(shelf, &old.row).map_err(unavailable)?,
+            Some(old) => records::values(collection, &old.row).map_err(unavailable)?,
             None => Values::default(),
         };
         let new = new.map(|row| {
@@ -162,16 +173,16 @@ impl Planner<'_> {
             (row, values)
         });
         self.claim(
-            shelf,
+            collection,
             old.as_ref().map(|old| (&old.row, &old_values)),
             new.as_ref(),
         )?;
         self.index(
-            shelf,
+            collection,
             old.as_ref().map(|old| (&old.row, &old_values)),
             new.as_ref(),
         );
-        self.store(shelf, old, new.map(|(row, _)| row));
+        self.store(collection, old, new.map(|(row, _)| row));
         Ok(())
     }
 
@@ -179,7 +190,7 @@ impl Planner<'_> {
     /// does not hold.
     fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
         let Write {
-            at,
+            collection,
             project,
             id,
             step,
@@ -201,7 +212,7 @@ impl Planner<'_> {
         Ok(match step {
             Step::Insert { .. } | Step::Restore { .. } if old.is_some() => {
                 return Err(CommitError::Taken {
-                    collection: at.name,
+                    collection: collection.name,
                     field: "id",
                 });
             }
@@ -245,25 +256,25 @@ impl Planner<'_> {
     /// Takes the unique values of the new record and releases those of the old one.
     fn claim(
         &mut self,
-        shelf: Shelf,
+        collection: CollectionRef,
         old: Option<(&Row, &Values)>,
         new: Option<&(Row, Values)>,
     ) -> Result<(), CommitError> {
-        let before = old.map_or_else(Vec::new, |(row, values)| {
-            records::claims(shelf, row, values)
+        let old_claims = old.map_or_else(Vec::new, |(row, values)| {
+            records::claims(collection, row, values)
         });
-        let after = new.map_or_else(Vec::new, |(row, values)| {
-            records::claims(shelf, row, values)
+        let new_claims = new.map_or_else(Vec::new, |(row, values)| {
+            records::claims(collection, row, values)
         });
         let has = |claims: &[(usize, Key)], key: &Key| {
             claims.iter().any(|(_, other)| other.bytes() == key.bytes())
         };
-        for (place, key) in after.iter().filter(|(_, key)| !has(&before, key)) {
+        for (place, key) in new_claims.iter().filter(|(_, key)| !has(&old_claims, key)) {
             let taken = self.round.value(key).map_err(unavailable)?.is_some();
             if taken || !self.claimed.insert(key.bytes().to_vec()) {
                 return Err(CommitError::Taken {
-                    collection: shelf.at.name,
-                    field: shelf.at.fields[*place].name,
+                    collection: collection.declaration.name,
+                    field: collection.declaration.fields[*place].name,
                 });
             }
         }
@@ -271,12 +282,13 @@ impl Planner<'_> {
             .map(|(row, _)| row)
             .or(old.map(|(row, _)| row))
             .map_or("", |row| &row.id);
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            before.into_iter().partition(|(_, key)| !has(&after, key));
+        let (gone, kept): (Vec<_>, Vec<_>) = old_claims
+            .into_iter()
+            .partition(|(_, key)| !has(&new_claims, key));
         for (_, key) in gone {
             self.changes.remove(key, id.as_bytes());
         }
-        for (_, key) in after.into_iter().filter(|(_, key)| !has(&kept, key)) {
+        for (_, key) in new_claims.into_iter().filter(|(_, key)| !has(&kept, key)) {
             self.changes.put(key, id.as_bytes(), None);
         }
         Ok(())
@@ -284,15 +296,20 @@ impl Planner<'_> {
 
     /// Replaces the index keys of the old record by those of the new one. Keys that both have are
     /// not changed.
-    fn index(&mut self, shelf: Shelf, old: Option<(&Row, &Values)>, new: Option<&(Row, Values)>) {
-        let before = old.map_or_else(Vec::new, |(row, values)| {
-            records::entries(shelf, row, values)
+    fn index(
+        &mut self,
+        collection: CollectionRef,
+        old: Option<(&Row, &Values)>,
+        new: Option<&(Row, Values)>,
+    ) {
+        let old_keys = old.map_or_else(Vec::new, |(row, values)| {
+            records::entries(collection, row, values)
         });
-        let after = new.map_or_else(Vec::new, |(row, values)| {
-            records::entries(shelf, row, values)
+        let new_keys = new.map_or_else(Vec::new, |(row, values)| {
+            records::entries(collection, row, values)
         });
-        if before.is_empty() {
-            after
+        if old_keys.is_empty() {
+            new_keys
                 .into_iter()
                 .for_each(|key| self.changes.put(key, [].as_slice(), None));
             return;
@@ -302,18 +319,25 @@ impl Planner<'_> {
                 .map(|key| key.bytes().to_vec())
                 .collect::<HashSet<_>>()
         };
-        let (had, has) = (set(&before), set(&after));
-        for key in before.into_iter().filter(|key| !has.contains(key.bytes())) {
+        let old_set = set(&old_keys);
+        let new_set = set(&new_keys);
+        for key in old_keys
+            .into_iter()
+            .filter(|key| !new_set.contains(key.bytes()))
+        {
             self.changes.remove(key, &[]);
         }
-        for key in after.into_iter().filter(|key| !had.contains(key.bytes())) {
+        for key in new_keys
+            .into_iter()
+            .filter(|key| !old_set.contains(key.bytes()))
+        {
             self.changes.put(key, [].as_slice(), None);
         }
     }
 
     /// Replaces the stored value and its pieces, and updates the counts.
-    fn store(&mut self, shelf: Shelf, old: Option<Stored>, new: Option<Row>) {
-        let number = shelf.number;
+    fn store(&mut self, collection: CollectionRef, old: Option<Stored>, new: Option<Row>) {
+        let number = collection.number;
         if let Some(old) = &old {
             self.tally(number, &old.row, -1);
             for (place, piece) in (0..).zip(&old.pieces) {
@@ -382,14 +406,14 @@ impl Planner<'_> {
         }
         let key = Key::counter(number, project);
         let old = self.round.value(&key)?;
-        let before = counters::decode(project, old.as_deref())?;
-        let after = counters::Count {
-            live: before.live + change.live,
-            removed: before.removed + change.removed,
+        let stored = counters::decode(project, old.as_deref())?;
+        let updated = counters::Count {
+            live: stored.live + change.live,
+            removed: stored.removed + change.removed,
         };
         match old {
-            Some(old) if after == none => self.changes.remove(key, &old),
-            old => self.changes.put(key, after.encode(), old.as_deref()),
+            Some(old) if updated == none => self.changes.remove(key, &old),
+            old => self.changes.put(key, updated.encode(), old.as_deref()),
         }
         Ok(())
     }

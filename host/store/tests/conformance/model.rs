@@ -10,32 +10,32 @@ use std::collections::{BTreeMap, HashSet};
 pub(crate) struct Model(BTreeMap<(&'static str, String), Row>);
 
 impl Model {
-    pub(crate) fn find(&self, at: &'static Collection, query: &Query) -> Page {
+    pub(crate) fn find(&self, collection: &'static Collection, query: &Query) -> Page {
         let rows = self
             .0
             .iter()
-            .filter(|((name, _), _)| *name == at.name)
+            .filter(|((name, _), _)| *name == collection.name)
             .map(|(_, row)| row.clone());
-        query.run(at, rows).unwrap()
+        query.run(collection, rows).unwrap()
     }
 
-    pub(crate) fn get(&self, at: &'static Collection, id: &str) -> Option<&Row> {
-        self.0.get(&(at.name, id.to_owned()))
+    pub(crate) fn get(&self, collection: &'static Collection, id: &str) -> Option<&Row> {
+        self.0.get(&(collection.name, id.to_owned()))
     }
 
     pub(crate) fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let mut after = self.0.clone();
         let mut claimed = HashSet::new();
         let mut writes = batch.writes.clone();
-        writes.sort_by(|a, b| (a.at.name, &a.id).cmp(&(b.at.name, &b.id)));
+        writes.sort_by(|a, b| (a.collection.name, &a.id).cmp(&(b.collection.name, &b.id)));
         for Write {
-            at,
+            collection,
             project,
             id,
             step,
         } in writes
         {
-            let key = (at.name, id.clone());
+            let key = (collection.name, id.clone());
             let old = self.0.get(&key);
             let revision = match step {
                 Step::Insert { .. } | Step::Restore { .. } => 0,
@@ -48,7 +48,7 @@ impl Model {
             let new = match (step, old) {
                 (Step::Insert { .. } | Step::Restore { .. }, Some(_)) => {
                     return Err(CommitError::Taken {
-                        collection: at.name,
+                        collection: collection.name,
                         field: "id",
                     });
                 }
@@ -104,17 +104,20 @@ impl Model {
                     row
                 }
             };
-            for (field, claim) in claims(at, &new) {
-                let own = old.is_some_and(|old| claims(at, old).contains(&(field, claim.clone())));
+            for (field, claim) in claims(collection, &new) {
+                let own = old
+                    .is_some_and(|old| claims(collection, old).contains(&(field, claim.clone())));
                 let others = self.0.iter().any(|((name, _), row)| {
-                    *name == at.name
+                    *name == collection.name
                         && row.project == new.project
-                        && claims(at, row).contains(&(field, claim.clone()))
+                        && claims(collection, row).contains(&(field, claim.clone()))
                 });
-                if !own && (others || !claimed.insert((at.name, new.project.clone(), field, claim)))
+                if !own
+                    && (others
+                        || !claimed.insert((collection.name, new.project.clone(), field, claim)))
                 {
                     return Err(CommitError::Taken {
-                        collection: at.name,
+                        collection: collection.name,
                         field,
                     });
                 }
@@ -126,9 +129,9 @@ impl Model {
     }
 }
 
-fn claims(at: &'static Collection, row: &Row) -> Vec<(&'static str, Scalar)> {
+fn claims(collection: &'static Collection, row: &Row) -> Vec<(&'static str, Scalar)> {
     let body: Value = serde_json::from_slice(&row.body).unwrap();
-    let unique = at
+    let unique = collection
         .fields
         .iter()
         .filter(|field| field.unique && row.is_live());

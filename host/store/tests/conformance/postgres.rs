@@ -116,16 +116,16 @@ async fn large_lists_are_paged_by_index() {
     admin.close().await.unwrap();
     let before = place.whole_reads("things").await;
     let store = place.open().await;
-    let all = Query::of("p");
+    let all = Query::for_project("p");
     for (query, total) in [
         (all.clone(), 100_000),
-        (all.clone().newest(), 100_000),
-        (all.clone().by("rank").newest(), 100_000),
+        (all.clone().descending(), 100_000),
+        (all.clone().order_by("rank").descending(), 100_000),
         (all.clone().is("name", "n7"), 1),
         (all.clone().is("colour", "c7"), 2_500),
         (all.clone().is("rank", 7), 2_500),
-        (all.clone().below("due", 1).newest(), 2_500),
-        (all.clone().is("tags", "t7").newest(), 2_500),
+        (all.clone().below("due", 1).descending(), 2_500),
+        (all.clone().is("tags", "t7").descending(), 2_500),
         (all.clone().is("on", true), 50_000),
         (all.at_least("created_at", 97_500), 2_500),
     ] {

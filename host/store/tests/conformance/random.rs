@@ -3,7 +3,7 @@
 use crate::model::Model;
 use crate::suite::{Note, Place, THINGS, Thing, whole};
 use host_store::{
-    Batch, Document, Found, Mark, Order, Query, Record, Row, Scalar, Store, Test, Time,
+    Batch, Cursor, Document, Order, Predicate, Query, Record, RecordPage, Row, Scalar, Store, Time,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -78,7 +78,7 @@ fn planned() -> impl Strategy<Value = Planned> {
     )
 }
 
-fn test() -> impl Strategy<Value = (String, Test)> {
+fn test() -> impl Strategy<Value = (String, Predicate)> {
     let scalar = || {
         let words = prop_oneof![
             text(),
@@ -94,14 +94,13 @@ fn test() -> impl Strategy<Value = (String, Test)> {
         ]
     };
     let simple = prop_oneof![
-        4 => scalar().prop_map(Test::Is),
-        2 => vec(scalar(), 0..5).prop_map(Test::AnyOf),
-        2 => prop_oneof![text(), "[xyz]"].prop_map(Test::Contains),
-        2 => (-3_i64..20).prop_map(Test::AtLeast),
-        2 => (-3_i64..20).prop_map(Test::Below),
+        4 => scalar().prop_map(Predicate::Equals),
+        2 => vec(scalar(), 0..5).prop_map(Predicate::AnyOf),
+        2 => prop_oneof![text(), "[xyz]"].prop_map(Predicate::Contains),
+        2 => (-3_i64..20).prop_map(Predicate::AtLeast),
+        2 => (-3_i64..20).prop_map(Predicate::Below),
     ];
-    let test =
-        prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|test| Test::Not(Box::new(test)))];
+    let test = prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|test| Predicate::Not(Box::new(test)))];
     let fields = THINGS.fields.iter().map(|field| field.name).chain([
         "id",
         "project",
@@ -115,7 +114,7 @@ fn test() -> impl Strategy<Value = (String, Test)> {
 }
 
 /// A position in the order of a list by a field. In most cases it is not the position of a record.
-fn mark(field: Option<&str>) -> BoxedStrategy<Mark> {
+fn mark(field: Option<&str>) -> BoxedStrategy<Cursor> {
     let value = match field {
         None => Just(None).boxed(),
         Some("rank" | "due") => of((-2_i64..4).prop_map(Scalar::Int)).boxed(),
@@ -124,7 +123,7 @@ fn mark(field: Option<&str>) -> BoxedStrategy<Mark> {
     };
     let id = prop_oneof!["t[0-9]{1,2}(-[0-9]{1,3})?", text()];
     (value, 0_i64..20, id)
-        .prop_map(|(value, at, id)| Mark {
+        .prop_map(|(value, at, id)| Cursor {
             value,
             created_at: Time(at),
             id,
@@ -155,7 +154,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
             |(project, tests, (field, descending, after), (offset, limit), deleted)| {
                 let query = tests
                     .into_iter()
-                    .fold(Query::everywhere(), |query, (field, test)| {
+                    .fold(Query::all_projects(), |query, (field, test)| {
                         query.test(&field, test)
                     });
                 let order = Order { field, descending };
@@ -182,7 +181,8 @@ fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {
         plan,
     } in plans
     {
-        let (id, project) = (format!("t{id}"), PROJECTS[*project]);
+        let id = format!("t{id}");
+        let project = PROJECTS[*project];
         if !named.insert((matches!(plan, Plan::Note(_)), id.clone())) {
             continue;
         }
@@ -190,7 +190,8 @@ fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {
         let (revision, owner) = known.map_or((0, project.to_owned()), |row| {
             (row.revision, row.project.clone())
         });
-        let (created_at, updated_at) = (Time(0), Time(0));
+        let created_at = Time(0);
+        let updated_at = Time(0);
         let record = |body: Thing| Record {
             id: id.clone(),
             project: owner.clone(),
@@ -230,11 +231,11 @@ async fn compare<T: Document + PartialEq + std::fmt::Debug>(
 ) {
     let page = model.find(T::COLLECTION, query);
     let found = store.find::<T>(query).await.unwrap();
-    let expected = Found {
+    let expected = RecordPage {
         total: page.total,
         records: page.rows.into_iter().map(typed::<T>).collect(),
     };
-    let ids = |found: &Found<T>| {
+    let ids = |found: &RecordPage<T>| {
         found
             .records
             .iter()
@@ -263,7 +264,8 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
     let result = runner.run(&plans, |rounds| {
         runtime.block_on(async {
             let place = P::new();
-            let (mut store, mut model) = (place.open().await, Model::default());
+            let mut store = place.open().await;
+            let mut model = Model::default();
             let half = rounds.len() / 2;
             for (round, (plans, queries)) in rounds.into_iter().enumerate() {
                 let batch = batch(&model, round as i64, &plans);
@@ -279,8 +281,8 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
                     store = whole(&place, store).await;
                 }
             }
-            compare::<Thing>(&store, &model, &Query::everywhere().with_deleted()).await;
-            compare::<Note>(&store, &model, &Query::everywhere().with_deleted()).await;
+            compare::<Thing>(&store, &model, &Query::all_projects().with_deleted()).await;
+            compare::<Note>(&store, &model, &Query::all_projects().with_deleted()).await;
             whole(&place, store).await;
         });
         Ok(())
@@ -291,7 +293,8 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
 /// Uses enough records that conditions are settled by intersecting index keys, not by reading the
 /// candidates.
 pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Place) {
-    let (store, mut model) = (place.open().await, Model::default());
+    let store = place.open().await;
+    let mut model = Model::default();
     let mut runner = TestRunner::deterministic();
     for step in 0..10_i64 {
         let mut batch = Batch::at(Time(step));
@@ -309,7 +312,7 @@ pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Pl
         store.commit(batch).await.unwrap();
     }
     let every = store
-        .find::<Thing>(&Query::of("p").is("colour", "r").page(0, 40))
+        .find::<Thing>(&Query::for_project("p").is("colour", "r").page(0, 40))
         .await
         .unwrap();
     let removal = every

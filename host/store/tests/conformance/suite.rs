@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use host_store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Mark, Query, Record,
-    Store, Time,
+    Batch, Collection, CommitError, Cursor, Document, EditError, Field, Health, Kind, Query,
+    Record, Store, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -101,8 +101,10 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
     };
     store.commit(at(5).insert("p", "t1", &body)).await.unwrap();
     let store = whole(&place, store).await;
-    let (created_at, updated_at) = (Time(5), Time(5));
-    let (id, project) = ("t1".to_owned(), "p".to_owned());
+    let created_at = Time(5);
+    let updated_at = Time(5);
+    let id = "t1".to_owned();
+    let project = "p".to_owned();
     let expected = Record {
         id,
         project,
@@ -129,10 +131,17 @@ pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
         .await
         .unwrap();
     assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
-    assert_eq!(store.find::<Thing>(&Query::of("q")).await.unwrap().total, 1);
     assert_eq!(
         store
-            .find::<Thing>(&Query::everywhere())
+            .find::<Thing>(&Query::for_project("q"))
+            .await
+            .unwrap()
+            .total,
+        1
+    );
+    assert_eq!(
+        store
+            .find::<Thing>(&Query::all_projects())
             .await
             .unwrap()
             .total,
@@ -305,14 +314,14 @@ pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Pla
     assert_eq!(store.get::<Thing>("p", "t1").await.unwrap(), None);
     assert_eq!(
         store
-            .find::<Thing>(&Query::of("p").is("name", "a"))
+            .find::<Thing>(&Query::for_project("p").is("name", "a"))
             .await
             .unwrap()
             .total,
         0
     );
     let hidden = store
-        .find::<Thing>(&Query::of("p").is("name", "a").with_deleted())
+        .find::<Thing>(&Query::for_project("p").is("name", "a").with_deleted())
         .await
         .unwrap()
         .records
@@ -345,7 +354,7 @@ pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Pla
     store.commit(at(5).purge(&hidden)).await.unwrap();
     assert_eq!(
         store
-            .find::<Thing>(&Query::of("p").with_deleted())
+            .find::<Thing>(&Query::for_project("p").with_deleted())
             .await
             .unwrap()
             .total,
@@ -367,13 +376,11 @@ pub(crate) async fn one_concurrent_insert_of_an_id_wins(place: impl Place) {
     let read = thing(&store, "t1").await;
     let mut racers = JoinSet::new();
     for racer in 0..32 {
-        let (store, mine) = (
-            store.clone(),
-            Record {
-                body: named(&format!("r{racer}")),
-                ..read.clone()
-            },
-        );
+        let store = store.clone();
+        let mine = Record {
+            body: named(&format!("r{racer}")),
+            ..read.clone()
+        };
         racers.spawn(async move { store.commit(at(2).update(&mine)).await });
     }
     let mut winners = 0;
@@ -406,7 +413,11 @@ pub(crate) async fn one_concurrent_claim_of_a_value_wins(place: impl Place) {
     assert_eq!(
         (
             winners,
-            store.find::<Thing>(&Query::of("p")).await.unwrap().total
+            store
+                .find::<Thing>(&Query::for_project("p"))
+                .await
+                .unwrap()
+                .total
         ),
         (1, 1)
     );
@@ -446,7 +457,7 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
                     .await
                     .unwrap();
                 let seen = store
-                    .find::<Thing>(&Query::of("p").is("colour", format!("w{writer}")))
+                    .find::<Thing>(&Query::for_project("p").is("colour", format!("w{writer}")))
                     .await
                     .unwrap();
                 assert_eq!(
@@ -461,7 +472,11 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     writers.join_all().await;
     let store = whole(&place, store).await;
     assert_eq!(
-        store.find::<Thing>(&Query::of("p")).await.unwrap().total,
+        store
+            .find::<Thing>(&Query::for_project("p"))
+            .await
+            .unwrap()
+            .total,
         1 + 16 * 12 * 2
     );
     assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
@@ -619,7 +634,7 @@ pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
     let store = whole(&place, store).await;
     for (place, text) in texts.iter().enumerate() {
         let found = store
-            .find::<Thing>(&Query::of("p\u{1F600}").is("name", *text))
+            .find::<Thing>(&Query::for_project("p\u{1F600}").is("name", *text))
             .await
             .unwrap();
         assert_eq!(
@@ -628,7 +643,7 @@ pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
         );
     }
     let sorted = store
-        .find::<Thing>(&Query::of("p\u{1F600}").by("name"))
+        .find::<Thing>(&Query::for_project("p\u{1F600}").order_by("name"))
         .await
         .unwrap();
     let names = sorted
@@ -671,7 +686,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place)
     }
     assert_eq!(
         store
-            .find::<Thing>(&Query::everywhere())
+            .find::<Thing>(&Query::all_projects())
             .await
             .unwrap()
             .total,
@@ -679,7 +694,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place)
     );
     assert!(
         store
-            .find::<Thing>(&Query::of("p").is("rest", "x"))
+            .find::<Thing>(&Query::for_project("p").is("rest", "x"))
             .await
             .is_err()
     );
@@ -689,7 +704,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place)
         .unwrap();
     assert_eq!(
         store
-            .find::<Thing>(&Query::of("").is("name", &long[1..]))
+            .find::<Thing>(&Query::for_project("").is("name", &long[1..]))
             .await
             .unwrap()
             .total,
@@ -709,10 +724,10 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
     }
     store.commit(batch).await.unwrap();
     for query in [
-        Query::of("p"),
-        Query::of("p").newest(),
-        Query::of("p").by("rank"),
-        Query::of("p").by("rank").newest(),
+        Query::for_project("p"),
+        Query::for_project("p").descending(),
+        Query::for_project("p").order_by("rank"),
+        Query::for_project("p").order_by("rank").descending(),
     ] {
         let all = store.find::<Thing>(&query).await.unwrap();
         assert_eq!((all.total, all.records.len()), (100, 100));
@@ -734,10 +749,10 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
 pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
     let store = place.open().await;
     let orders = [
-        Query::of("p"),
-        Query::of("p").newest(),
-        Query::of("p").by("rank"),
-        Query::of("p").by("rank").newest(),
+        Query::for_project("p"),
+        Query::for_project("p").descending(),
+        Query::for_project("p").order_by("rank"),
+        Query::for_project("p").order_by("rank").descending(),
     ];
     let filtered = orders
         .iter()
@@ -761,7 +776,8 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
         }
         store.commit(batch).await.unwrap();
         let all = store.find::<Thing>(query).await.unwrap().records;
-        let (mut read, mut left) = (Vec::new(), query.clone().page(0, 7));
+        let mut read = Vec::new();
+        let mut left = query.clone().page(0, 7);
         loop {
             let page = store.list::<Thing>(&left).await.unwrap();
             // Half of the records that were read, every second one, are deleted before the next
@@ -778,7 +794,11 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
             left = left.after(next);
         }
         assert_eq!(read, all, "{query:?}");
-        let rest = store.find::<Thing>(&Query::of("p")).await.unwrap().records;
+        let rest = store
+            .find::<Thing>(&Query::for_project("p"))
+            .await
+            .unwrap()
+            .records;
         store
             .commit(
                 rest.iter()
@@ -787,20 +807,24 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
             .await
             .unwrap();
     }
-    let unfit = Mark {
+    let unfit = Cursor {
         value: Some("r".into()),
         created_at: Time(0),
         id: "t".to_owned(),
     };
     assert!(
         store
-            .find::<Thing>(&Query::of("p").by("rank").after(unfit.clone()))
+            .find::<Thing>(
+                &Query::for_project("p")
+                    .order_by("rank")
+                    .after(unfit.clone())
+            )
             .await
             .is_err()
     );
     assert!(
         store
-            .find::<Thing>(&Query::of("p").after(unfit))
+            .find::<Thing>(&Query::for_project("p").after(unfit))
             .await
             .is_err()
     );
@@ -830,7 +854,8 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
         .commit(at(2).remove(&thing(&store, "a0").await))
         .await
         .unwrap();
-    let (mut read, mut after) = (Vec::new(), String::new());
+    let mut read = Vec::new();
+    let mut after = String::new();
     loop {
         let rows = store.scan(&THINGS, &after, 4).await.unwrap();
         let Some(last) = rows.last() else { break };
@@ -902,7 +927,7 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
     assert_eq!(bare(&read), bare(&restored));
     assert_eq!(
         store
-            .find::<Thing>(&Query::of("p").is("name", "same"))
+            .find::<Thing>(&Query::for_project("p").is("name", "same"))
             .await
             .unwrap()
             .total,
@@ -931,7 +956,7 @@ pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
     store.close().await;
     assert_eq!(other.health(), Health::Closed);
     assert!(other.lookup::<Thing>("t").await.is_err());
-    assert!(other.find::<Thing>(&Query::of("p")).await.is_err());
+    assert!(other.find::<Thing>(&Query::for_project("p")).await.is_err());
     assert!(matches!(
         other.commit(at(1).insert("p", "t", &named("a"))).await,
         Err(CommitError::Unavailable(_))

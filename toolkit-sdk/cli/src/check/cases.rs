@@ -118,7 +118,7 @@ impl Verdict {
 fn origins(manifest: &Manifest, files: &[CaseFile<'_>]) -> BTreeSet<String> {
     let exchanges = files.iter().flat_map(|file| &file.case.exchanges);
     let scripted =
-        exchanges.filter_map(|exchange| Origin::of(&Url::parse(&exchange.request.url).ok()?));
+        exchanges.filter_map(|exchange| Origin::from_url(&Url::parse(&exchange.request.url).ok()?));
     let tools = manifest
         .tools
         .iter()

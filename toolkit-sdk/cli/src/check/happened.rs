@@ -27,7 +27,7 @@ pub(super) struct Rewritten {
 
 impl Happened {
     pub(super) fn of(played: Played, outcome: &Outcome) -> Self {
-        let ended = match &outcome.answer {
+        let ended = match &outcome.output {
             Ok(answer) => {
                 let mut data = outcome::answer(answer);
                 name_files(&mut data, &outcome.files);
@@ -151,7 +151,7 @@ fn name_files(value: &mut Value, files: &[File]) {
 mod tests {
     use bytes::Bytes;
     use manifest::cases::ExpectedRequest;
-    use sandbox::{Answer, Cause, Failure, Usage};
+    use sandbox::{Cause, Failure, Output, Usage};
 
     use super::*;
 
@@ -159,7 +159,7 @@ mod tests {
         Case::from_json(&value.to_string()).unwrap()
     }
 
-    fn ended(answer: Result<Answer, Failure>) -> Happened {
+    fn ended(answer: Result<Output, Failure>) -> Happened {
         let file = File {
             id: "blob-77".into(),
             name: "n".into(),
@@ -168,7 +168,7 @@ mod tests {
         };
         let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
         let outcome = Outcome {
-            answer,
+            output: answer,
             requests,
             log,
             usage: Usage::default(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn data(json: &'static str) -> Happened {
-        ended(Ok(Answer::Data(Bytes::from_static(json.as_bytes()))))
+        ended(Ok(Output::Data(Bytes::from_static(json.as_bytes()))))
     }
 
     fn failed(kind: &str, message: &str) -> Happened {

@@ -56,7 +56,7 @@ impl<'d> Releases<'d> {
             .strip_suffix(&section[..])
             .context("the component does not end with its manifest")?;
         let mut manifest = built.manifest.clone();
-        let content = Digest::of(&manifest::embed(code.to_vec(), &manifest));
+        let content = Digest::compute(&manifest::embed(code.to_vec(), &manifest));
         let last = self.served.get(&manifest.slug);
         if let Some(last) = last.filter(|last| last.content == content) {
             return Ok(Served {

@@ -181,7 +181,7 @@ pub(super) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>
             all.extend(part);
         }
     }
-    sandbox::Digest::of(&all).to_string()
+    sandbox::Digest::compute(&all).to_string()
 }
 
 /// Returns a digest of all inputs of a toolkit's compilation: its own files, the library, and the

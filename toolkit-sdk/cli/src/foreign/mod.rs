@@ -115,7 +115,7 @@ impl Source {
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
                 let bytes =
                     fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
-                let closed = close::close(&bytes, ENTRY, sandbox::gives)?;
+                let closed = close::close(&bytes, ENTRY, sandbox::is_import_available)?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
                 fs::write(&component, &closed)

@@ -13,10 +13,10 @@ use net::{
 use serde_json::{Map, Value};
 use store::Time;
 
-use super::{Refusal, Result, Tokens, Values, said, text, variables::member};
+use super::{Refusal, Result, Tokens, Values, text, truncate, variables::member};
 
 /// Error codes of a temporary failure.
-const PASSING: [&str; 5] = [
+const TEMPORARY_ERRORS: [&str; 5] = [
     "temporarily_unavailable",
     "server_error",
     "slow_down",
@@ -24,61 +24,67 @@ const PASSING: [&str; 5] = [
     "ratelimited",
 ];
 /// Token types that need a proof with every request, which this server does not support.
-const UNUSABLE: [&str; 3] = ["mac", "pop", "dpop"];
+const UNSUPPORTED_TOKEN_TYPES: [&str; 3] = ["mac", "pop", "dpop"];
 /// Lifetime in seconds from which on a token counts as not expiring.
-const LONGEST: u64 = 100 * 366 * 86_400;
+const MAX_LIFETIME_SECONDS: u64 = 100 * 366 * 86_400;
 /// Maximum `Retry-After` that is passed on. For a longer one the caller uses its own delay.
-const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// Threshold between seconds and milliseconds since the Unix epoch. Seconds stay below it for three
 /// thousand years; milliseconds have exceeded it since 1973.
-const MILLISECONDS: f64 = 1e11;
+const MILLISECONDS_THRESHOLD: f64 = 1e11;
 
 /// Reads the tokens from a response.
-pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens> {
-    let about = &about.response;
-    let within = manifest::at(whole, &about.root).unwrap_or(&Value::Null);
+pub(super) fn parse_tokens(now: Time, oauth2: &OAuth2, body: &Value) -> Result<Tokens> {
+    let token_response = &oauth2.response;
+    let root = manifest::at(body, &token_response.root).unwrap_or(&Value::Null);
     let path = |own: &Option<String>, usual: &str| own.clone().unwrap_or_else(|| usual.to_owned());
     let mut values = Values::new();
     for (name, path) in [
-        ("access_token", path(&about.access_token, "access_token")),
-        ("refresh_token", path(&about.refresh_token, "refresh_token")),
+        (
+            "access_token",
+            path(&token_response.access_token, "access_token"),
+        ),
+        (
+            "refresh_token",
+            path(&token_response.refresh_token, "refresh_token"),
+        ),
         ("id_token", "id_token".to_owned()),
     ] {
-        match manifest::at(within, &path) {
+        match manifest::at(root, &path) {
             None | Some(Value::Null) => {}
             Some(Value::String(token)) if token.is_empty() => {}
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
             // A number or a list in this place is something else, such as a count or an index of
             // tokens.
-            Some(_) => return Err(Refusal::malformed(format!("its `{name}` is no text"))),
+            Some(_) => return Err(Refusal::malformed(format!("`{name}` is not a string"))),
         }
     }
     for name in ["token_type", "scope"] {
-        values.extend(read(within, name).map(|value| (name.to_owned(), Value::String(value))));
+        values.extend(text_at(root, name).map(|value| (name.to_owned(), Value::String(value))));
     }
     let Some(token) = values.get("access_token").and_then(Value::as_str) else {
-        return Err(Refusal::malformed("it holds no access token"));
+        return Err(Refusal::malformed("it contains no access token"));
     };
     if token.bytes().any(|byte| !(0x21..0x7f).contains(&byte)) {
         return Err(Refusal::malformed(
-            "its access token holds characters that no header can carry",
+            "the access token contains characters that are not allowed in a header",
         ));
     }
     let kind = values
         .get("token_type")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if UNUSABLE.contains(&kind.to_ascii_lowercase().as_str()) {
+    if UNSUPPORTED_TOKEN_TYPES.contains(&kind.to_ascii_lowercase().as_str()) {
         return Err(Refusal::malformed(format!(
-            "tokens of type `{}` cannot be used here",
-            said(kind)
+            "token type `{}` is not supported",
+            truncate(kind)
         )));
     }
-    let lifetime = lifetime(now, about, within, token);
+    let lifetime = lifetime(now, token_response, root, token);
     if let Some(lifetime) = lifetime {
         values.insert("expires_in".to_owned(), lifetime.as_secs().into());
     }
-    let until = |lifetime: Duration| {
+    let expires_at = |lifetime: Duration| {
         Time(
             now.0
                 .saturating_add(i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
@@ -86,38 +92,38 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
     };
     Ok(Tokens {
         values,
-        expires_at: lifetime.map(until),
+        expires_at: lifetime.map(expires_at),
         lifetime,
     })
 }
 
 /// Accepts a response that is no refusal, in any format. A response with tokens is also checked
 /// against the manifest.
-pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Result<Value> {
+pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response) -> Result<Value> {
     let status = response.status;
     if status.is_redirection() {
         return Err(Refusal::malformed(format!(
-            "it answered {status}, and nobody is sent on with a secret"
+            "status {status}, and redirects are not followed with a secret"
         )));
     }
     if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
         return Err(Refusal::Unavailable {
-            reason: format!("it answered {status}"),
+            reason: format!("status {status}"),
             retry_after: retry_after(response),
         });
     }
-    let is_token = about.is_some_and(|about| about.access_token.as_deref() == Some(""));
-    let answer = parsed(response, is_token);
-    let holds = about
-        .and_then(|about| about.ok_if.as_ref())
+    let is_token =
+        token_response.is_some_and(|expected| expected.access_token.as_deref() == Some(""));
+    let answer = parse_body(response, is_token);
+    let holds = token_response
+        .and_then(|expected| expected.ok_if.as_ref())
         .zip(answer.as_ref());
     let holds = holds.map(|(condition, answer)| {
         member(answer, &condition.path).as_ref() == Some(&condition.equals)
     });
     let refused = match (&answer, holds) {
-        (Some(answer), Some(false)) => {
-            refusal(status, answer).or_else(|| Some(("refused".to_owned(), words(answer))))
-        }
+        (Some(answer), Some(false)) => refusal(status, answer)
+            .or_else(|| Some(("refused".to_owned(), error_description(answer)))),
         (_, Some(true)) if status.is_success() => None,
         (Some(answer), _) if status.is_success() || matches!(status.as_u16(), 400 | 401 | 403) => {
             refusal(status, answer)
@@ -125,21 +131,23 @@ pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Re
         _ => None,
     };
     match (refused, answer) {
-        (Some((error, _)), _) if PASSING.contains(&error.as_str()) => Err(Refusal::Unavailable {
-            reason: format!("it answered `{error}`"),
-            retry_after: retry_after(response),
-        }),
+        (Some((error, _)), _) if TEMPORARY_ERRORS.contains(&error.as_str()) => {
+            Err(Refusal::Unavailable {
+                reason: format!("error `{error}`"),
+                retry_after: retry_after(response),
+            })
+        }
         (Some((error, description)), _) => Err(Refusal::Denied { error, description }),
         (None, Some(answer)) if status.is_success() => Ok(answer),
         _ => Err(Refusal::malformed(format!(
-            "it answered {status} with {}",
-            form(response)
+            "status {status} with {}",
+            describe_body(response)
         ))),
     }
 }
 
 /// Parses JSON or a form. The first byte decides, because the content type is often wrong.
-fn parsed(response: &Response, is_token: bool) -> Option<Value> {
+fn parse_body(response: &Response, is_token: bool) -> Option<Value> {
     let body = std::str::from_utf8(&response.body).ok()?.trim();
     if body.starts_with(['{', '[', '"']) {
         return serde_json::from_str(body).ok();
@@ -163,7 +171,10 @@ fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
             let code = ["type", "code", "status"]
                 .iter()
                 .find_map(|name| member(inner, name));
-            return Some((said(&code.unwrap_or_default()), words(inner)));
+            return Some((
+                truncate(&code.unwrap_or_default()),
+                error_description(inner),
+            ));
         }
         Some(error) => text(error).filter(|error| !["", "false", "0"].contains(&error.as_str())),
         None => None,
@@ -171,12 +182,12 @@ fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
     // Only these two statuses state that the request itself is at fault.
     let error = error
         .or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
-    Some((said(&error), words(answer)))
+    Some((truncate(&error), error_description(answer)))
 }
 
-fn words(answer: &Value) -> String {
+fn error_description(answer: &Value) -> String {
     let names = ["error_description", "description", "message", "detail"];
-    said(
+    truncate(
         &names
             .iter()
             .find_map(|name| member(answer, name))
@@ -185,7 +196,7 @@ fn words(answer: &Value) -> String {
 }
 
 /// Returns the value at a path as text. A list of scopes becomes one text.
-fn read(answer: &Value, path: &str) -> Option<String> {
+fn text_at(answer: &Value, path: &str) -> Option<String> {
     match manifest::at(answer, path) {
         Some(Value::Array(items)) => {
             Some(items.iter().filter_map(text).collect::<Vec<_>>().join(" "))
@@ -194,36 +205,43 @@ fn read(answer: &Value, path: &str) -> Option<String> {
     }
 }
 
-fn lifetime(now: Time, about: &TokenResponse, within: &Value, token: &str) -> Option<Duration> {
-    let (path, kind) = match &about.expiry {
+fn lifetime(
+    now: Time,
+    token_response: &TokenResponse,
+    root: &Value,
+    token: &str,
+) -> Option<Duration> {
+    let (path, kind) = match &token_response.expiry {
         Some(expiry) => (expiry.path.as_str(), expiry.kind),
         None => ("expires_in", ExpiryKind::In),
     };
-    let said = member(within, path).and_then(|said| match kind {
-        ExpiryKind::In => span(&said),
-        ExpiryKind::InMs => Some(Duration::from_millis(said.parse::<f64>().ok()? as u64))
+    let stated = member(root, path).and_then(|stated| match kind {
+        ExpiryKind::In => parse_seconds(&stated),
+        ExpiryKind::InMs => Some(Duration::from_millis(stated.parse::<f64>().ok()? as u64))
             .filter(|span| !span.is_zero()),
-        ExpiryKind::At => until(now, &said),
+        ExpiryKind::At => time_until(now, &stated),
     });
     let always = || {
-        about
+        token_response
             .expiry
             .as_ref()?
             .default
             .map(|seconds| Duration::from_secs(seconds.into()))
     };
-    said.or_else(|| until(now, &claimed_end(token)?))
+    stated
+        .or_else(|| time_until(now, &exp_claim(token)?))
         .or_else(always)
-        .filter(|span| span.as_secs() < LONGEST)
+        .filter(|span| span.as_secs() < MAX_LIFETIME_SECONDS)
 }
 
 /// Parses a duration in seconds, which may be a text, have a fraction or have a unit. Zero and
 /// negative values count as absent.
-fn span(said: &str) -> Option<Duration> {
-    let said = said.trim();
-    let (number, unit) = said.split_at(
-        said.find(|c: char| c.is_ascii_alphabetic())
-            .unwrap_or(said.len()),
+fn parse_seconds(stated: &str) -> Option<Duration> {
+    let stated = stated.trim();
+    let (number, unit) = stated.split_at(
+        stated
+            .find(|c: char| c.is_ascii_alphabetic())
+            .unwrap_or(stated.len()),
     );
     let unit = match unit {
         "" | "s" => 1,
@@ -237,11 +255,11 @@ fn span(said: &str) -> Option<Duration> {
 }
 
 /// Returns the time until a point in time; zero if it has passed.
-fn until(now: Time, said: &str) -> Option<Duration> {
-    let at = match said.trim().parse::<f64>() {
-        Ok(number) if number < MILLISECONDS => (number * 1000.0) as i64,
+fn time_until(now: Time, stated: &str) -> Option<Duration> {
+    let at = match stated.trim().parse::<f64>() {
+        Ok(number) if number < MILLISECONDS_THRESHOLD => (number * 1000.0) as i64,
         Ok(number) => number as i64,
-        Err(_) => DateTime::parse_from_rfc3339(said.trim())
+        Err(_) => DateTime::parse_from_rfc3339(stated.trim())
             .ok()?
             .timestamp_millis(),
     };
@@ -252,7 +270,7 @@ fn until(now: Time, said: &str) -> Option<Duration> {
 
 /// Returns the `exp` claim of a token that is a JWT (RFC 7519, section 4.1.4). The signature is not
 /// verified: a false claim affects only its issuer.
-fn claimed_end(token: &str) -> Option<String> {
+fn exp_claim(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
         return None;
@@ -271,14 +289,14 @@ fn retry_after(response: &Response) -> Option<Duration> {
         .trim()
         .parse()
         .ok()?;
-    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= LONGEST_WAIT)
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
-fn form(response: &Response) -> String {
+fn describe_body(response: &Response) -> String {
     let kind = response
         .headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok())
-        .unwrap_or("no type");
-    format!("{} bytes of {}", response.body.len(), said(kind))
+        .unwrap_or("unknown content type");
+    format!("{} bytes of {}", response.body.len(), truncate(kind))
 }

@@ -8,34 +8,35 @@ use super::{Refusal, Result, variables::Variables};
 use crate::ids;
 
 /// Allowance in seconds for provider clocks that are behind.
-const SKEW: i64 = 30;
+const CLOCK_SKEW_SECONDS: i64 = 30;
 
 /// Signs the assertion that the manifest describes, for one request.
-pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<String> {
-    let missing = || Refusal::unsent("the key that signs for this account is missing");
-    let key = zeroize::Zeroizing::new(manifest::fill(&about.key, variables).ok_or_else(missing)?);
-    let (algorithm, key) = read(about.algorithm, &key);
+pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<String> {
+    let missing = || Refusal::unsent("the account has no signing key");
+    let key =
+        zeroize::Zeroizing::new(manifest::fill(&assertion.key, variables).ok_or_else(missing)?);
+    let (algorithm, key) = read_key(assertion.algorithm, &key);
     let unusable = |_| {
-        Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole")
+        Refusal::unsent("the signing key of the account cannot be read: it must be complete PEM")
     };
     let key = key.map_err(unusable)?;
     let mut header = Header::new(algorithm);
-    header.kid = about
+    header.kid = assertion
         .key_id
         .as_ref()
         .and_then(|template| manifest::fill(template, variables));
-    let issued = variables.flow.now.0 / 1000 - SKEW;
+    let issued = variables.flow.now.0 / 1000 - CLOCK_SKEW_SECONDS;
     let mut claims: Map<_, _> = [
         ("iat".to_owned(), Value::from(issued)),
         (
             "exp".to_owned(),
-            (issued + i64::from(about.lifetime)).into(),
+            (issued + i64::from(assertion.lifetime)).into(),
         ),
         ("jti".to_owned(), ids::random_text(24).into()),
     ]
     .into_iter()
     .collect();
-    let given = about.claims.iter();
+    let given = assertion.claims.iter();
     claims.extend(given.filter_map(|(name, claim)| {
         Some((name.clone(), manifest::fill(claim, variables)?.into()))
     }));
@@ -44,27 +45,27 @@ pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<Str
 
 /// Rejects a key that cannot create signatures of an algorithm. The text is meant for users and
 /// does not contain the key.
-pub(super) fn check(algorithm: Algorithm, key: &str) -> std::result::Result<(), String> {
-    let (kind, key) = read(algorithm, key);
+pub(super) fn check_key(algorithm: Algorithm, key: &str) -> std::result::Result<(), String> {
+    let (kind, key) = read_key(algorithm, key);
     let signs = key.and_then(|key| jsonwebtoken::crypto::sign(b"", &key, kind));
-    let wanted = match algorithm {
-        Algorithm::Rs256 | Algorithm::Ps256 => "one of RSA, of 2048 bits or more",
-        Algorithm::Es256 => "one of the curve P-256, as PKCS#8",
+    let expected = match algorithm {
+        Algorithm::Rs256 | Algorithm::Ps256 => "an RSA key of at least 2048 bits",
+        Algorithm::Es256 => "a P-256 key as PKCS#8",
         Algorithm::Hs256 => "a shared secret",
     };
     signs.map(drop).map_err(|_| {
-        format!("cannot sign; the application takes {wanted}, in PEM, whole and without a password")
+        format!("the key cannot sign: the provider requires {expected}, as complete PEM without a password")
     })
 }
 
-fn read(
+fn read_key(
     algorithm: Algorithm,
     key: &str,
 ) -> (
     jsonwebtoken::Algorithm,
     jsonwebtoken::errors::Result<EncodingKey>,
 ) {
-    let pem = pem(key);
+    let pem = restore_line_ends(key);
     match algorithm {
         Algorithm::Rs256 => (
             jsonwebtoken::Algorithm::RS256,
@@ -86,6 +87,6 @@ fn read(
 }
 
 /// Restores the line ends of a key that was pasted from JSON, where they are written as `\n`.
-fn pem(key: &str) -> zeroize::Zeroizing<String> {
+fn restore_line_ends(key: &str) -> zeroize::Zeroizing<String> {
     zeroize::Zeroizing::new(key.replace("\\n", "\n"))
 }

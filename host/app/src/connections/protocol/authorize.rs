@@ -5,53 +5,55 @@ use net::Url;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Away, Flow, Refusal, Result, joined,
-    request::{address, percent},
+    AuthorizeParams, Flow, Refusal, Result, join_scopes,
+    request::{fill_url, percent_encode},
 };
 
 /// Parameter for the scopes with which a provider acts for the user, where the other scopes are its
 /// own.
-const USER_SCOPE: &str = "user_scope";
+const USER_SCOPE_PARAMETER: &str = "user_scope";
 /// Maximum length in bytes of an address that browsers and servers accept.
-const LONGEST: usize = 8_000;
+const MAX_URL_BYTES: usize = 8_000;
 
-pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
-    let Away {
+pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) -> Result<Url> {
+    let AuthorizeParams {
         redirect_uri,
         state,
         verifier,
         scopes,
         user_scopes,
-    } = away;
-    let about = flow.oauth2()?;
-    let mut url = address(flow, &about.authorize_url)?;
+    } = params;
+    let oauth2 = flow.oauth2()?;
+    let mut url = fill_url(flow, &oauth2.authorize_url)?;
     let client = flow
         .client_id()
-        .ok_or_else(|| Refusal::unsent("nobody has said the `client_id`"))?;
+        .ok_or_else(|| Refusal::unsent("the client has no `client_id`"))?;
     let mut query = vec![
         ("response_type", "code".to_owned()),
-        ("client_id", percent(&client)),
-        ("redirect_uri", percent(redirect_uri)),
-        ("state", percent(state)),
+        ("client_id", percent_encode(&client)),
+        ("redirect_uri", percent_encode(redirect_uri)),
+        ("state", percent_encode(state)),
     ];
     // As a separator, `+` is the form encoding of a space and therefore stays unescaped.
-    let written = |scope: String| match about.scope_separator.as_deref() {
-        Some("+") => scope.split('+').map(percent).collect::<Vec<_>>().join("+"),
-        _ => percent(&scope),
+    let written = |scope: String| match oauth2.scope_separator.as_deref() {
+        Some("+") => scope
+            .split('+')
+            .map(percent_encode)
+            .collect::<Vec<_>>()
+            .join("+"),
+        _ => percent_encode(&scope),
     };
-    let (scope, user_scope) = (
-        joined(about, &about.scopes, scopes),
-        joined(about, &[], user_scopes),
-    );
-    for (name, scope) in [("scope", scope), (USER_SCOPE, user_scope)] {
+    let scope = join_scopes(oauth2, &oauth2.scopes, scopes);
+    let user_scope = join_scopes(oauth2, &[], user_scopes);
+    for (name, scope) in [("scope", scope), (USER_SCOPE_PARAMETER, user_scope)] {
         query.extend((!scope.is_empty()).then(|| (name, written(scope))));
     }
-    if let Some(verifier) = verifier.filter(|_| about.pkce) {
+    if let Some(verifier) = verifier.filter(|_| oauth2.pkce) {
         query.push(("code_challenge", challenge(verifier)));
         query.push(("code_challenge_method", "S256".to_owned()));
     }
     for (name, _) in &mut query {
-        *name = about
+        *name = oauth2
             .authorize_rename
             .get(*name)
             .map_or(*name, String::as_str);
@@ -62,23 +64,33 @@ pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
         "redirect_uri" => Some(redirect_uri.to_owned()),
         name => flow.value(name).filter(|_| !secret(name)),
     };
-    let more = about
+    let more = oauth2
         .authorize_params
         .iter()
-        .filter(|(name, _)| user_scopes.is_empty() || *name != USER_SCOPE);
+        .filter(|(name, _)| user_scopes.is_empty() || *name != USER_SCOPE_PARAMETER);
     query.extend(more.filter_map(|(name, template)| {
-        Some((name.as_str(), percent(&manifest::fill(template, &value)?)))
+        Some((
+            name.as_str(),
+            percent_encode(&manifest::fill(template, &value)?),
+        ))
     }));
-    let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
+    let existing = url
+        .query()
+        .filter(|existing| !existing.is_empty())
+        .map(str::to_owned);
     let added = query
         .into_iter()
-        .map(|(name, value)| format!("{}={value}", percent(name)));
+        .map(|(name, value)| format!("{}={value}", percent_encode(name)));
     url.set_query(Some(
-        &own.into_iter().chain(added).collect::<Vec<_>>().join("&"),
+        &existing
+            .into_iter()
+            .chain(added)
+            .collect::<Vec<_>>()
+            .join("&"),
     ));
-    if url.as_str().len() > LONGEST {
+    if url.as_str().len() > MAX_URL_BYTES {
         return Err(Refusal::unsent(format!(
-            "its address would be longer than {LONGEST} bytes; ask for fewer scopes"
+            "the authorization URL would have more than {MAX_URL_BYTES} bytes: request fewer scopes"
         )));
     }
     Ok(url)

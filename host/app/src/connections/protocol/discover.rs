@@ -19,17 +19,17 @@ use store::Time;
 
 use super::{
     Flow, Refusal, Result,
-    request::{self, address},
+    request::{self, fill_url},
     variables::member,
 };
-use crate::connections::refresh::after;
+use crate::connections::refresh::time_after;
 
 /// Time for which metadata is considered fresh.
-const FRESH: Duration = Duration::from_secs(3_600);
+const METADATA_TTL: Duration = Duration::from_secs(3_600);
 /// Maximum number of cached issuers.
-const REMEMBERED: usize = 256;
+const MAX_CACHED_ISSUERS: usize = 256;
 /// Maximum length of an address in bytes.
-const LONGEST: usize = 2_048;
+const MAX_URL_BYTES: usize = 2_048;
 
 /// Metadata of an issuer.
 #[derive(Debug, Clone, Default)]
@@ -44,88 +44,97 @@ struct Metadata {
 
 /// Metadata cache of issuers; one instance per process.
 #[derive(Debug, Default)]
-pub struct Issuers {
-    known: Mutex<HashMap<Url, (Time, Metadata)>>,
+pub struct MetadataCache {
+    cached: Mutex<HashMap<Url, (Time, Metadata)>>,
 }
 
-impl Issuers {
+impl MetadataCache {
     /// Returns the scheme of a flow with all endpoints that its provider publishes.
     ///
     /// # Errors
     /// See [`Refusal`]. Also fails if a required endpoint is missing from both manifest and
     /// metadata.
-    pub async fn described<'a>(&self, flow: &Flow<'a>) -> Result<Cow<'a, AuthScheme>> {
-        let about = flow.scheme.oauth2.as_ref();
-        let Some((about, named)) = about
-            .and_then(|about| Some((about, about.issuer.as_ref().or(about.resource.as_ref())?)))
-        else {
+    pub async fn resolve<'a>(&self, flow: &Flow<'a>) -> Result<Cow<'a, AuthScheme>> {
+        let oauth2 = flow.scheme.oauth2.as_ref();
+        let Some((oauth2, identifier)) = oauth2.and_then(|oauth2| {
+            Some((oauth2, oauth2.issuer.as_ref().or(oauth2.resource.as_ref())?))
+        }) else {
             return Ok(Cow::Borrowed(flow.scheme));
         };
-        let said = self
-            .metadata(flow, address(flow, named)?, about.issuer.is_some())
+        let published = self
+            .metadata(flow, fill_url(flow, identifier)?, oauth2.issuer.is_some())
             .await?;
-        let (mode, mut about) = (flow.scheme.mode, about.clone());
-        let missing =
-            |what| Refusal::malformed(format!("`{}` does not say where {what}", said.issuer));
-        if about.token_url.is_empty() {
-            about.token_url = said
+        let (mode, mut oauth2) = (flow.scheme.mode, oauth2.clone());
+        let missing = |endpoint| {
+            Refusal::malformed(format!(
+                "the metadata of `{}` names no {endpoint}",
+                published.issuer
+            ))
+        };
+        if oauth2.token_url.is_empty() {
+            oauth2.token_url = published
                 .token
                 .clone()
-                .ok_or_else(|| missing("tokens are given"))?;
+                .ok_or_else(|| missing("token endpoint"))?;
         }
-        if about.authorize_url.is_empty() && mode.redirects() {
-            about.authorize_url = said
+        if oauth2.authorize_url.is_empty() && mode.redirects() {
+            oauth2.authorize_url = published
                 .authorize
                 .clone()
-                .ok_or_else(|| missing("people agree"))?;
+                .ok_or_else(|| missing("authorization endpoint"))?;
         }
         if mode == AuthMode::DcrOauth {
             // A project may use a client of its own, so a missing registration endpoint is no
             // error.
-            let register = about.register.get_or_insert_default();
-            register.url = register.url.take().or(said.register);
+            let register = oauth2.register.get_or_insert_default();
+            register.url = register.url.take().or(published.register);
         }
-        if about.revoke.is_none() {
-            about.revoke = said.revoke.map(|url| Call {
+        if oauth2.revoke.is_none() {
+            oauth2.revoke = published.revoke.map(|url| Call {
                 url: Some(url),
                 ..Call::default()
             });
         }
-        about.names_issuer |= said.names_issuer;
-        about.issuer = Some(said.issuer);
+        oauth2.names_issuer |= published.names_issuer;
+        oauth2.issuer = Some(published.issuer);
         Ok(Cow::Owned(AuthScheme {
-            oauth2: Some(about),
+            oauth2: Some(oauth2),
             ..flow.scheme.clone()
         }))
     }
 
-    async fn metadata(&self, flow: &Flow<'_>, named: Url, is_issuer: bool) -> Result<Metadata> {
-        let known = self
-            .known
+    async fn metadata(
+        &self,
+        flow: &Flow<'_>,
+        identifier: Url,
+        is_issuer: bool,
+    ) -> Result<Metadata> {
+        let cached = self
+            .cached
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(&named)
+            .get(&identifier)
             .cloned();
-        if let Some((read, metadata)) = &known
-            && after(*read, FRESH) > flow.now
+        if let Some((read, metadata)) = &cached
+            && time_after(*read, METADATA_TTL) > flow.now
         {
             return Ok(metadata.clone());
         }
-        let asked = async {
+        let fetching = async {
             let issuer = if is_issuer {
-                named.clone()
+                identifier.clone()
             } else {
-                issuer_of(flow.net, &named).await?
+                find_issuer(flow.net, &identifier).await?
             };
-            ask(flow.net, &issuer).await
+            fetch_metadata(flow.net, &issuer).await
         };
-        match (asked.await, known) {
+        match (fetching.await, cached) {
             (Ok(metadata), _) => {
-                let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                if all.len() >= REMEMBERED {
+                let mut all = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+                if all.len() >= MAX_CACHED_ISSUERS {
                     all.clear();
                 }
-                all.insert(named, (flow.now, metadata.clone()));
+                all.insert(identifier, (flow.now, metadata.clone()));
                 Ok(metadata)
             }
             (Err(_), Some((_, old))) => Ok(old),
@@ -135,33 +144,35 @@ impl Issuers {
 }
 
 /// Returns the first issuer that an API names (RFC 9728, section 3).
-async fn issuer_of(net: &net::Client, resource: &Url) -> Result<Url> {
-    let answer = document(net, well_known(resource, "oauth-protected-resource")).await?;
-    let answer = answer.filter(|answer| is_named(answer, "resource", resource));
+async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Url> {
+    let answer = fetch_document(net, well_known(resource, "oauth-protected-resource")).await?;
+    let answer = answer.filter(|answer| repeats_identifier(answer, "resource", resource));
     let issuer = answer.and_then(|answer| url(&answer, "authorization_servers.0"));
     let issuer = issuer.and_then(|url| Url::parse(&url).ok());
     issuer.ok_or_else(|| {
-        Refusal::malformed(format!("`{resource}` does not say whose tokens it takes"))
+        Refusal::malformed(format!(
+            "the metadata of `{resource}` names no authorization server"
+        ))
     })
 }
 
 /// Fetches the metadata of an issuer (RFC 8414, section 3), or its OpenID Connect Discovery
 /// document.
-async fn ask(net: &net::Client, issuer: &Url) -> Result<Metadata> {
-    let mut answer = document(net, well_known(issuer, "oauth-authorization-server")).await?;
+async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
+    let mut answer = fetch_document(net, well_known(issuer, "oauth-authorization-server")).await?;
     if answer.is_none() {
         let mut other = issuer.clone();
         other.set_path(&format!(
             "{}/.well-known/openid-configuration",
             issuer.path().trim_end_matches('/')
         ));
-        answer = document(net, other).await?;
+        answer = fetch_document(net, other).await?;
     }
     let answer =
-        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` says nothing of itself")))?;
-    if !is_named(&answer, "issuer", issuer) {
+        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` publishes no metadata")))?;
+    if !repeats_identifier(&answer, "issuer", issuer) {
         return Err(Refusal::malformed(format!(
-            "what is said at `{issuer}` is said of another issuer"
+            "the metadata at `{issuer}` names another issuer"
         )));
     }
     Ok(Metadata {
@@ -175,10 +186,10 @@ async fn ask(net: &net::Client, issuer: &Url) -> Result<Metadata> {
 }
 
 /// Fetches a JSON document; none if the provider does not have it.
-async fn document(net: &net::Client, url: Url) -> Result<Option<Value>> {
+async fn fetch_document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let response = request::get(net, url.clone(), None).await?;
     if response.status.is_server_error() || matches!(response.status.as_u16(), 408 | 425 | 429) {
-        let reason = format!("`{url}` answered {}", response.status);
+        let reason = format!("`{url}` responded with status {}", response.status);
         return Err(Refusal::Unavailable {
             reason,
             retry_after: None,
@@ -203,7 +214,7 @@ fn well_known(of: &Url, name: &str) -> Url {
 }
 
 /// Returns true if a member repeats the identifier. Without a path, the trailing slash is optional.
-fn is_named(answer: &Value, member: &str, name: &Url) -> bool {
+fn repeats_identifier(answer: &Value, member: &str, name: &Url) -> bool {
     answer[member]
         .as_str()
         .is_some_and(|own| Url::parse(own).is_ok_and(|own| own == *name))
@@ -214,5 +225,5 @@ fn url(answer: &Value, path: &str) -> Option<String> {
     let url = Url::parse(&member(answer, path)?).ok()?;
     let plain = url.scheme() == "https" && url.username().is_empty() && url.password().is_none();
     let url = String::from(url);
-    (plain && url.len() <= LONGEST && !url.contains(['{', '}', '#'])).then_some(url)
+    (plain && url.len() <= MAX_URL_BYTES && !url.contains(['{', '}', '#'])).then_some(url)
 }

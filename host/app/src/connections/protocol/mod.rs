@@ -31,11 +31,11 @@ use zeroize::Zeroizing;
 use self::variables::Variables;
 use super::{Values, scheme::text};
 pub use authorize::challenge;
-pub use discover::Issuers;
+pub use discover::MetadataCache;
 pub use register::metadata;
 
 /// Name of the account value with the display name of the connected user.
-pub const IDENTITY: &str = "displayName";
+pub const DISPLAY_NAME: &str = "displayName";
 
 /// Token requests for one account.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ pub struct Client {
 
 /// Parameters of an authorization request.
 #[derive(Clone, Copy)]
-pub struct Away<'a> {
+pub struct AuthorizeParams<'a> {
     /// Address to which the provider redirects the user.
     pub redirect_uri: &'a str,
     /// State that the callback returns.
@@ -85,7 +85,7 @@ pub struct Away<'a> {
 
 /// Parameters of a code exchange.
 #[derive(Clone, Copy)]
-pub struct Code<'a> {
+pub struct ExchangeParams<'a> {
     /// Authorization code; can be used once.
     pub code: &'a str,
     /// Redirect URI of the authorization request (RFC 6749, section 4.1.3).
@@ -111,7 +111,7 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The provider has refused. A retry does not help.
-    #[error("the application refused: {error}{}{description}", if description.is_empty() { "" } else { ": " })]
+    #[error("the provider refused: {error}{}{description}", if description.is_empty() { "" } else { ": " })]
     Denied {
         /// Error code, for example `invalid_grant` (RFC 6749, section 5.2).
         error: String,
@@ -119,7 +119,7 @@ pub enum Refusal {
         description: String,
     },
     /// The provider is unavailable: no connection, a timeout, overload, or an internal error.
-    #[error("the application cannot be asked now: {reason}")]
+    #[error("the provider is unavailable: {reason}")]
     Unavailable {
         /// Cause of the failure.
         reason: String,
@@ -127,13 +127,13 @@ pub enum Refusal {
         retry_after: Option<Duration>,
     },
     /// The response contains neither tokens nor a refusal.
-    #[error("the application's answer cannot be read: {reason}")]
+    #[error("the response of the provider is invalid: {reason}")]
     Malformed {
         /// Defect of the response.
         reason: String,
     },
     /// Nothing was sent, because a value is missing or the manifest does not support the request.
-    #[error("the application was not asked: {reason}")]
+    #[error("no request was sent to the provider: {reason}")]
     Unsent {
         /// Missing value or unsupported request.
         reason: String,
@@ -147,8 +147,8 @@ impl Flow<'_> {
     ///
     /// # Errors
     /// Fails if a field that the address needs has no value, or leads to another host.
-    pub fn authorize(&self, away: Away<'_>) -> Result<Url> {
-        authorize::url(self, away)
+    pub fn authorize(&self, params: AuthorizeParams<'_>) -> Result<Url> {
+        authorize::authorization_url(self, params)
     }
 
     /// Requests temporary credentials and returns the OAuth 1 authorization address, with values to
@@ -165,17 +165,21 @@ impl Flow<'_> {
     ///
     /// # Errors
     /// See [`Refusal`]. The code is spent, whatever the outcome.
-    pub async fn exchange(&self, code: Code<'_>) -> Result<Tokens> {
-        if let Some(about) = &self.scheme.oauth1 {
-            return oauth1::exchange(self, about, code).await;
+    pub async fn exchange(&self, code: ExchangeParams<'_>) -> Result<Tokens> {
+        if let Some(oauth1) = &self.scheme.oauth1 {
+            return oauth1::exchange(self, oauth1, code).await;
         }
-        let about = self.oauth2()?;
-        let kept = about.callback.keep.iter().filter_map(|(field, parameter)| {
-            let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
-            Some((field.clone(), value.clone()))
-        });
-        let kept = self.checked(kept.collect())?;
-        let values = over(self.values, &kept);
+        let oauth2 = self.oauth2()?;
+        let field_values = oauth2
+            .callback
+            .keep
+            .iter()
+            .filter_map(|(field, parameter)| {
+                let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
+                Some((field.clone(), value.clone()))
+            });
+        let field_values = self.check_field_values(field_values.collect())?;
+        let values = merged(self.values, &field_values);
         let flow = Flow {
             values: &values,
             ..*self
@@ -187,13 +191,13 @@ impl Flow<'_> {
         ];
         standard.extend(
             code.verifier
-                .filter(|_| about.pkce)
+                .filter(|_| oauth2.pkce)
                 .map(|verifier| ("code_verifier", verifier.to_owned())),
         );
-        let mut tokens = flow.tokens(&about.token, &standard, &[]).await?;
-        flow.connected(&mut tokens).await?;
-        let own = std::mem::replace(&mut tokens.values, kept);
-        tokens.values.extend(own);
+        let mut tokens = flow.tokens(&oauth2.token, &standard, &[]).await?;
+        flow.run_connect_steps(&mut tokens).await?;
+        let token_values = std::mem::replace(&mut tokens.values, field_values);
+        tokens.values.extend(token_values);
         Ok(tokens)
     }
 
@@ -202,8 +206,8 @@ impl Flow<'_> {
     /// # Errors
     /// See [`Refusal`].
     pub async fn refresh(&self) -> Result<Tokens> {
-        let about = self.oauth2()?;
-        let call = about.refresh.as_ref().unwrap_or(&about.token);
+        let oauth2 = self.oauth2()?;
+        let call = oauth2.refresh.as_ref().unwrap_or(&oauth2.token);
         let mut standard = vec![("grant_type", "refresh_token".to_owned())];
         match self.value("refresh_token") {
             Some(token) => standard.push(("refresh_token", token)),
@@ -216,9 +220,9 @@ impl Flow<'_> {
     /// Returns true if [`Flow::refresh`] can renew the tokens. Otherwise [`Flow::obtain`] or the
     /// user must provide new ones.
     #[must_use]
-    pub fn refreshes(&self) -> bool {
-        let dropped = |about: &OAuth2| {
-            about
+    pub fn can_refresh(&self) -> bool {
+        let dropped = |oauth2: &OAuth2| {
+            oauth2
                 .refresh
                 .as_ref()
                 .is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
@@ -226,7 +230,7 @@ impl Flow<'_> {
         self.scheme
             .oauth2
             .as_ref()
-            .is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
+            .is_some_and(|oauth2| dropped(oauth2) || self.value("refresh_token").is_some())
     }
 
     /// Obtains tokens from the values of the account and the client, in a mode without a browser.
@@ -235,8 +239,8 @@ impl Flow<'_> {
     /// # Errors
     /// See [`Refusal`].
     pub async fn obtain(&self, scopes: &[String]) -> Result<Tokens> {
-        let about = self.oauth2()?;
-        let scope = joined(about, &about.scopes, scopes);
+        let oauth2 = self.oauth2()?;
+        let scope = join_scopes(oauth2, &oauth2.scopes, scopes);
         let grant = match self.scheme.mode {
             AuthMode::S2sOauth2 => Some("client_credentials"),
             AuthMode::GoogleServiceAccount => Some("urn:ietf:params:oauth:grant-type:jwt-bearer"),
@@ -247,15 +251,15 @@ impl Flow<'_> {
             .map(|grant| ("grant_type", grant.to_owned()))
             .into_iter()
             .collect();
-        let known = [("scope", scope)];
+        let extra = [("scope", scope)];
         if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml)
-            && !known[0].1.is_empty()
+            && !extra[0].1.is_empty()
         {
-            standard.extend(known.clone());
+            standard.extend(extra.clone());
         }
-        let mut tokens = self.tokens(&about.token, &standard, &known).await?;
+        let mut tokens = self.tokens(&oauth2.token, &standard, &extra).await?;
         if self.value(manifest::ACCESS_TOKEN).is_none() {
-            self.connected(&mut tokens).await?;
+            self.run_connect_steps(&mut tokens).await?;
         }
         Ok(tokens)
     }
@@ -270,8 +274,8 @@ impl Flow<'_> {
     }
 
     /// Returns true if the provider no longer knows a registered client (RFC 7592).
-    pub async fn has_forgotten(&self, client: &Values) -> bool {
-        register::is_gone(self, client).await
+    pub async fn has_deleted_client(&self, client: &Values) -> bool {
+        register::is_deleted(self, client).await
     }
 
     /// Revokes the tokens (RFC 7009).
@@ -281,20 +285,20 @@ impl Flow<'_> {
     pub async fn revoke(&self) -> Result<()> {
         let Some(call) = &self.oauth2()?.revoke else {
             return Err(Refusal::unsent(
-                "the toolkit names no address that takes tokens back",
+                "the toolkit declares no revocation endpoint",
             ));
         };
         let token = self
             .value("refresh_token")
             .or_else(|| self.value(manifest::ACCESS_TOKEN));
         let token = token.ok_or_else(|| Refusal::unsent("the account has no token"))?;
-        let variables = Variables::of(self, vec![("token", token)], &[])?;
+        let variables = Variables::new(self, vec![("token", token)], &[])?;
         let response = request::send(&variables, call, true).await?;
         if response.status.is_success() {
             return Ok(());
         }
-        answer::accepted(None, &response)
-            .map_err(|refusal| variables.hidden(refusal))
+        answer::accept(None, &response)
+            .map_err(|refusal| variables.redact(refusal))
             .map(|_| ())
     }
 
@@ -302,92 +306,100 @@ impl Flow<'_> {
         &self,
         call: &Call,
         standard: &[(&'static str, String)],
-        known: &[(&'static str, String)],
+        extra: &[(&'static str, String)],
     ) -> Result<Tokens> {
-        let about = self.oauth2()?;
-        let variables = Variables::of(self, standard.to_vec(), known)?;
+        let oauth2 = self.oauth2()?;
+        let variables = Variables::new(self, standard.to_vec(), extra)?;
         let response = request::send(&variables, call, true).await?;
-        let answer = answer::accepted(Some(&about.response), &response)
-            .map_err(|refusal| variables.hidden(refusal))?;
-        let mut tokens = self.read(&answer)?;
-        for step in &about.steps {
-            let values = over(self.values, &tokens.values);
+        let answer = answer::accept(Some(&oauth2.response), &response)
+            .map_err(|refusal| variables.redact(refusal))?;
+        let mut tokens = self.read_tokens(&answer)?;
+        for step in &oauth2.steps {
+            let values = merged(self.values, &tokens.values);
             let flow = Flow {
                 values: &values,
                 ..*self
             };
             if step.keep.is_empty() {
-                let next = flow.read(&flow.ask(&step.request, Some(&about.response)).await?)?;
+                let next = flow.read_tokens(
+                    &flow
+                        .send_step(&step.request, Some(&oauth2.response))
+                        .await?,
+                )?;
                 tokens.values.extend(next.values);
                 tokens = Tokens {
                     values: tokens.values,
                     ..next
                 };
             } else {
-                tokens.values.extend(flow.kept(step).await?);
+                tokens.values.extend(flow.run_step(step).await?);
             }
         }
         Ok(tokens)
     }
 
     /// Reads the tokens from a response, and the account values that the manifest takes from it.
-    fn read(&self, answer: &Value) -> Result<Tokens> {
-        let about = self.oauth2()?;
-        let mut tokens = answer::tokens(self.now, about, answer)?;
-        let within = manifest::at(answer, &about.response.root).unwrap_or(&Value::Null);
-        let kept = about
+    fn read_tokens(&self, answer: &Value) -> Result<Tokens> {
+        let oauth2 = self.oauth2()?;
+        let mut tokens = answer::parse_tokens(self.now, oauth2, answer)?;
+        let within = manifest::at(answer, &oauth2.response.root).unwrap_or(&Value::Null);
+        let field_values = oauth2
             .response
             .keep
             .iter()
             .filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
-        tokens.values.extend(self.checked(kept.collect())?);
-        if let Some(identity) = about
+        tokens
+            .values
+            .extend(self.check_field_values(field_values.collect())?);
+        if let Some(identity) = oauth2
             .identity
             .as_ref()
             .filter(|identity| identity.request.is_none())
         {
-            tokens.values.extend(named(within, &identity.path));
+            tokens.values.extend(display_name(within, &identity.path));
         }
         Ok(tokens)
     }
 
     /// Executes the manifest's steps for a new connection. The display name is optional: a failure
     /// to obtain it is only logged.
-    async fn connected(&self, tokens: &mut Tokens) -> Result<()> {
-        let about = self.oauth2()?;
-        for step in &about.after_connect {
-            let values = over(self.values, &tokens.values);
+    async fn run_connect_steps(&self, tokens: &mut Tokens) -> Result<()> {
+        let oauth2 = self.oauth2()?;
+        for step in &oauth2.after_connect {
+            let values = merged(self.values, &tokens.values);
             tokens.values.extend(
                 Flow {
                     values: &values,
                     ..*self
                 }
-                .kept(step)
+                .run_step(step)
                 .await?,
             );
         }
-        if let Some((identity, call)) = about
+        if let Some((identity, call)) = oauth2
             .identity
             .as_ref()
             .and_then(|it| Some((it, it.request.as_ref()?)))
         {
-            let values = over(self.values, &tokens.values);
+            let values = merged(self.values, &tokens.values);
             match (Flow {
                 values: &values,
                 ..*self
             })
-            .ask(call, None)
+            .send_step(call, None)
             .await
             {
-                Ok(answer) => tokens.values.extend(named(&answer, &identity.path)),
-                Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
+                Ok(answer) => tokens.values.extend(display_name(&answer, &identity.path)),
+                Err(refusal) => {
+                    tracing::info!(%refusal, "the display name of the connected user cannot be read")
+                }
             }
         }
-        self.has_hidden(&tokens.values)
+        self.check_hidden_fields(&tokens.values)
     }
 
     /// Checks that the provider has supplied all required hidden fields.
-    fn has_hidden(&self, values: &Values) -> Result<()> {
+    fn check_hidden_fields(&self, values: &Values) -> Result<()> {
         let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
         match self
             .scheme
@@ -396,7 +408,7 @@ impl Flow<'_> {
             .find(|field| field.hidden && !field.optional && missing(&field.name))
         {
             Some(field) => Err(Refusal::malformed(format!(
-                "it does not say the `{}` of the account",
+                "it contains no value for the field `{}`",
                 field.name
             ))),
             None => Ok(()),
@@ -404,39 +416,40 @@ impl Flow<'_> {
     }
 
     /// Sends a request without any standard parameters and returns its response.
-    async fn ask(&self, call: &Call, about: Option<&TokenResponse>) -> Result<Value> {
-        let variables = Variables::of(self, Vec::new(), &[])?;
+    async fn send_step(
+        &self,
+        call: &Call,
+        token_response: Option<&TokenResponse>,
+    ) -> Result<Value> {
+        let variables = Variables::new(self, Vec::new(), &[])?;
         let response = request::send(&variables, call, false).await?;
-        answer::accepted(about, &response).map_err(|refusal| variables.hidden(refusal))
+        answer::accept(token_response, &response).map_err(|refusal| variables.redact(refusal))
     }
 
-    async fn kept(&self, step: &Step) -> Result<Values> {
-        let answer = self.ask(&step.request, None).await?;
-        let mut kept = Vec::new();
+    async fn run_step(&self, step: &Step) -> Result<Values> {
+        let answer = self.send_step(&step.request, None).await?;
+        let mut field_values = Vec::new();
         for (field, pick) in &step.keep {
             match pick.of(&answer) {
-                Some(value) => kept.push((field.clone(), value)),
+                Some(value) => field_values.push((field.clone(), value)),
                 None if self
                     .scheme
                     .fields
                     .iter()
                     .any(|own| own.name == *field && own.optional) => {}
                 None => {
-                    let reason = format!(
-                        "`{}` of the answer is not there, or is not as expected",
-                        pick.path
-                    );
+                    let reason = format!("`{}` is missing or has an unexpected form", pick.path);
                     return Err(Refusal::malformed(reason));
                 }
             }
         }
-        self.checked(kept)
+        self.check_field_values(field_values)
     }
 
     /// Validates values that a provider supplies for fields as strictly as those of a user.
-    fn checked(&self, kept: Vec<(String, String)>) -> Result<Values> {
+    fn check_field_values(&self, field_values: Vec<(String, String)>) -> Result<Values> {
         let mut values = Values::new();
-        for (name, value) in kept {
+        for (name, value) in field_values {
             if self
                 .scheme
                 .fields
@@ -444,7 +457,7 @@ impl Flow<'_> {
                 .any(|field| field.name == name && !field.accepts(&value))
             {
                 return Err(Refusal::malformed(format!(
-                    "what it says for `{name}` is not as the toolkit expects"
+                    "the value of `{name}` does not match the toolkit's field"
                 )));
             }
             values.insert(name, value.into());
@@ -456,7 +469,7 @@ impl Flow<'_> {
         self.scheme
             .oauth2
             .as_ref()
-            .ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
+            .ok_or_else(|| Refusal::unsent("the toolkit declares no OAuth flow for this scheme"))
     }
 
     /// Returns the client id of the auth config, or else of the account.
@@ -478,7 +491,7 @@ impl Client {
     /// Reads the client from the credentials of an auth config. Returns none without a `client_id`,
     /// which OAuth 1 calls `consumer_key`.
     #[must_use]
-    pub fn of(credentials: &Values) -> Option<Self> {
+    pub fn from_credentials(credentials: &Values) -> Option<Self> {
         let value = |name: &str| {
             credentials
                 .get(name)
@@ -504,20 +517,20 @@ impl Client {
         let Some(key) = &self.private_key else {
             return Ok(());
         };
-        super::scheme::signs(scheme, &self.beside(Values::new()))?;
+        super::scheme::check_signing_key(scheme, &self.merge_into(Values::new()))?;
         let assertion = scheme
             .oauth2
             .as_ref()
             .and_then(|flow| flow.assertion.as_ref());
         match assertion.filter(|assertion| assertion.key == "{client_private_key}") {
-            Some(assertion) => assertion::check(assertion.algorithm, key),
+            Some(assertion) => assertion::check_key(assertion.algorithm, key),
             None => Ok(()),
         }
     }
 
     /// Merges the client's values into the values of an account, under the names that OAuth 1 uses.
     #[must_use]
-    pub fn beside(&self, mut values: Values) -> Values {
+    pub fn merge_into(&self, mut values: Values) -> Values {
         if !self.id.is_empty() {
             values.insert("consumer_key".to_owned(), self.id.clone().into());
         }
@@ -546,12 +559,12 @@ impl Refusal {
 
     /// Returns true if the provider does not know the client.
     #[must_use]
-    pub fn is_of_client(&self) -> bool {
+    pub fn is_invalid_client(&self) -> bool {
         matches!(self, Self::Denied { error, .. } if error == "invalid_client")
     }
 
     /// Removes secrets from texts of a provider, which may repeat what it was sent.
-    fn without(self, mut secrets: Vec<String>) -> Self {
+    fn redact(self, mut secrets: Vec<String>) -> Self {
         let Self::Denied { error, description } = self else {
             return self;
         };
@@ -583,7 +596,7 @@ impl Refusal {
 }
 
 /// Joins scopes without duplicates, with the provider's separator.
-fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
+fn join_scopes(oauth2: &OAuth2, scopes: &[String], others: &[String]) -> String {
     let mut once: Vec<&str> = Vec::new();
     for scope in scopes
         .iter()
@@ -594,11 +607,11 @@ fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
             once.push(scope);
         }
     }
-    once.join(about.scope_separator.as_deref().unwrap_or(" "))
+    once.join(oauth2.scope_separator.as_deref().unwrap_or(" "))
 }
 
 /// Merges other values over values.
-fn over(values: &Values, others: &Values) -> Values {
+fn merged(values: &Values, others: &Values) -> Values {
     values
         .iter()
         .chain(others)
@@ -606,17 +619,17 @@ fn over(values: &Values, others: &Values) -> Values {
         .collect()
 }
 
-fn named(answer: &Value, path: &str) -> Option<(String, Value)> {
+fn display_name(answer: &Value, path: &str) -> Option<(String, Value)> {
     let name = Pick {
         path: path.to_owned(),
         pattern: None,
     }
     .of(answer)?;
-    Some((IDENTITY.to_owned(), said(&name).into()))
+    Some((DISPLAY_NAME.to_owned(), truncate(&name).into()))
 }
 
 /// Shortens a text from a provider to one line.
-fn said(text: &str) -> String {
+fn truncate(text: &str) -> String {
     manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" "))
         .chars()
         .take(300)
@@ -631,7 +644,7 @@ impl fmt::Debug for Client {
     }
 }
 
-impl fmt::Debug for Code<'_> {
+impl fmt::Debug for ExchangeParams<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Code").finish_non_exhaustive()
     }

@@ -5,27 +5,29 @@ use manifest::{ClientAuth, OAuth2};
 use net::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Flow, Refusal, Result, Values, answer, joined, request, text, variables::Variables};
+use super::{
+    Flow, Refusal, Result, Values, answer, join_scopes, request, text, variables::Variables,
+};
 
 /// Members of a registration with the address and the token to read it (RFC 7592).
-const ADDRESS: &str = "registration_client_uri";
-const TOKEN: &str = "registration_access_token";
+const CLIENT_URI_MEMBER: &str = "registration_client_uri";
+const ACCESS_TOKEN_MEMBER: &str = "registration_access_token";
 
 /// Members of a registration that are stored.
-const KEPT: [&str; 5] = [
+const STORED_MEMBERS: [&str; 5] = [
     "client_id",
     "client_secret",
     "client_secret_expires_at",
-    ADDRESS,
-    TOKEN,
+    CLIENT_URI_MEMBER,
+    ACCESS_TOKEN_MEMBER,
 ];
 
 /// Returns the metadata of a client (RFC 7591, section 2). A client that would send its secret in
 /// the body is registered without authentication: it proves itself by the code challenge, and uses
 /// a secret if it receives one.
 #[must_use]
-pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, Value> {
-    let how = match about.client_auth {
+pub fn metadata(oauth2: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, Value> {
+    let how = match oauth2.client_auth {
         ClientAuth::Basic | ClientAuth::SecretAsUser => "client_secret_basic",
         ClientAuth::PrivateKeyJwt => "private_key_jwt",
         ClientAuth::Body | ClientAuth::None => "none",
@@ -39,7 +41,7 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
     );
     metadata.insert("response_types".to_owned(), json!(["code"]));
     metadata.insert("token_endpoint_auth_method".to_owned(), how.into());
-    let scope = joined(about, &about.scopes, &[]);
+    let scope = join_scopes(oauth2, &oauth2.scopes, &[]);
     if !scope.is_empty() {
         metadata.insert("scope".to_owned(), scope.into());
     }
@@ -48,11 +50,11 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
 
 /// Returns true if the provider no longer knows a client (RFC 7592, section 2.1). Not all providers
 /// support this request.
-pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
+pub(super) async fn is_deleted(flow: &Flow<'_>, client: &Values) -> bool {
     let value = |name: &str| client.get(name).and_then(text);
     let (Some(url), Some(token)) = (
-        value(ADDRESS).and_then(|url| Url::parse(&url).ok()),
-        value(TOKEN),
+        value(CLIENT_URI_MEMBER).and_then(|url| Url::parse(&url).ok()),
+        value(ACCESS_TOKEN_MEMBER),
     ) else {
         return false;
     };
@@ -60,32 +62,32 @@ pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
         .scheme
         .oauth2
         .as_ref()
-        .and_then(|about| about.register.as_ref()?.url.as_ref());
+        .and_then(|oauth2| oauth2.register.as_ref()?.url.as_ref());
     // The token is sent only to the origin of the registration endpoint.
     if !own.is_some_and(|own| {
-        request::address(flow, own).is_ok_and(|own| own.origin() == url.origin())
+        request::fill_url(flow, own).is_ok_and(|own| own.origin() == url.origin())
     }) {
         return false;
     }
-    let answered = request::get(flow.net, url, Some(&token)).await;
-    answered.is_ok_and(|response| matches!(response.status.as_u16(), 401 | 403 | 404))
+    let response = request::get(flow.net, url, Some(&token)).await;
+    response.is_ok_and(|response| matches!(response.status.as_u16(), 401 | 403 | 404))
 }
 
 /// Registers a client and returns its credentials.
 pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) -> Result<Values> {
-    let about = flow.oauth2()?;
-    let call = about
+    let oauth2 = flow.oauth2()?;
+    let call = oauth2
         .register
         .as_ref()
         .filter(|call| call.url.is_some())
         .ok_or_else(|| {
-            Refusal::unsent("neither toolkit nor application say where clients are registered")
+            Refusal::unsent("neither the toolkit nor the provider names a registration endpoint")
         })?;
-    let variables = Variables::of(flow, Vec::new(), &[])?;
+    let variables = Variables::new(flow, Vec::new(), &[])?;
     let response =
-        request::send_json(&variables, call, metadata(about, name, redirect_uri)).await?;
-    let answer = answer::accepted(None, &response)?;
-    let kept = KEPT
+        request::send_json(&variables, call, metadata(oauth2, name, redirect_uri)).await?;
+    let answer = answer::accept(None, &response)?;
+    let kept = STORED_MEMBERS
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone())));
     let client: Values = kept.collect();
@@ -94,5 +96,5 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
         .and_then(text)
         .filter(|id| !id.is_empty());
     id.map(|_| client)
-        .ok_or_else(|| Refusal::malformed("it holds no `client_id`"))
+        .ok_or_else(|| Refusal::malformed("it contains no `client_id`"))
 }

@@ -16,9 +16,9 @@ use super::{Flow, Refusal, Result, variables::Variables};
 use crate::connections::scheme;
 
 /// Maximum size of a response in bytes. A token has a few thousand bytes at most.
-const ANSWER: u64 = 1 << 20;
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 /// Timeout of a request. Token endpoints of some providers take ten seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// All characters except the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -26,13 +26,13 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-pub(super) fn percent(text: &str) -> String {
+pub(super) fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Fills in the template of an address. A field value cannot lead outside its place in the
 /// template.
-pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
+pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
         "client_id" => flow.client_id(),
@@ -41,7 +41,7 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
             .value(name)
             .filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
     };
-    let filled = manifest::fill_each(template, &value, |text| percent(&text))
+    let filled = manifest::fill_each(template, &value, |text| percent_encode(&text))
         .and_then(|filled| Url::parse(&filled).ok());
     let inside = filled.filter(|url| {
         let host = url.host_str().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     });
     inside.ok_or_else(|| {
         Refusal::unsent(format!(
-            "`{template}` cannot be filled with the fields of the account"
+            "the URL `{template}` cannot be built from the fields of the account"
         ))
     })
 }
@@ -61,15 +61,15 @@ pub(super) async fn send(
     call: &Call,
     authenticated: bool,
 ) -> Result<Response> {
-    let about = variables.flow.oauth2()?;
-    let mut url = address(
+    let oauth2 = variables.flow.oauth2()?;
+    let mut url = fill_url(
         variables.flow,
-        call.url.as_ref().unwrap_or(&about.token_url),
+        call.url.as_ref().unwrap_or(&oauth2.token_url),
     )?;
     let mut standard = variables.standard.clone();
     let mut headers = HeaderMap::new();
     if authenticated {
-        authenticate(variables, about.client_auth, &mut standard, &mut headers)?;
+        authenticate(variables, oauth2.client_auth, &mut standard, &mut headers)?;
     }
     own_headers(variables, call, &mut headers)?;
     let parameters = parameters(variables, call, standard);
@@ -78,19 +78,20 @@ pub(super) async fn send(
             let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
             let query: Vec<_> = own
                 .into_iter()
-                .chain((!parameters.is_empty()).then(|| form(&parameters)))
+                .chain((!parameters.is_empty()).then(|| form_encode(&parameters)))
                 .collect();
             url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
             None
         }
-        (CallMethod::Post, CallFormat::Form) => {
-            Some(("application/x-www-form-urlencoded", form(&parameters)))
-        }
+        (CallMethod::Post, CallFormat::Form) => Some((
+            "application/x-www-form-urlencoded",
+            form_encode(&parameters),
+        )),
         (CallMethod::Post, CallFormat::Json) => {
             let mut object = Map::new();
             parameters
                 .into_iter()
-                .for_each(|(name, value)| put(&mut object, &name, value));
+                .for_each(|(name, value)| insert_nested(&mut object, &name, value));
             Some(("application/json", Value::Object(object).to_string()))
         }
     };
@@ -98,7 +99,7 @@ pub(super) async fn send(
         CallMethod::Post => Method::POST,
         CallMethod::Get => Method::GET,
     };
-    exchange(variables, method, url, headers, body).await
+    send_body(variables, method, url, headers, body).await
 }
 
 /// Posts an object, extended by the manifest's parameters.
@@ -107,14 +108,14 @@ pub(super) async fn send_json(
     call: &Call,
     mut object: Map<String, Value>,
 ) -> Result<Response> {
-    let url = address(variables.flow, call.url.as_deref().unwrap_or_default())?;
+    let url = fill_url(variables.flow, call.url.as_deref().unwrap_or_default())?;
     let mut headers = HeaderMap::new();
     own_headers(variables, call, &mut headers)?;
     for (name, value) in parameters(variables, call, Vec::new()) {
-        put(&mut object, &name, value);
+        insert_nested(&mut object, &name, value);
     }
     let body = Some(("application/json", Value::Object(object).to_string()));
-    exchange(variables, Method::POST, url, headers, body).await
+    send_body(variables, Method::POST, url, headers, body).await
 }
 
 fn own_headers(variables: &Variables<'_>, call: &Call, headers: &mut HeaderMap) -> Result<()> {
@@ -123,13 +124,13 @@ fn own_headers(variables: &Variables<'_>, call: &Call, headers: &mut HeaderMap) 
             HeaderName::try_from(name),
             manifest::fill(template, variables),
         ) {
-            headers.insert(name, sensitive(&value)?);
+            headers.insert(name, sensitive_header(&value)?);
         }
     }
     Ok(())
 }
 
-async fn exchange(
+async fn send_body(
     variables: &Variables<'_>,
     method: Method,
     url: Url,
@@ -143,7 +144,7 @@ async fn exchange(
         }
         None => Body::Empty,
     };
-    sent(variables.flow, method, url, headers, body).await
+    send_request(variables.flow, method, url, headers, body).await
 }
 
 /// Fetches a document of a provider, with a bearer token if one is given. No client certificate is
@@ -153,14 +154,14 @@ pub(super) async fn get(net: &net::Client, url: Url, token: Option<&str>) -> Res
     if let Some(token) = token {
         headers.insert(
             AUTHORIZATION,
-            sensitive(&Zeroizing::new(format!("Bearer {token}")))?,
+            sensitive_header(&Zeroizing::new(format!("Bearer {token}")))?,
         );
     }
-    through(net, Method::GET, url, headers, Body::Empty).await
+    send_with(net, Method::GET, url, headers, Body::Empty).await
 }
 
 /// Sends a request to the provider, with the account's client certificate if it has one (RFC 8705).
-pub(super) async fn sent(
+pub(super) async fn send_request(
     flow: &Flow<'_>,
     method: Method,
     url: Url,
@@ -168,10 +169,17 @@ pub(super) async fn sent(
     body: Body,
 ) -> Result<Response> {
     let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
-    through(&flow.net.showing(identity), method, url, headers, body).await
+    send_with(
+        &flow.net.with_identity(identity),
+        method,
+        url,
+        headers,
+        body,
+    )
+    .await
 }
 
-async fn through(
+async fn send_with(
     net: &net::Client,
     method: Method,
     url: Url,
@@ -182,9 +190,9 @@ async fn through(
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("application/json"));
     let limits = Limits {
-        first_byte: PATIENCE,
-        total: PATIENCE,
-        response_bytes: ANSWER,
+        first_byte: REQUEST_TIMEOUT,
+        total: REQUEST_TIMEOUT,
+        response_bytes: MAX_RESPONSE_BYTES,
         ..Limits::default()
     };
     let request = net::Request {
@@ -203,7 +211,7 @@ async fn through(
             | ErrorKind::Connect
             | ErrorKind::Tls
             | ErrorKind::Timeout
-            | ErrorKind::NoRoom
+            | ErrorKind::NoMemory
             | ErrorKind::Protocol => Refusal::Unavailable {
                 reason: failure.message,
                 retry_after: None,
@@ -219,20 +227,21 @@ fn authenticate(
     headers: &mut HeaderMap,
 ) -> Result<()> {
     // Some accounts have a client of their own.
-    let (id, secret) = (
-        variables.value("client_id"),
-        variables.value("client_secret").map(Zeroizing::new),
-    );
+    let id = variables.value("client_id");
+    let secret = variables.value("client_secret").map(Zeroizing::new);
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));
-        sensitive(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
+        sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
     };
     match (how, &secret) {
         (ClientAuth::None, _) => {}
         (ClientAuth::Basic, Some(secret)) => {
             headers.insert(
                 AUTHORIZATION,
-                basic(&percent(&id.unwrap_or_default()), &percent(secret))?,
+                basic(
+                    &percent_encode(&id.unwrap_or_default()),
+                    &percent_encode(secret),
+                )?,
             );
         }
         (ClientAuth::SecretAsUser, Some(secret)) => {
@@ -241,7 +250,7 @@ fn authenticate(
         (ClientAuth::PrivateKeyJwt, _) => {
             let assertion = variables
                 .value("assertion")
-                .ok_or_else(|| Refusal::unsent("there is no assertion"))?;
+                .ok_or_else(|| Refusal::unsent("the toolkit declares no assertion"))?;
             parameters.extend(id.map(|id| ("client_id", id)));
             parameters.push((
                 "client_assertion_type",
@@ -292,15 +301,15 @@ fn parameters(
     parameters
 }
 
-pub(super) fn form(parameters: &[(String, String)]) -> String {
+pub(super) fn form_encode(parameters: &[(String, String)]) -> String {
     let pairs = parameters
         .iter()
-        .map(|(name, value)| format!("{}={}", percent(name), percent(value)));
+        .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Inserts a member into an object. A dot in its name denotes a nested object.
-fn put(object: &mut Map<String, Value>, name: &str, value: String) {
+fn insert_nested(object: &mut Map<String, Value>, name: &str, value: String) {
     let inner = name.split_once('.').map(|(first, rest)| {
         (
             object.entry(first).or_insert_with(|| Map::new().into()),
@@ -308,16 +317,17 @@ fn put(object: &mut Map<String, Value>, name: &str, value: String) {
         )
     });
     match inner {
-        Some((Value::Object(inner), rest)) => put(inner, rest, value),
+        Some((Value::Object(inner), rest)) => insert_nested(inner, rest, value),
         // If both `a` and `a.b` are given, the later one wins.
         Some((taken, _)) => *taken = value.into(),
         None => drop(object.insert(name.to_owned(), value.into())),
     }
 }
 
-fn sensitive(value: &str) -> Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Refusal::unsent("a value cannot stand in a header"))?;
+fn sensitive_header(value: &str) -> Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        Refusal::unsent("a value contains characters that are not allowed in a header")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

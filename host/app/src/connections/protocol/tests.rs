@@ -38,7 +38,8 @@ impl Application {
         })
         .unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (kept, answers) = (seen.clone(), answers.to_vec());
+        let kept = seen.clone();
+        let answers = answers.to_vec();
         #[expect(
             clippy::disallowed_methods,
             reason = "it ends with the runtime, which the test owns"
@@ -111,8 +112,8 @@ pub(super) fn values(values: Value) -> Values {
     values.as_object().unwrap().clone()
 }
 
-fn code(verifier: Option<&str>) -> Code<'_> {
-    Code {
+fn code(verifier: Option<&str>) -> ExchangeParams<'_> {
+    ExchangeParams {
         code: "c-1",
         redirect_uri: "https://us.example/back",
         verifier,
@@ -122,11 +123,9 @@ fn code(verifier: Option<&str>) -> Code<'_> {
 
 /// Sends one refresh and returns its outcome for one response.
 async fn refreshed(about: Value, raw: String) -> (Result<Tokens>, Vec<String>) {
-    let (application, scheme, client) = (
-        Application::answering(&[raw]).await,
-        scheme(about),
-        client(),
-    );
+    let application = Application::answering(&[raw]).await;
+    let scheme = scheme(about);
+    let client = client();
     let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
     let flow = Flow {
         net: &application.net,
@@ -148,7 +147,9 @@ fn authorized(
     verifier: Option<&str>,
     scopes: &[&str],
 ) -> Result<String> {
-    let (scheme, client, values) = (scheme(about), client(), values(given));
+    let scheme = scheme(about);
+    let client = client();
+    let values = values(given);
     let net = net::Client::new(net::Settings::default()).unwrap();
     let flow = Flow {
         net: &net,
@@ -158,15 +159,15 @@ fn authorized(
         values: &values,
     };
     let scopes: Vec<_> = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    flow.authorize(Away {
+    flow.authorize(AuthorizeParams {
         verifier,
         scopes: &scopes,
-        ..AWAY
+        ..AUTHORIZE_PARAMS
     })
     .map(String::from)
 }
 
-pub(super) const AWAY: Away<'static> = Away {
+pub(super) const AUTHORIZE_PARAMS: AuthorizeParams<'static> = AuthorizeParams {
     redirect_uri: "https://us.example/back",
     state: "st",
     verifier: None,
@@ -239,9 +240,9 @@ fn user_scopes_have_their_own_parameter() {
     };
     let asked = |user_scopes: &[String]| {
         String::from(
-            flow.authorize(Away {
+            flow.authorize(AuthorizeParams {
                 user_scopes,
-                ..AWAY
+                ..AUTHORIZE_PARAMS
             })
             .unwrap(),
         )
@@ -298,7 +299,9 @@ fn fields_cannot_change_the_host() {
 #[tokio::test]
 async fn a_code_becomes_tokens() {
     let application = Application::answering(&[ok(TOKENS)]).await;
-    let (scheme, client, values) = (scheme(json!({})), client(), Values::new());
+    let scheme = scheme(json!({}));
+    let client = client();
+    let values = Values::new();
     let flow = Flow {
         net: &application.net,
         now: NOW,
@@ -473,7 +476,7 @@ async fn provider_errors_are_shown_without_secrets() {
     let text = refusal.to_string();
     assert_eq!(
         text,
-        "the application refused: invalid_grant: […] of […] with […] is over"
+        "the provider refused: invalid_grant: […] of […] with […] is over"
     );
     assert!(
         !format!("{:?}", client()).contains("cret"),
@@ -497,7 +500,9 @@ async fn an_application_that_asks_to_wait_is_heeded() {
 
 #[tokio::test]
 async fn connection_failure_and_missing_token_differ() {
-    let (scheme, client, none) = (scheme(json!({})), client(), Values::new());
+    let scheme = scheme(json!({}));
+    let client = client();
+    let none = Values::new();
     let nowhere = net::Rewrite {
         from: "https://app.example".parse().unwrap(),
         to: "http://127.0.0.1:1".parse().unwrap(),

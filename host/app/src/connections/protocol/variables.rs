@@ -13,33 +13,33 @@ pub(super) struct Variables<'a> {
     pub(super) flow: &'a Flow<'a>,
     /// Standard parameters with their values.
     pub(super) standard: Vec<(&'static str, String)>,
-    known: Vec<(&'static str, String)>,
+    extra: Vec<(&'static str, String)>,
 }
 
 impl<'a> Variables<'a> {
-    /// Creates the values of a request that sends `standard` and also knows `known`. Adds an
+    /// Creates the values of a request that sends `standard` and also knows `extra`. Adds an
     /// assertion if the manifest declares one.
-    pub(super) fn of(
+    pub(super) fn new(
         flow: &'a Flow<'a>,
         standard: Vec<(&'static str, String)>,
-        known: &[(&'static str, String)],
+        extra: &[(&'static str, String)],
     ) -> Result<Self> {
-        let mut known = known.to_vec();
-        known.push(("random", ids::random_text(32)));
+        let mut extra = extra.to_vec();
+        extra.push(("random", ids::random_text(32)));
         let mut variables = Self {
             flow,
             standard,
-            known,
+            extra,
         };
-        if let Some(about) = &flow.oauth2()?.assertion {
-            let signed = assertion::signed(&variables, about)?;
+        if let Some(assertion) = &flow.oauth2()?.assertion {
+            let signed = assertion::sign(&variables, assertion)?;
             // For a key file, the assertion itself is the grant (RFC 7523, section 2.1).
             let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount
                 && !variables.standard.is_empty();
             let sent = if granted {
                 &mut variables.standard
             } else {
-                &mut variables.known
+                &mut variables.extra
             };
             sent.push(("assertion", signed));
         }
@@ -47,13 +47,13 @@ impl<'a> Variables<'a> {
     }
 
     /// Removes the sent values from a refusal.
-    pub(super) fn hidden(&self, refusal: Refusal) -> Refusal {
+    pub(super) fn redact(&self, refusal: Refusal) -> Refusal {
         let sent = self
             .standard
             .iter()
             .filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
         let sent = sent
-            .chain(self.known.iter().filter(|(name, _)| *name == "assertion"))
+            .chain(self.extra.iter().filter(|(name, _)| *name == "assertion"))
             .map(|(_, value)| value.clone());
         let own = self
             .flow
@@ -61,10 +61,10 @@ impl<'a> Variables<'a> {
             .secrets()
             .chain(["client_secret", "refresh_token"])
             .filter_map(|name| self.value(name));
-        refusal.without(sent.chain(own).collect())
+        refusal.redact(sent.chain(own).collect())
     }
 
-    fn of_client(&self, name: &str) -> Option<String> {
+    fn client_value(&self, name: &str) -> Option<String> {
         let client = self.flow.client;
         match name {
             "client_id" => self.flow.client_id(),
@@ -75,7 +75,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    fn of_clock(&self, name: &str) -> Option<String> {
+    fn clock_value(&self, name: &str) -> Option<String> {
         let now = self.flow.now.0;
         match name {
             "now" => Some((now / 1000).to_string()),
@@ -94,14 +94,14 @@ impl Source for Variables<'_> {
         let sent = self
             .standard
             .iter()
-            .chain(&self.known)
+            .chain(&self.extra)
             .find(|(own, _)| *own == field)
             .map(|(_, value)| value.clone());
         let value = sent
-            .or_else(|| self.of_client(field))
+            .or_else(|| self.client_value(field))
             .or_else(|| self.flow.value(field));
         let value = value
-            .or_else(|| self.of_clock(field))
+            .or_else(|| self.clock_value(field))
             .filter(|value| !value.is_empty());
         if path.is_empty() {
             return value;

@@ -19,7 +19,7 @@ use crate::{
     ids::LogId,
     projects::{LogVisibility, Project},
     quotas::Kind,
-    vault::{Place, Sealed},
+    vault::{SealContext, Sealed},
 };
 
 /// The collection of cassettes, under the id of the execution.
@@ -31,7 +31,7 @@ pub(crate) static CASSETTES: Collection = Collection {
 /// The executions that leave a cassette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+pub enum CassettePolicy {
     /// No execution.
     #[default]
     Off,
@@ -43,56 +43,60 @@ pub enum Keep {
 
 /// A cassette as stored.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredCassette {
     sealed: Sealed<Cassette>,
 }
 
-impl Document for Stored {
+impl Document for StoredCassette {
     const COLLECTION: &'static Collection = &CASSETTES;
 }
 
 /// The component that decides which executions are recorded and which cassettes are kept.
 pub(crate) struct Recorder {
-    keep: Keep,
-    most: usize,
+    policy: CassettePolicy,
+    max_bytes: usize,
     /// The bytes of the buffer that are free for waiting records and cassettes.
-    waiting: Arc<Semaphore>,
+    buffer_room: Arc<Semaphore>,
 }
 
 /// A cassette that waits to be written.
-pub(crate) struct Kept {
+pub(crate) struct PendingCassette {
     cassette: Cassette,
-    _room: OwnedSemaphorePermit,
+    _reserved: OwnedSemaphorePermit,
 }
 
 impl Recorder {
-    pub(super) fn new(keep: Keep, most: usize, waiting: Arc<Semaphore>) -> Self {
+    pub(super) fn new(
+        policy: CassettePolicy,
+        max_bytes: usize,
+        buffer_room: Arc<Semaphore>,
+    ) -> Self {
         Self {
-            keep,
-            most,
-            waiting,
+            policy,
+            max_bytes,
+            buffer_room,
         }
     }
 
     /// Returns the number of bytes that an execution of this project may record, or `None` if it is
     /// not recorded.
-    pub(crate) fn room(&self, project: &Project) -> Option<usize> {
+    pub(crate) fn max_bytes(&self, project: &Project) -> Option<usize> {
         let stored = project.stored.config.log_visibility == LogVisibility::ShowAll;
-        (self.keep != Keep::Off && stored).then_some(self.most)
+        (self.policy != CassettePolicy::Off && stored).then_some(self.max_bytes)
     }
 
     /// Returns the cassette for writing, if it is to be kept and the buffer has room.
-    pub(crate) fn keep(&self, cassette: Cassette, failed: bool) -> Option<Kept> {
-        let wanted = self.keep == Keep::All || failed;
-        let room = u32::try_from(self.most).unwrap_or(u32::MAX);
-        let room = if wanted {
-            self.waiting.clone().try_acquire_many_owned(room).ok()?
+    pub(crate) fn reserve(&self, cassette: Cassette, failed: bool) -> Option<PendingCassette> {
+        let is_wanted = self.policy == CassettePolicy::All || failed;
+        let room = u32::try_from(self.max_bytes).unwrap_or(u32::MAX);
+        let room = if is_wanted {
+            self.buffer_room.clone().try_acquire_many_owned(room).ok()?
         } else {
             return None;
         };
-        Some(Kept {
+        Some(PendingCassette {
             cassette,
-            _room: room,
+            _reserved: room,
         })
     }
 }
@@ -110,11 +114,11 @@ impl Writer {
         }
     }
 
-    async fn keep_cassette(&self, entry: &Pending, kept: &Kept) -> Result<()> {
+    async fn keep_cassette(&self, entry: &Pending, kept: &PendingCassette) -> Result<()> {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
         let key = self.vault.key(project, now).await?;
-        let stored = Stored {
+        let stored = StoredCassette {
             sealed: key.seal(place(project, id), &kept.cassette)?,
         };
         if !self
@@ -137,15 +141,18 @@ impl Writer {
 pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
     let (run, _) = get(app, project, id).await?;
     let project = project.id.as_str();
-    let stored = app.store.get::<Stored>(project, run.id.as_str()).await?;
+    let stored = app
+        .store
+        .get::<StoredCassette>(project, run.id.as_str())
+        .await?;
     let stored = stored.ok_or_else(|| Error::NoCassette(id.to_string()))?;
     let key = app.vault.key(project, app.clock.now()).await?;
     key.open(place(project, id.as_str()), &stored.body.sealed)
 }
 
 /// Returns the location at which the cassette of an execution is sealed.
-fn place<'a>(project: &'a str, run: &'a str) -> Place<'a> {
-    Place {
+fn place<'a>(project: &'a str, run: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: CASSETTES.name,
         project,
         id: run,

@@ -35,14 +35,14 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use cassette::{CASSETTES, Kept};
-pub use cassette::{Keep, cassette};
+pub(crate) use cassette::{CASSETTES, PendingCassette};
+pub use cassette::{CassettePolicy, cassette};
 pub(crate) use page::{DETAILS, PAGES};
-pub use page::{Detail, Executed, Line, Sent, Status};
-pub use read::{Condition, Field, Filter, Operator, Part, get, list};
+pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
+pub use read::{Condition, Field, Filter, ListPart, Operator, get, list};
 pub use retention::Retention;
-pub(crate) use retention::{EVERY, retain};
-pub use write::{GROUP_BYTES, Writer};
+pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
+pub use write::{MAX_GROUP_BYTES, Writer};
 
 use cassette::Recorder;
 use pending::Pending;
@@ -55,16 +55,16 @@ use crate::{
     ids::{AccountId, AuthConfigId, LogId},
     projects::SharedProject,
     quotas::Quotas,
-    tools::text::Tokens,
+    tools::prompt::Tokens,
     vault::Vault,
 };
 
 /// Maximum number of records that are written together.
-const GROUP: usize = 256;
+const MAX_GROUP_RECORDS: usize = 256;
 /// Time for which a call waits for a slot in a full buffer.
-const PLACE: Duration = Duration::from_secs(2);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Room that an execution reserves for its record in addition to arguments and data, in bytes.
-pub const RECORD: usize = 16 << 10;
+pub const RECORD_OVERHEAD_BYTES: usize = 16 << 10;
 
 /// A finished execution, before it is cut down to the data that its record keeps.
 pub(crate) struct Entry {
@@ -86,25 +86,25 @@ pub(crate) struct Entry {
     pub error: Option<String>,
     pub outcome: Outcome,
     /// The cassette, if the execution was recorded and the cassette is to be kept.
-    pub cassette: Option<Kept>,
+    pub cassette: Option<PendingCassette>,
 }
 
 enum Message {
     Entry(Box<Pending>, Option<oneshot::Sender<()>>),
     /// A request for a notification when all earlier entries are written.
-    Settle(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 /// The execution log, as used by callers and readers.
 pub struct Log {
-    to: mpsc::Sender<Message>,
-    bell: Arc<Bell>,
-    wait: bool,
+    sender: mpsc::Sender<Message>,
+    flush_signal: Arc<FlushSignal>,
+    wait_until_durable: bool,
     /// The bytes of the buffer that are free for waiting records and cassettes.
-    room: Arc<Semaphore>,
+    buffer_room: Arc<Semaphore>,
     /// The bytes of the buffer that an execution reserves before it starts.
-    share: u32,
-    payload: usize,
+    reserved_bytes: u32,
+    max_payload_bytes: usize,
     pub(crate) recorder: Recorder,
     retention: Retention,
 }
@@ -112,35 +112,35 @@ pub struct Log {
 /// A reserved slot in the buffer.
 pub(crate) struct Slot {
     permit: mpsc::OwnedPermit<Message>,
-    room: OwnedSemaphorePermit,
-    payload: usize,
-    bell: Arc<Bell>,
-    wait: bool,
+    buffer_room: OwnedSemaphorePermit,
+    max_payload_bytes: usize,
+    flush_signal: Arc<FlushSignal>,
+    wait_until_durable: bool,
 }
 
 /// A signal that wakes the writer early, because a group is full or a caller waits. Without it,
 /// every record would wake the writer.
 #[derive(Default)]
-struct Bell {
-    entered: AtomicUsize,
-    rung: Notify,
+struct FlushSignal {
+    submitted: AtomicUsize,
+    notify: Notify,
 }
 
 /// The operator's settings of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// True if a call responds only after its record is durable.
-    pub wait: bool,
+    pub wait_until_durable: bool,
     /// Maximum number of records that wait to be written.
-    pub buffer: usize,
+    pub max_waiting_records: usize,
     /// Maximum size of the records and cassettes that wait to be written, in bytes.
-    pub buffer_bytes: usize,
+    pub max_waiting_bytes: usize,
     /// Maximum size of the stored arguments and of the stored data, in bytes.
-    pub payload: usize,
+    pub max_payload_bytes: usize,
     /// The executions that leave a cassette.
-    pub cassettes: Keep,
+    pub cassettes: CassettePolicy,
     /// Maximum size of the content of a cassette, in bytes.
-    pub cassette: usize,
+    pub max_cassette_bytes: usize,
     /// The retention of records.
     pub retention: Retention,
 }
@@ -154,43 +154,45 @@ pub(crate) fn open(
     quotas: Arc<Quotas>,
 ) -> (Log, Writer) {
     let Settings {
-        wait,
-        buffer,
-        buffer_bytes,
-        payload,
+        wait_until_durable,
+        max_waiting_records,
+        max_waiting_bytes,
+        max_payload_bytes,
         cassettes,
-        cassette,
+        max_cassette_bytes,
         retention,
     } = settings;
-    let (to, from) = mpsc::channel(buffer);
-    let (bell, room) = (
-        Arc::new(Bell::default()),
-        Arc::new(Semaphore::new(buffer_bytes)),
+    let (sender, receiver) = mpsc::channel(max_waiting_records);
+    let (flush_signal, buffer_room) = (
+        Arc::new(FlushSignal::default()),
+        Arc::new(Semaphore::new(max_waiting_bytes)),
     );
-    let recorder = Recorder::new(cassettes, cassette, room.clone());
-    let share = u32::try_from((RECORD + 2 * payload).min(buffer_bytes)).unwrap_or(u32::MAX);
+    let recorder = Recorder::new(cassettes, max_cassette_bytes, buffer_room.clone());
+    let reserved_bytes =
+        u32::try_from((RECORD_OVERHEAD_BYTES + 2 * max_payload_bytes).min(max_waiting_bytes))
+            .unwrap_or(u32::MAX);
     let log = Log {
-        to,
-        bell: bell.clone(),
-        wait,
-        room,
-        share,
-        payload,
+        sender,
+        flush_signal: flush_signal.clone(),
+        wait_until_durable,
+        buffer_room,
+        reserved_bytes,
+        max_payload_bytes,
         recorder,
         retention,
     };
-    let counted = clock.now();
+    let counts_saved_at = clock.now();
     (
         log,
         Writer {
-            from,
-            bell,
+            receiver,
+            flush_signal,
             store,
             vault,
             clock,
             usage,
             quotas,
-            counted,
+            counts_saved_at,
         },
     )
 }
@@ -198,39 +200,41 @@ pub(crate) fn open(
 impl Log {
     /// Reserves a slot in the buffer, before the execution starts.
     pub(crate) async fn reserve(&self) -> Result<Slot> {
-        let taken = async {
-            let room = self
-                .room
+        let reserved = async {
+            let buffer_room = self
+                .buffer_room
                 .clone()
-                .acquire_many_owned(self.share)
+                .acquire_many_owned(self.reserved_bytes)
                 .await
                 .map_err(|_| stopping())?;
             let permit = self
-                .to
+                .sender
                 .clone()
                 .reserve_owned()
                 .await
                 .map_err(|_| stopping())?;
             Ok(Slot {
                 permit,
-                room,
-                payload: self.payload,
-                bell: self.bell.clone(),
-                wait: self.wait,
+                buffer_room,
+                max_payload_bytes: self.max_payload_bytes,
+                flush_signal: self.flush_signal.clone(),
+                wait_until_durable: self.wait_until_durable,
             })
         };
         let full = || Error::Unavailable("the execution log cannot keep up".into());
-        timeout(PLACE, taken).await.unwrap_or_else(|_| Err(full()))
+        timeout(SLOT_TIMEOUT, reserved)
+            .await
+            .unwrap_or_else(|_| Err(full()))
     }
 
     /// Waits until all earlier entries are written.
-    async fn settle(&self) -> Result<()> {
+    async fn wait_until_written(&self) -> Result<()> {
         let (done, written) = oneshot::channel();
-        self.to
-            .send(Message::Settle(done))
+        self.sender
+            .send(Message::Flush(done))
             .await
             .map_err(|_| stopping())?;
-        self.bell.rung.notify_one();
+        self.flush_signal.notify.notify_one();
         written.await.map_err(|_| stopping())
     }
 }
@@ -238,18 +242,24 @@ impl Log {
 impl Slot {
     /// Enters a record. Returns false if the settings require the call to wait for the record and
     /// the record could not be written.
-    pub(crate) async fn enter(self, entry: Entry) -> bool {
-        let (done, written) = if self.wait {
+    pub(crate) async fn submit(self, entry: Entry) -> bool {
+        let (done, written) = if self.wait_until_durable {
             Some(oneshot::channel()).unzip()
         } else {
             (None, None)
         };
         self.permit.send(Message::Entry(
-            Box::new(Pending::new(entry, self.payload, self.room)),
+            Box::new(Pending::new(
+                entry,
+                self.max_payload_bytes,
+                self.buffer_room,
+            )),
             done,
         ));
-        if self.bell.entered.fetch_add(1, Ordering::Relaxed) + 1 == GROUP || self.wait {
-            self.bell.rung.notify_one();
+        if self.flush_signal.submitted.fetch_add(1, Ordering::Relaxed) + 1 == MAX_GROUP_RECORDS
+            || self.wait_until_durable
+        {
+            self.flush_signal.notify.notify_one();
         }
         match written {
             Some(written) => written.await.is_ok(),

@@ -2,7 +2,7 @@
 //!
 //! A page holds executions that ended within a second of each other. Its creation time is the end
 //! of the last of them. The time in an execution's id therefore leads to its page: either the page
-//! was created soon after the execution began ([`SLOW`] and [`SPAN`]), or the page lists the
+//! was created soon after the execution began ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the page lists the
 //! execution as slow.
 
 use serde::{Deserialize, Serialize};
@@ -13,19 +13,19 @@ use super::Pending;
 use crate::{
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
-    tools::text::Tokens,
-    vault::{Place, Sealed},
+    tools::prompt::Tokens,
+    vault::{SealContext, Sealed},
 };
 
 /// Maximum number of executions on a page. Moving larger pages costs the store more than they save.
-pub(super) const RUNS: usize = 64;
+pub(super) const MAX_PAGE_RUNS: usize = 64;
 /// Maximum size of the details of a page, in bytes, unless a single execution has more.
-pub(super) const SAID: usize = 32 << 10;
+pub(super) const MAX_PAGE_DETAIL_BYTES: usize = 32 << 10;
 /// Maximum time between the end of the first execution on a page and the end of any other, in
 /// milliseconds.
-pub(super) const SPAN: i64 = 1_000;
+pub(super) const MAX_PAGE_SPAN_MS: i64 = 1_000;
 /// Duration from which a page lists an execution as slow, in milliseconds.
-pub(super) const SLOW: i64 = 2_000;
+pub(super) const SLOW_RUN_MS: i64 = 2_000;
 
 /// The collection of pages. Each list contains a value once.
 pub(crate) static PAGES: Collection = Collection {
@@ -50,7 +50,7 @@ pub(crate) static DETAILS: Collection = Collection {
 /// The executions of one project on a page, in the order of their ids.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
-    pub runs: Vec<Executed>,
+    pub runs: Vec<ExecutionRecord>,
     tools: Vec<String>,
     toolkits: Vec<String>,
     statuses: Vec<String>,
@@ -77,7 +77,7 @@ impl Document for Details {
 
 /// An execution as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Executed {
+pub struct ExecutionRecord {
     /// The id of the log record.
     pub id: LogId,
     /// The slug of the tool.
@@ -158,7 +158,7 @@ pub struct Detail {
     pub log: Vec<Line>,
     /// The requests that the tool sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub requests: Vec<Sent>,
+    pub requests: Vec<SentRequest>,
 }
 
 /// A line that the tool logged.
@@ -174,7 +174,7 @@ pub struct Line {
 
 /// A request that the tool sent.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SentRequest {
     /// The HTTP method.
     pub method: String,
     /// The URL, without secrets.
@@ -193,8 +193,8 @@ pub struct Sent {
 
 impl Page {
     /// Creates a page of executions, which are in the order of their ids.
-    pub(super) fn of(runs: Vec<Executed>) -> Self {
-        let list = |value: fn(&Executed) -> Option<&str>| {
+    pub(super) fn new(runs: Vec<ExecutionRecord>) -> Self {
+        let list = |value: fn(&ExecutionRecord) -> Option<&str>| {
             let mut values: Vec<_> = runs.iter().filter_map(value).map(str::to_owned).collect();
             values.sort_unstable();
             values.dedup();
@@ -213,28 +213,30 @@ impl Page {
     }
 }
 
-impl Executed {
+impl ExecutionRecord {
     /// Returns true if the execution took so long that its page must list it. This includes
     /// executions during which the clock was set back.
     fn is_slow(&self) -> bool {
-        !(0..SLOW).contains(&(self.ended_at.0 - self.started_at.0))
+        !(0..SLOW_RUN_MS).contains(&(self.ended_at.0 - self.started_at.0))
     }
 }
 
 /// Divides the entries of one project, in order of arrival, into pages.
-pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
+pub(super) fn split_into_pages<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
     let mut pages: Vec<Vec<&Pending>> = Vec::new();
-    let (mut said, mut first) = (0, Time(0));
+    let (mut detail_bytes, mut first) = (0, Time(0));
     for entry in entries {
-        let size = entry.said.as_ref().map_or(0, Detail::size);
+        let size = entry.detail.as_ref().map_or(0, Detail::size);
         let fits = pages.last().is_some_and(|page| {
-            page.len() < RUNS && said + size <= SAID && (entry.ended_at.0 - first.0).abs() < SPAN
+            page.len() < MAX_PAGE_RUNS
+                && detail_bytes + size <= MAX_PAGE_DETAIL_BYTES
+                && (entry.ended_at.0 - first.0).abs() < MAX_PAGE_SPAN_MS
         });
         if !fits {
-            pages.push(Vec::with_capacity(RUNS.min(entries.len())));
-            (said, first) = (0, entry.ended_at);
+            pages.push(Vec::with_capacity(MAX_PAGE_RUNS.min(entries.len())));
+            (detail_bytes, first) = (0, entry.ended_at);
         }
-        said += size;
+        detail_bytes += size;
         if let Some(page) = pages.last_mut() {
             page.push(entry);
         }
@@ -246,8 +248,8 @@ pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
 }
 
 /// Returns the location at which the details of a page are sealed.
-pub(super) fn place<'a>(project: &'a str, page: &'a str) -> Place<'a> {
-    Place {
+pub(super) fn place<'a>(project: &'a str, page: &'a str) -> SealContext<'a> {
+    SealContext {
         collection: DETAILS.name,
         project,
         id: page,

@@ -15,19 +15,19 @@ use store::Time;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Entry, Kept,
-    page::{Detail, Executed, Line, Sent, Status},
+    Entry, PendingCassette,
+    page::{Detail, ExecutionRecord, Line, SentRequest, Status},
 };
 use crate::{
     catalog::Release,
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
     projects::{LogVisibility, SharedProject},
-    tools::text::Tokens,
+    tools::prompt::Tokens,
 };
 
 /// Log line of a record that had no room for the lines and requests of the tool.
-const NO_ROOM: &str = "lines and requests are left out: too many records wait to be written";
+const NO_ROOM_NOTE: &str = "lines and requests are left out: too many records wait to be written";
 
 /// A record that waits to be written.
 pub(super) struct Pending {
@@ -36,10 +36,10 @@ pub(super) struct Pending {
     pub(super) release: Arc<Release>,
     pub(super) ended_at: Time,
     /// The details, or `None` for projects that store no data.
-    pub(super) said: Option<Detail>,
+    pub(super) detail: Option<Detail>,
     /// The size in memory, in bytes, which is about the size when written.
     pub(super) size: usize,
-    pub(super) cassette: Option<Kept>,
+    pub(super) cassette: Option<PendingCassette>,
     tool: Arc<str>,
     user: String,
     account: Option<AccountId>,
@@ -69,23 +69,23 @@ impl Pending {
             .error
             .as_deref()
             .map(|error| error.split(':').next().unwrap_or_default().to_owned());
-        let keeps = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
-        let mut said = keeps.then(|| Detail {
-            arguments: bounded(&entry.arguments, payload),
-            data: bounded(&entry.data, payload),
+        let keeps_data = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
+        let mut detail = keeps_data.then(|| Detail {
+            arguments: truncate_json(&entry.arguments, payload),
+            data: truncate_json(&entry.data, payload),
             error: entry.error,
             log: log.into_iter().map(Line::from).collect(),
-            requests: requests.into_iter().map(Sent::from).collect(),
+            requests: requests.into_iter().map(SentRequest::from).collect(),
         });
-        let own = mem::size_of::<Self>() + entry.user.len() + entry.request_id.len();
-        let room = fitted(room, own, &mut said);
+        let fixed_size = mem::size_of::<Self>() + entry.user.len() + entry.request_id.len();
+        let room = fit_room(room, fixed_size, &mut detail);
         Self {
-            size: own + said.as_ref().map_or(0, Detail::size),
+            size: fixed_size + detail.as_ref().map_or(0, Detail::size),
             id: entry.id,
             project: entry.project,
             release: entry.release,
             ended_at: entry.ended_at,
-            said,
+            detail,
             cassette: entry.cassette,
             tool: entry.tool,
             user: entry.user,
@@ -103,8 +103,8 @@ impl Pending {
     }
 
     /// Returns the execution as it is stored.
-    pub(super) fn record(&self) -> Executed {
-        Executed {
+    pub(super) fn record(&self) -> ExecutionRecord {
+        ExecutionRecord {
             id: self.id.clone(),
             tool: self.tool.to_string(),
             toolkit: self.release.slug.to_string(),
@@ -132,14 +132,14 @@ impl Pending {
     }
 }
 
-/// Adjusts the room to a record of `own` bytes in addition to its details. It releases unused room,
+/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases unused room,
 /// or takes more if it is free. Otherwise it keeps the room and leaves out lines and requests.
-fn fitted(
+fn fit_room(
     mut room: OwnedSemaphorePermit,
-    own: usize,
-    said: &mut Option<Detail>,
+    fixed_size: usize,
+    detail: &mut Option<Detail>,
 ) -> OwnedSemaphorePermit {
-    let size = own + said.as_ref().map_or(0, Detail::size);
+    let size = fixed_size + detail.as_ref().map_or(0, Detail::size);
     let taken = room.num_permits();
     if size <= taken {
         drop(room.split(taken - size));
@@ -148,9 +148,9 @@ fn fitted(
     let missing = u32::try_from(size - taken).unwrap_or(u32::MAX);
     match room.semaphore().clone().try_acquire_many_owned(missing) {
         Ok(more) => room.merge(more),
-        Err(_) => said
+        Err(_) => detail
             .iter_mut()
-            .for_each(|said| said.leave_out_trace(NO_ROOM)),
+            .for_each(|detail| detail.leave_out_trace(NO_ROOM_NOTE)),
     }
     room
 }
@@ -164,7 +164,8 @@ impl Detail {
             .iter()
             .map(|line| mem::size_of::<Line>() + line.message.len())
             .sum();
-        let sent = |sent: &Sent| mem::size_of::<Sent>() + sent.url.len() + text(&sent.error);
+        let sent =
+            |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
         let requests: usize = self.requests.iter().map(sent).sum();
         self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
     }
@@ -202,7 +203,7 @@ impl From<LogLine> for Line {
     }
 }
 
-impl From<RequestRecord> for Sent {
+impl From<RequestRecord> for SentRequest {
     fn from(request: RequestRecord) -> Self {
         let RequestRecord {
             method,
@@ -225,9 +226,9 @@ impl From<RequestRecord> for Sent {
     }
 }
 
-/// Returns the JSON text unchanged, or a note if it is larger than `most` bytes or not JSON.
-fn bounded(json: &Bytes, most: usize) -> Box<RawValue> {
-    let kept = if json.len() <= most {
+/// Returns the JSON text unchanged, or a note if it is larger than `max_bytes` bytes or not JSON.
+fn truncate_json(json: &Bytes, max_bytes: usize) -> Box<RawValue> {
+    let kept = if json.len() <= max_bytes {
         serde_json::from_slice(json).ok()
     } else {
         None
@@ -256,8 +257,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::{
-        catalog::Texts,
-        ids::{OrganisationId, ProjectId, Sequence},
+        catalog::SchemaFile,
+        ids::{OrganizationId, ProjectId, Sequence},
         projects::{Config, Project, StoredProject},
     };
 
@@ -274,12 +275,12 @@ pub(super) mod tests {
             uuid: uuid::Uuid::nil(),
             config,
         };
-        let (id, organisation) = (ProjectId::random(), OrganisationId::random());
+        let (id, organization) = (ProjectId::random(), OrganizationId::random());
         let tenant = id.as_str().into();
         Arc::new(Project {
             id,
             tenant,
-            organisation,
+            organization,
             stored,
             created_at: Time(0),
             updated_at: Time(0),
@@ -292,7 +293,7 @@ pub(super) mod tests {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
         });
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();
         let line = LogLine {
@@ -313,7 +314,7 @@ pub(super) mod tests {
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
             release: Arc::new(
-                Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap(),
+                Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap(),
             ),
             user: "default".into(),
             account: None,
@@ -327,7 +328,7 @@ pub(super) mod tests {
             data: Bytes::from_static(b"{\"a\":1}"),
             error: Some("broken: m".into()),
             outcome: Outcome {
-                answer: Err(failure),
+                output: Err(failure),
                 requests: Vec::new(),
                 log: vec![line; lines],
                 usage: Usage::default(),
@@ -362,9 +363,12 @@ pub(super) mod tests {
             8_000 - pending.size,
             "the room that it does not need is free"
         );
-        let said = pending.said.as_ref().unwrap();
-        assert_eq!(said.arguments.get(), r#"{"omitted":true,"bytes":1048578}"#);
-        assert_eq!((said.data.get(), said.log.len()), (r#"{"a":1}"#, 1));
+        let detail = pending.detail.as_ref().unwrap();
+        assert_eq!(
+            detail.arguments.get(),
+            r#"{"omitted":true,"bytes":1048578}"#
+        );
+        assert_eq!((detail.data.get(), detail.log.len()), (r#"{"a":1}"#, 1));
         let record = pending.record();
         assert_eq!(
             (record.status, record.failure.as_deref()),
@@ -376,7 +380,7 @@ pub(super) mod tests {
     fn projects_without_data_have_none_that_waits() {
         let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
         assert!(
-            pending.said.is_none() && pending.size < PAYLOAD,
+            pending.detail.is_none() && pending.size < PAYLOAD,
             "{}",
             pending.size
         );
@@ -387,13 +391,13 @@ pub(super) mod tests {
     fn long_trace_takes_room_or_is_omitted() {
         let (kept, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 80_000);
         assert_eq!(
-            (kept.said.as_ref().unwrap().log.len(), free),
+            (kept.detail.as_ref().unwrap().log.len(), free),
             (100, 80_000 - kept.size)
         );
         let (cut, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 9_000);
         assert_eq!(
-            (&*cut.said.as_ref().unwrap().log[0].message, free),
-            (NO_ROOM, 1_000)
+            (&*cut.detail.as_ref().unwrap().log[0].message, free),
+            (NO_ROOM_NOTE, 1_000)
         );
         assert!(cut.size < 8_000, "{}", cut.size);
     }

@@ -5,7 +5,7 @@
 
 use store::{Query, Record};
 
-use super::page::{Detail, Details, Executed, Page, SLOW, SPAN, place};
+use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS, place};
 use crate::{
     App, Error, Result,
     ids::{AccountId, AuthConfigId, LogId},
@@ -13,10 +13,10 @@ use crate::{
 };
 
 /// Number of pages that are read in one query.
-pub(super) const PAGES: u64 = 64;
+pub(super) const PAGES_PER_QUERY: u64 = 64;
 /// Maximum duration of an execution, in milliseconds, including the waits for its slot and for its
 /// record.
-const LONGEST: i64 = 600_000;
+const MAX_RUN_MS: i64 = 600_000;
 
 /// A field of the log that conditions can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +64,12 @@ pub struct Condition {
     /// The value to compare with.
     pub value: String,
     /// True if upper and lower case are equal.
-    pub folded: bool,
+    pub ignore_case: bool,
 }
 
 /// A part of a list.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct ListPart {
     /// The execution after which the part begins, or `None` for the beginning of the list.
     pub after: Option<LogId>,
     /// The number of executions to skip.
@@ -104,7 +104,7 @@ impl Field {
         }
     }
 
-    fn of(self, run: &Executed) -> Option<&str> {
+    fn value(self, run: &ExecutionRecord) -> Option<&str> {
         match self {
             Self::Tool => Some(&run.tool),
             Self::Toolkit => Some(&run.toolkit),
@@ -120,9 +120,9 @@ impl Field {
 }
 
 impl Condition {
-    fn holds(&self, run: &Executed) -> bool {
-        let value = self.field.of(run);
-        if self.folded {
+    fn holds(&self, run: &ExecutionRecord) -> bool {
+        let value = self.field.value(run);
+        if self.ignore_case {
             let (value, wanted) = (value.map(str::to_lowercase), self.value.to_lowercase());
             return self.operator.holds(value.as_deref(), &wanted);
         }
@@ -142,7 +142,7 @@ impl Operator {
 }
 
 impl Filter {
-    pub(super) fn holds(&self, run: &Executed) -> bool {
+    pub(super) fn holds(&self, run: &ExecutionRecord) -> bool {
         self.from.is_none_or(|from| run.started_at.0 >= from)
             && self.to.is_none_or(|to| run.started_at.0 <= to)
             && self.conditions.iter().all(|condition| condition.holds(run))
@@ -150,13 +150,16 @@ impl Filter {
 
     /// Returns a query for all pages that may have matching executions.
     pub(super) fn query(&self, project: &Project) -> Query {
-        let mut query = Query::of(project.id.as_str()).newest();
+        let mut query = Query::for_project(project.id.as_str()).descending();
         for Condition {
             field,
             operator,
             value,
             ..
-        } in self.conditions.iter().filter(|condition| !condition.folded)
+        } in self
+            .conditions
+            .iter()
+            .filter(|condition| !condition.ignore_case)
         {
             query = match (field.list(), operator) {
                 (Some(list), Operator::Is) => query.is(list, value.as_str()),
@@ -165,22 +168,24 @@ impl Filter {
             };
         }
         if let Some(from) = self.from {
-            query = query.at_least("created_at", from.saturating_sub(SPAN));
+            query = query.at_least("created_at", from.saturating_sub(MAX_PAGE_SPAN_MS));
         }
         if let Some(to) = self.to {
-            query = query.below("created_at", to.saturating_add(LONGEST));
+            query = query.below("created_at", to.saturating_add(MAX_RUN_MS));
         }
         query
     }
 
     /// Returns the id of an execution, if the filter asks for a single one.
-    fn only(&self) -> Option<&str> {
-        let only = |condition: &&Condition| {
-            condition.field == Field::Id && condition.operator == Operator::Is && !condition.folded
+    fn single_id(&self) -> Option<&str> {
+        let is_single_id = |condition: &&Condition| {
+            condition.field == Field::Id
+                && condition.operator == Operator::Is
+                && !condition.ignore_case
         };
         self.conditions
             .iter()
-            .find(only)
+            .find(is_single_id)
             .map(|condition| condition.value.as_str())
     }
 }
@@ -195,15 +200,15 @@ pub async fn list(
     app: &App,
     project: &Project,
     filter: &Filter,
-    part: &Part,
-) -> Result<(Vec<Executed>, bool)> {
-    app.log.settle().await?;
-    let mut taken = Taken {
+    part: &ListPart,
+) -> Result<(Vec<ExecutionRecord>, bool)> {
+    app.log.wait_until_written().await?;
+    let mut collected = Collector {
         skip: part.skip,
         limit: part.limit,
         runs: Vec::new(),
     };
-    if let Some(id) = filter.only() {
+    if let Some(id) = filter.single_id() {
         let found = match LogId::parse(id) {
             Ok(id) if part.after.is_none() => locate(app, project, &id).await?,
             _ => None,
@@ -211,8 +216,8 @@ pub async fn list(
         let run = found
             .map(|(page, index)| page.body.runs[index].clone())
             .filter(|run| filter.holds(run));
-        let more = taken.fill(run.into_iter());
-        return Ok((taken.runs, more));
+        let more = collected.fill(run.into_iter());
+        return Ok((collected.runs, more));
     }
     let mut reached = None;
     if let Some(id) = &part.after {
@@ -226,13 +231,13 @@ pub async fn list(
             .drain(..index)
             .rev()
             .filter(|run| filter.holds(run));
-        if taken.fill(rest) {
-            return Ok((taken.runs, true));
+        if collected.fill(rest) {
+            return Ok((collected.runs, true));
         }
         reached = Some((page.created_at, page.id));
     }
     // The number of pages with the creation time reached so far that were already read.
-    let mut ties = 0;
+    let mut pages_at_reached_time = 0;
     loop {
         let mut query = filter.query(project);
         if let Some((at, _)) = &reached {
@@ -240,47 +245,47 @@ pub async fn list(
         }
         let pages = app
             .store
-            .find::<Page>(&query.page(ties, PAGES))
+            .find::<Page>(&query.page(pages_at_reached_time, PAGES_PER_QUERY))
             .await?
             .records;
-        let last = (pages.len() as u64) < PAGES;
+        let last = (pages.len() as u64) < PAGES_PER_QUERY;
         for page in pages {
-            let place = (page.created_at, page.id);
-            ties = if reached.as_ref().is_some_and(|(at, _)| *at == place.0) {
-                ties + 1
+            let position = (page.created_at, page.id);
+            pages_at_reached_time = if reached.as_ref().is_some_and(|(at, _)| *at == position.0) {
+                pages_at_reached_time + 1
             } else {
                 1
             };
-            if reached.as_ref().is_some_and(|reached| place >= *reached) {
+            if reached.as_ref().is_some_and(|reached| position >= *reached) {
                 continue;
             }
-            if taken.fill(
+            if collected.fill(
                 page.body
                     .runs
                     .into_iter()
                     .rev()
                     .filter(|run| filter.holds(run)),
             ) {
-                return Ok((taken.runs, true));
+                return Ok((collected.runs, true));
             }
-            reached = Some(place);
+            reached = Some(position);
         }
         if last {
-            return Ok((taken.runs, false));
+            return Ok((collected.runs, false));
         }
     }
 }
 
 /// The executions collected for a part.
-struct Taken {
+struct Collector {
     skip: u64,
     limit: u64,
-    runs: Vec<Executed>,
+    runs: Vec<ExecutionRecord>,
 }
 
-impl Taken {
+impl Collector {
     /// Collects executions. Returns true if there are more than the part may have.
-    fn fill(&mut self, runs: impl Iterator<Item = Executed>) -> bool {
+    fn fill(&mut self, runs: impl Iterator<Item = ExecutionRecord>) -> bool {
         for run in runs {
             if self.skip > 0 {
                 self.skip -= 1;
@@ -298,8 +303,12 @@ impl Taken {
 ///
 /// # Errors
 /// Returns an error if the execution does not exist, or its details do not open.
-pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, Option<Detail>)> {
-    app.log.settle().await?;
+pub async fn get(
+    app: &App,
+    project: &Project,
+    id: &LogId,
+) -> Result<(ExecutionRecord, Option<Detail>)> {
+    app.log.wait_until_written().await?;
     let found = locate(app, project, id).await?;
     let (mut page, index) = found.ok_or_else(|| Error::LogNotFound(id.to_string()))?;
     let run = page.body.runs.swap_remove(index);
@@ -311,9 +320,10 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, 
         return Ok((run, None));
     };
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    let mut said = key.open(place(project.id.as_str(), &page.id), &details.body.sealed)?;
-    let detail = if index < said.len() {
-        said.swap_remove(index)
+    let mut details_of_page =
+        key.open(place(project.id.as_str(), &page.id), &details.body.sealed)?;
+    let detail = if index < details_of_page.len() {
+        details_of_page.swap_remove(index)
     } else {
         None
     };
@@ -322,21 +332,22 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, 
 
 /// Returns the page of an execution and its position on the page.
 async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Record<Page>, usize)>> {
-    let Some(began) = id.time() else {
+    let Some(started_at) = id.time() else {
         return Ok(None);
     };
-    let of = || Query::of(project.id.as_str());
-    let near = of()
-        .at_least("created_at", began.0)
-        .below("created_at", began.0 + SLOW + 2 * SPAN);
+    let of = || Query::for_project(project.id.as_str());
+    let near = of().at_least("created_at", started_at.0).below(
+        "created_at",
+        started_at.0 + SLOW_RUN_MS + 2 * MAX_PAGE_SPAN_MS,
+    );
     for query in [near, of().is("slow", id.as_str())] {
         for part in 0.. {
             let pages = app
                 .store
-                .find::<Page>(&query.clone().page(part * PAGES, PAGES))
+                .find::<Page>(&query.clone().page(part * PAGES_PER_QUERY, PAGES_PER_QUERY))
                 .await?
                 .records;
-            let last = (pages.len() as u64) < PAGES;
+            let last = (pages.len() as u64) < PAGES_PER_QUERY;
             for page in pages {
                 if let Ok(index) = page.body.runs.binary_search_by(|run| run.id.cmp(id)) {
                     return Ok(Some((page, index)));
@@ -355,9 +366,9 @@ pub(super) mod tests {
     use super::*;
     use crate::{Time, connections::Source, ids::Sequence, tools::log::page::Status};
 
-    pub(in crate::tools::log) fn run(tool: &str, began: i64) -> Executed {
-        Executed {
-            id: Sequence::new().log(Time(began)),
+    pub(in crate::tools::log) fn run(tool: &str, started_at: i64) -> ExecutionRecord {
+        ExecutionRecord {
+            id: Sequence::new().log(Time(started_at)),
             tool: tool.into(),
             toolkit: "t".into(),
             version: "20260101_00".into(),
@@ -367,8 +378,8 @@ pub(super) mod tests {
             auth_config: None,
             source: Source::NoAuth,
             request: "req_1".into(),
-            started_at: Time(began),
-            ended_at: Time(began + 5),
+            started_at: Time(started_at),
+            ended_at: Time(started_at + 5),
             cpu_us: 1,
             wall_us: 1,
             memory: 1,
@@ -384,7 +395,7 @@ pub(super) mod tests {
             field,
             operator,
             value: value.into(),
-            folded: false,
+            ignore_case: false,
         }
         .holds(&run("T_RUN", 7))
     }
@@ -399,14 +410,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_folded_condition_does_not_tell_cases_apart() {
-        let folded = |operator, value: &str| Condition {
+        let condition = |operator, value: &str| Condition {
             field: Field::Tool,
             operator,
             value: value.into(),
-            folded: true,
+            ignore_case: true,
         };
-        assert!(folded(Operator::Is, "t_run").holds(&run("T_RUN", 7)));
-        assert!(!folded(Operator::ContainsNot, "Run").holds(&run("T_RUN", 7)));
+        assert!(condition(Operator::Is, "t_run").holds(&run("T_RUN", 7)));
+        assert!(!condition(Operator::ContainsNot, "Run").holds(&run("T_RUN", 7)));
     }
 
     #[test]

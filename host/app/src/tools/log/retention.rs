@@ -10,16 +10,16 @@ use store::{Batch, CommitError, Document, Query, Record, Store, Time};
 
 use super::{
     cassette,
-    page::{Details, Page, RUNS},
+    page::{Details, MAX_PAGE_RUNS, Page},
 };
 use crate::{App, Result, jobs::Lease, projects};
 
 /// Maximum number of records that are erased in one batch.
-const BATCH: u64 = 32;
+const ERASE_BATCH: u64 = 32;
 /// Number of projects or pages that are read in one query.
-const READ: u64 = 256;
+const READ_BATCH: u64 = 256;
 /// Interval at which old records are erased.
-pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
+pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// The retention settings of the log.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,12 +37,12 @@ impl Retention {
 }
 
 /// Erases old records. This is a job that one server at a time runs.
-pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
+pub(crate) async fn erase_old(app: &App, lease: &Lease) -> Result<()> {
     let retention = app.log.retention;
     if retention.keeps_all() {
         return Ok(());
     }
-    pass(
+    erase_in_all_projects(
         &app.store,
         &|batch| lease.fence(batch),
         retention,
@@ -55,25 +55,30 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
 type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 
 /// Goes through all projects once, including deleted ones.
-async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) -> Result<()> {
+async fn erase_in_all_projects(
+    store: &Store,
+    fence: Fence<'_>,
+    retention: Retention,
+    now: Time,
+) -> Result<()> {
     let mut after = String::new();
     loop {
-        let projects = store.scan(&projects::PROJECTS, &after, READ).await?;
+        let projects = store.scan(&projects::PROJECTS, &after, READ_BATCH).await?;
         let Some(last) = projects.last() else {
             return Ok(());
         };
         after.clone_from(&last.id);
         for project in &projects {
-            let before = before(store, &project.id, retention, now).await?;
-            erase::<cassette::Stored>(store, fence, &project.id, before, now).await?;
-            erase::<Details>(store, fence, &project.id, before, now).await?;
-            erase::<Page>(store, fence, &project.id, before, now).await?;
+            let cutoff = cutoff(store, &project.id, retention, now).await?;
+            erase::<cassette::StoredCassette>(store, fence, &project.id, cutoff, now).await?;
+            erase::<Details>(store, fence, &project.id, cutoff, now).await?;
+            erase::<Page>(store, fence, &project.id, cutoff, now).await?;
         }
     }
 }
 
 /// Returns the creation time before which records of a project are erased.
-async fn before(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
+async fn cutoff(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
     let age = |age: Duration| {
         now.0
             .saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
@@ -89,15 +94,15 @@ async fn before(store: &Store, project: &str, retention: Retention, now: Time) -
 /// Returns the creation time of the page with the last of the `runs` newest executions, or `None`
 /// if the project has no more than these.
 async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<Time>> {
-    let query = Query::of(project).newest();
+    let query = Query::for_project(project).descending();
     let pages = store.find::<Page>(&query.clone().page(0, 1)).await?.total;
-    if pages.saturating_mul(RUNS as u64) <= runs {
+    if pages.saturating_mul(MAX_PAGE_RUNS as u64) <= runs {
         return Ok(None);
     }
     let (mut found, mut offset) = (0, 0);
     while offset < pages {
         let read = store
-            .find::<Page>(&query.clone().page(offset, READ))
+            .find::<Page>(&query.clone().page(offset, READ_BATCH))
             .await?
             .records;
         if read.is_empty() {
@@ -119,17 +124,17 @@ async fn erase<T: Document>(
     store: &Store,
     fence: Fence<'_>,
     project: &str,
-    before: Time,
+    cutoff: Time,
     now: Time,
 ) -> Result<()> {
     loop {
         let oldest = store
-            .find::<T>(&Query::of(project).page(0, BATCH))
+            .find::<T>(&Query::for_project(project).page(0, ERASE_BATCH))
             .await?
             .records;
         let old: Vec<Record<T>> = oldest
             .into_iter()
-            .filter(|record| record.created_at < before)
+            .filter(|record| record.created_at < cutoff)
             .collect();
         if old.is_empty() {
             return Ok(());
@@ -175,7 +180,7 @@ mod tests {
             let details = Details {
                 sealed: key.seal(place("p", &id), &vec![]).unwrap(),
             };
-            let page = Page::of(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
+            let page = Page::new(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
             batch = batch
                 .insert_created(time, "p", &id, &page)
                 .insert_created(time, "p", &id, &details);
@@ -187,7 +192,7 @@ mod tests {
     /// Returns the days whose pages are left, and the days whose details are left.
     async fn left(store: &Store) -> (Vec<i64>, Vec<i64>) {
         let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY).collect();
-        let all = Query::of("p");
+        let all = Query::for_project("p");
         let pages = store.find::<Page>(&all).await.unwrap().records;
         let details = store.find::<Details>(&all).await.unwrap().records;
         (
@@ -204,7 +209,7 @@ mod tests {
     async fn left_of(days: i64, retention: Retention) -> Vec<i64> {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), days).await;
-        pass(&store, &|batch| batch, retention, Time((days - 1) * DAY))
+        erase_in_all_projects(&store, &|batch| batch, retention, Time((days - 1) * DAY))
             .await
             .unwrap();
         let (pages, details) = left(&store).await;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    page::{Executed, Page},
-    read::{Filter, PAGES},
+    page::{ExecutionRecord, Page},
+    read::{Filter, PAGES_PER_QUERY},
 };
 use crate::{App, Result, projects::Project};
 
 /// The property by which executions are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Grouping {
     /// Slug of the tool.
     Tool,
     /// Slug of the toolkit.
@@ -23,8 +23,8 @@ pub enum By {
     Project,
 }
 
-impl By {
-    fn of<'a>(self, run: &'a Executed, project: &'a Project) -> &'a str {
+impl Grouping {
+    fn key<'a>(self, run: &'a ExecutionRecord, project: &'a Project) -> &'a str {
         match self {
             Self::Tool => &run.tool,
             Self::Toolkit => &run.toolkit,
@@ -45,19 +45,22 @@ pub async fn count(
     project: &Project,
     filter: &Filter,
     users: &[String],
-    by: By,
+    grouping: Grouping,
     counts: &mut BTreeMap<String, u64>,
 ) -> Result<()> {
-    app.log.settle().await?;
+    app.log.wait_until_written().await?;
     for part in 0.. {
-        let query = filter.query(project).page(part * PAGES, PAGES);
+        let query = filter
+            .query(project)
+            .page(part * PAGES_PER_QUERY, PAGES_PER_QUERY);
         let pages = app.store.find::<Page>(&query).await?.records;
-        let last = (pages.len() as u64) < PAGES;
+        let last = (pages.len() as u64) < PAGES_PER_QUERY;
         let runs = pages.iter().flat_map(|page| &page.body.runs);
-        let meant =
-            |run: &&Executed| filter.holds(run) && (users.is_empty() || users.contains(&run.user));
-        for run in runs.filter(meant) {
-            let key = by.of(run, project);
+        let is_counted = |run: &&ExecutionRecord| {
+            filter.holds(run) && (users.is_empty() || users.contains(&run.user))
+        };
+        for run in runs.filter(is_counted) {
+            let key = grouping.key(run, project);
             match counts.get_mut(key) {
                 Some(count) => *count += 1,
                 None => drop(counts.insert(key.to_owned(), 1)),

@@ -9,8 +9,8 @@ use store::{Batch, CommitError, Store, Time};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    Bell, GROUP, Message, Pending,
-    page::{Details, Page, cut, place},
+    FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
+    page::{Details, Page, place, split_into_pages},
 };
 use crate::{
     Error, Result,
@@ -22,75 +22,79 @@ use crate::{
 
 /// Maximum size of the records that are written together, in bytes, unless a single record has
 /// more.
-pub const GROUP_BYTES: usize = 8 << 20;
+pub const MAX_GROUP_BYTES: usize = 8 << 20;
 /// Log line of a record that exceeds its project's quota.
-const PAST_QUOTA: &str =
+const PAST_QUOTA_NOTE: &str =
     "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
 
 /// Maximum time for which a record waits for others.
-const BEHIND: Duration = Duration::from_millis(20);
+const MAX_WRITE_DELAY: Duration = Duration::from_millis(20);
 /// Time before a failed write is retried.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Interval at which execution counts are written, in milliseconds.
-const COUNTS: i64 = 60_000;
+const COUNT_INTERVAL_MS: i64 = 60_000;
 /// Maximum number of retries while the server is stopping.
-const LAST_TRIES: u32 = 6;
+const MAX_FINAL_ATTEMPTS: u32 = 6;
 
 /// The writer of entered records. It ends when every [`Log`](super::Log) is dropped and everything
 /// is written.
 pub struct Writer {
-    pub(super) from: mpsc::Receiver<Message>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) receiver: mpsc::Receiver<Message>,
+    pub(super) flush_signal: Arc<FlushSignal>,
     pub(super) store: Store,
     pub(super) vault: Arc<Vault>,
     pub(super) clock: Clock,
     pub(super) usage: Arc<Usage>,
     pub(super) quotas: Arc<Quotas>,
     /// The time at which the execution counts were last written.
-    pub(super) counted: Time,
+    pub(super) counts_saved_at: Time,
 }
 
 /// The outcome of writing a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
-    Yes,
+enum WriteOutcome {
+    Written,
     /// The store refuses the records permanently.
     Refused,
     /// The server stopped before the records were written.
-    No,
+    Stopped,
 }
 
 impl Writer {
     /// Writes entries until no more can come.
     pub async fn run(mut self) {
-        let mut group = Vec::with_capacity(GROUP);
-        while self.from.recv_many(&mut group, GROUP).await > 0 {
+        let mut group = Vec::with_capacity(MAX_GROUP_RECORDS);
+        while self.receiver.recv_many(&mut group, MAX_GROUP_RECORDS).await > 0 {
             // If the channel is closed, no signal can follow, so the received entries are written
             // at once.
-            if group.len() < GROUP && !group.iter().any(Message::hurries) && !self.from.is_closed()
+            if group.len() < MAX_GROUP_RECORDS
+                && !group.iter().any(Message::has_waiter)
+                && !self.receiver.is_closed()
             {
                 // The group is written in either case, on timeout or on the signal.
-                let _ = timeout(BEHIND, self.bell.rung.notified()).await;
+                let _ = timeout(MAX_WRITE_DELAY, self.flush_signal.notify.notified()).await;
             }
-            while group.len() < GROUP
-                && let Ok(more) = self.from.try_recv()
+            while group.len() < MAX_GROUP_RECORDS
+                && let Ok(more) = self.receiver.try_recv()
             {
                 group.push(more);
             }
-            self.bell.entered.store(self.from.len(), Ordering::Relaxed);
+            self.flush_signal
+                .submitted
+                .store(self.receiver.len(), Ordering::Relaxed);
             self.write(std::mem::take(&mut group)).await;
-            if self.clock.now().0 - self.counted.0 >= COUNTS {
+            if self.clock.now().0 - self.counts_saved_at.0 >= COUNT_INTERVAL_MS {
                 self.save_counts().await;
             }
         }
         self.save_counts().await;
         // The job that does this every minute has ended before.
-        self.quotas.save(&self.store, self.counted).await;
+        self.quotas.save(&self.store, self.counts_saved_at).await;
     }
 
     async fn save_counts(&mut self) {
-        self.counted = self.clock.now();
-        if let Err(cause) = self.usage.save(&self.store, self.counted).await {
+        self.counts_saved_at = self.clock.now();
+        if let Err(cause) = self.usage.save(&self.store, self.counts_saved_at).await {
             tracing::warn!(%cause, "how often toolkits run could not be written");
         }
     }
@@ -104,26 +108,26 @@ impl Writer {
                     entries.push(*entry);
                     waiting.extend(done);
                 }
-                Message::Settle(done) => waiting.push(done),
+                Message::Flush(done) => waiting.push(done),
             }
         }
         let now = self.clock.now();
         for entry in &mut entries {
-            if let Some(said) = &mut entry.said
+            if let Some(detail) = &mut entry.detail
                 && !self
                     .quotas
                     .take(Kind::Log, entry.project.id.as_str(), entry.size, now)
             {
-                said.leave_out(PAST_QUOTA);
+                detail.leave_out(PAST_QUOTA_NOTE);
             }
         }
         self.keep_cassettes(&entries).await;
         let (mut written, mut rest) = (true, &entries[..]);
         while !rest.is_empty() {
-            let (together, later) = rest.split_at(together(rest));
-            written &= match self.commit(together).await {
-                Written::Refused if together.len() > 1 => self.one_by_one(together).await,
-                written => written == Written::Yes,
+            let (group, later) = rest.split_at(group_length(rest));
+            written &= match self.commit(group).await {
+                WriteOutcome::Refused if group.len() > 1 => self.one_by_one(group).await,
+                written => written == WriteOutcome::Written,
             };
             rest = later;
         }
@@ -143,18 +147,18 @@ impl Writer {
     async fn one_by_one(&self, entries: &[Pending]) -> bool {
         let mut all = true;
         for entry in entries {
-            all &= self.commit(std::slice::from_ref(entry)).await == Written::Yes;
+            all &= self.commit(std::slice::from_ref(entry)).await == WriteOutcome::Written;
         }
         all
     }
 
     /// Commits records, and retries for as long as the server runs.
-    async fn commit(&self, entries: &[Pending]) -> Written {
-        let mut last_tries = 0;
+    async fn commit(&self, entries: &[Pending]) -> WriteOutcome {
+        let mut final_attempts = 0;
         loop {
             let cause = match self.batch(entries).await {
                 Ok(batch) => match self.store.commit(batch).await {
-                    Ok(()) => return Written::Yes,
+                    Ok(()) => return WriteOutcome::Written,
                     // A retry cannot succeed.
                     Err(
                         cause @ (CommitError::Taken { .. }
@@ -162,19 +166,19 @@ impl Writer {
                         | CommitError::Invalid(_)),
                     ) => {
                         tracing::error!(%cause, records = entries.len(), "log records were refused");
-                        return Written::Refused;
+                        return WriteOutcome::Refused;
                     }
                     Err(cause) => Error::from(cause),
                 },
                 Err(cause) => cause,
             };
-            last_tries += u32::from(self.from.is_closed());
-            if last_tries > LAST_TRIES {
+            final_attempts += u32::from(self.receiver.is_closed());
+            if final_attempts > MAX_FINAL_ATTEMPTS {
                 tracing::error!(%cause, records = entries.len(), "log records are lost: the server stops");
-                return Written::No;
+                return WriteOutcome::Stopped;
             }
             tracing::warn!(%cause, records = entries.len(), "log records wait for the store");
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
@@ -189,7 +193,7 @@ impl Writer {
         }
         let mut batch = Batch::at(self.clock.now());
         for (project, entries) in projects {
-            for page in cut(&entries) {
+            for page in split_into_pages(&entries) {
                 batch = self.page(batch, project, &page).await?;
             }
         }
@@ -208,15 +212,15 @@ impl Writer {
                 .max()
                 .unwrap_or_default(),
         );
-        let page = Page::of(entries.iter().map(|entry| entry.record()).collect());
+        let page = Page::new(entries.iter().map(|entry| entry.record()).collect());
         let batch = batch.insert_created(ended_at, project, id, &page);
-        let said: Vec<_> = entries.iter().map(|entry| &entry.said).collect();
-        if said.iter().all(|said| said.is_none()) {
+        let details: Vec<_> = entries.iter().map(|entry| &entry.detail).collect();
+        if details.iter().all(|detail| detail.is_none()) {
             return Ok(batch);
         }
         let key = self.vault.key(project, batch.now).await?;
         let details = Details {
-            sealed: key.seal(place(project, id), &said)?.of(),
+            sealed: key.seal(place(project, id), &details)?.cast(),
         };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
@@ -224,17 +228,17 @@ impl Writer {
 
 impl Message {
     /// Returns true if a caller waits for the message to be processed.
-    fn hurries(&self) -> bool {
+    fn has_waiter(&self) -> bool {
         !matches!(self, Self::Entry(_, None))
     }
 }
 
 /// Returns the number of first records that are written together.
-fn together(entries: &[Pending]) -> usize {
+fn group_length(entries: &[Pending]) -> usize {
     let mut bytes = 0;
     let fits = |entry: &&Pending| {
         bytes += entry.size;
-        bytes <= GROUP_BYTES
+        bytes <= MAX_GROUP_BYTES
     };
     entries.iter().take_while(fits).count().max(1)
 }
@@ -254,9 +258,9 @@ mod tests {
             record.size = *size;
             record
         };
-        let count = |sizes: &[usize]| together(&sizes.iter().map(of).collect::<Vec<_>>());
+        let count = |sizes: &[usize]| group_length(&sizes.iter().map(of).collect::<Vec<_>>());
         assert_eq!(count(&[1; 8]), 8);
-        assert_eq!(count(&[GROUP_BYTES / 2; 8]), 2);
-        assert_eq!(count(&[GROUP_BYTES + 1, 1]), 1);
+        assert_eq!(count(&[MAX_GROUP_BYTES / 2; 8]), 2);
+        assert_eq!(count(&[MAX_GROUP_BYTES + 1, 1]), 1);
     }
 }

@@ -16,7 +16,7 @@ use super::{Part, Payload, error};
 use crate::{Credential, Secret, Signing, abi::v1::http::Error, sign::is_form};
 
 /// Characters that are not escaped in a path segment.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -25,7 +25,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@')
     .remove(b'=');
 /// Minimum length of a placed value that counts as a secret on its own, in bytes.
-const LIKELY_SECRET: usize = 8;
+const MIN_SECRET_BYTES: usize = 8;
 
 /// Returns the names of the headers that a credential fills, in lower case.
 pub(super) fn header_names(credential: &Credential) -> Vec<String> {
@@ -79,7 +79,7 @@ pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Erro
 }
 
 /// Puts a credential into the URL and the headers of a request.
-pub(super) fn place(
+pub(super) fn apply(
     credential: &Credential,
     url: &mut Url,
     headers: &mut HeaderMap,
@@ -89,13 +89,13 @@ pub(super) fn place(
             Placement::Header { name, value } => {
                 let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes())
                     .map_err(|_| unusable(name))?;
-                headers.insert(name, sensitive(value)?);
+                headers.insert(name, sensitive_value(value)?);
             }
             Placement::Basic { username, password } => {
                 let pair = zeroize::Zeroizing::new(format!("{username}:{password}"));
                 let value =
                     zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
-                headers.insert(AUTHORIZATION, sensitive(&value)?);
+                headers.insert(AUTHORIZATION, sensitive_value(&value)?);
             }
             Placement::Query { name, value } => {
                 url.query_pairs_mut().append_pair(name, value);
@@ -107,7 +107,7 @@ pub(super) fn place(
                 }
                 let path = url.path().replace(
                     marker.as_str(),
-                    &utf8_percent_encode(value, SEGMENT).to_string(),
+                    &utf8_percent_encode(value, PATH_SEGMENT).to_string(),
                 );
                 url.set_path(&path);
             }
@@ -176,7 +176,7 @@ fn text(value: &Value) -> Cow<'_, str> {
 /// Returns every value that this credential puts into a request.
 pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     let mut secrets = credential.secrets.clone();
-    let likely = |value: &str| (value.len() >= LIKELY_SECRET).then(|| Secret::from(value));
+    let likely = |value: &str| (value.len() >= MIN_SECRET_BYTES).then(|| Secret::from(value));
     for placement in &credential.placements {
         match placement {
             // In `Bearer x` the last word is the secret and the first is a scheme name.
@@ -189,7 +189,7 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
                 secrets.extend(likely(value).into_iter().chain(likely(&sent)));
             }
             Placement::Path { value, .. } => {
-                let sent = utf8_percent_encode(value, SEGMENT).to_string();
+                let sent = utf8_percent_encode(value, PATH_SEGMENT).to_string();
                 secrets.extend(likely(value).into_iter().chain(likely(&sent)));
             }
             Placement::Basic { username, password } => {
@@ -203,7 +203,7 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     secrets
 }
 
-fn sensitive(value: &str) -> Result<HeaderValue, Error> {
+fn sensitive_value(value: &str) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(value).map_err(|_| unusable("value"))?;
     value.set_sensitive(true);
     Ok(value)
@@ -232,8 +232,9 @@ mod tests {
     }
 
     fn placed(placement: Placement, url: &str) -> (String, HeaderMap) {
-        let (mut url, mut headers) = (Url::parse(url).unwrap(), HeaderMap::new());
-        place(&credential(placement), &mut url, &mut headers).unwrap();
+        let mut url = Url::parse(url).unwrap();
+        let mut headers = HeaderMap::new();
+        apply(&credential(placement), &mut url, &mut headers).unwrap();
         (url.into(), headers)
     }
 
@@ -299,7 +300,7 @@ mod tests {
             let sent = url.rsplit(['/', '=']).next().unwrap();
             let redactor = crate::redact::Redactor::new(&found);
             assert!(
-                redactor.finds(STANDARD.encode(format!("x{sent}")).as_bytes()),
+                redactor.may_contain_secret(STANDARD.encode(format!("x{sent}")).as_bytes()),
                 "{url}"
             );
         }
@@ -307,10 +308,8 @@ mod tests {
 
     #[test]
     fn error_for_unsendable_value_hides_the_value() {
-        let (mut url, mut headers) = (
-            Url::parse("https://a.example/~c~").unwrap(),
-            HeaderMap::new(),
-        );
+        let mut url = Url::parse("https://a.example/~c~").unwrap();
+        let mut headers = HeaderMap::new();
         for placement in [
             Placement::Header {
                 name: text("x"),
@@ -321,7 +320,7 @@ mod tests {
                 value: text(".."),
             },
         ] {
-            let error = place(&credential(placement), &mut url, &mut headers).unwrap_err();
+            let error = apply(&credential(placement), &mut url, &mut headers).unwrap_err();
             assert_eq!(error.kind, "credential");
             assert!(!error.message.contains("secret"));
         }

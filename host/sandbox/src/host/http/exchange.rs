@@ -20,32 +20,34 @@ use tokio::{
     sync::{Mutex, Semaphore},
 };
 
-use super::{Answered, Payload, credential, error, payload, rules, time};
+use super::{HttpResult, Payload, credential, error, exchange_timeout, rules, to_payload};
 use crate::{
-    Clock, Credential, Grant, Limits, MAX_SECRET_BYTES, MAX_SECRETS, Moment, Policy, Secret,
+    Clock, Credential, Grant, Limits, MAX_SECRET_BYTES, MAX_SECRETS, Policy, Secret,
+    SignatureStamp,
     abi::v1::http::{Error, Request, Response},
     host::{blob::Files, clock},
     limiter::{NodeMemory, Reservation},
     redact::{self, Redactor},
+    scheduler::AbortOnDrop,
     trace::Trace,
-    turns::Owned,
 };
 
 /// Maximum number of redirects for one request.
-const HOPS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 /// Maximum size of a response that is searched for secrets on the caller's thread, in bytes.
-const SEARCHED_HERE: usize = 64 << 10;
+const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 /// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
-const PREPARED_HERE: usize = 2 << 10;
+const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
 /// Error for the guest when a response is withheld.
-const WITHHELD: &str = "the answer takes too many steps to search for secrets and is withheld";
+const RESPONSE_WITHHELD: &str =
+    "the answer takes too many steps to search for secrets and is withheld";
 const NO_MEMORY: &str =
     "this server has no memory left to remove secrets from the answer; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
 /// encoded forms.
-const SECRETS: usize = 4 * MAX_SECRETS;
+const MAX_CALL_SECRETS: usize = 4 * MAX_SECRETS;
 /// Maximum total size of these secrets, in bytes. In a URL a secret is up to three times as long.
-const SECRET_BYTES: usize = 4 * MAX_SECRET_BYTES;
+const MAX_CALL_SECRET_BYTES: usize = 4 * MAX_SECRET_BYTES;
 
 /// Outgoing requests of one call.
 pub(crate) struct Outgoing {
@@ -55,20 +57,20 @@ pub(crate) struct Outgoing {
     pub(super) limits: Limits,
     trace: Arc<Trace>,
     /// Runtime of the caller.
-    pub(super) home: Handle,
-    /// Runtime of the guest threads; `busy` limits the tenant's turns on it.
+    pub(super) caller_runtime: Handle,
+    /// Runtime of the guest threads; `cpu_permits` limits the tenant's turns on it.
     threads: Handle,
-    busy: Arc<Semaphore>,
-    at_once: Semaphore,
+    cpu_permits: Arc<Semaphore>,
+    concurrency: Semaphore,
     requests: AtomicU32,
-    /// Response bytes handed to the guest's memory so far.
-    answered: AtomicU64,
+    /// Response bytes delivered to the guest's memory so far.
+    response_bytes: AtomicU64,
     /// Every secret put into a request so far.
     secrets: Mutex<Vec<Secret>>,
     /// Memory of the redactor.
-    prepared: Reservation,
+    redactor_memory: Reservation,
     /// Memory of responses on their way into the guest's memory.
-    handed: Reservation,
+    delivered: Reservation,
 }
 
 /// Complete response as the provider sent it.
@@ -77,7 +79,7 @@ struct Received {
     /// Signatures made for the request.
     signatures: Vec<Secret>,
     /// Memory of the body.
-    room: Arc<Reservation>,
+    memory: Arc<Reservation>,
 }
 
 /// Parts of the node and of the tenant's permit that the requests of a call use.
@@ -85,7 +87,7 @@ pub(crate) struct Node<'n> {
     pub(crate) net: &'n net::Client,
     pub(crate) memory: &'n Arc<NodeMemory>,
     pub(crate) threads: &'n Handle,
-    pub(crate) busy: &'n Arc<Semaphore>,
+    pub(crate) cpu_permits: &'n Arc<Semaphore>,
 }
 
 /// Request that passed the rules.
@@ -97,7 +99,7 @@ struct Checked {
     credential: Option<Arc<Credential>>,
     into_blob: bool,
     deadline: Instant,
-    time: Duration,
+    timeout: Duration,
 }
 
 impl Outgoing {
@@ -112,30 +114,30 @@ impl Outgoing {
             net,
             memory,
             threads,
-            busy,
+            cpu_permits,
         } = node;
         let memory = memory.reserve();
         Self {
-            net: net.through(grant.as_ref().and_then(|grant| grant.proxy())),
+            net: net.with_proxy(grant.as_ref().and_then(|grant| grant.proxy())),
             policy,
             grant,
             limits,
             trace,
-            home: Handle::current(),
+            caller_runtime: Handle::current(),
             threads: threads.clone(),
-            busy: busy.clone(),
-            at_once: Semaphore::new(limits.requests_at_once.max(1) as usize),
+            cpu_permits: cpu_permits.clone(),
+            concurrency: Semaphore::new(limits.concurrent_requests.max(1) as usize),
             requests: AtomicU32::new(0),
-            answered: AtomicU64::new(0),
+            response_bytes: AtomicU64::new(0),
             secrets: Mutex::default(),
-            handed: memory.empty(),
-            prepared: memory,
+            delivered: memory.empty(),
+            redactor_memory: memory,
         }
     }
 
     /// Releases the memory of responses that the guest has received by now.
-    pub(super) fn answers_are_in_the_guest(&self) {
-        self.handed.release();
+    pub(super) fn release_delivered(&self) {
+        self.delivered.release();
     }
 
     /// Sends one request of the guest. `left` is the remaining time of the call.
@@ -144,7 +146,7 @@ impl Outgoing {
         request: Request,
         files: Files,
         left: Duration,
-    ) -> Answered {
+    ) -> HttpResult {
         self.count()?;
         let into_blob = request.into_blob;
         let url = request.url.clone();
@@ -152,19 +154,19 @@ impl Outgoing {
         let checked = match self.check(method.clone(), request, &files, left).await {
             Ok(checked) => checked,
             Err(refused) => {
-                let record = self.trace.request(method.as_str(), &url, 0);
+                let record = self.trace.request_started(method.as_str(), &url, 0);
                 self.trace
                     .request_ended(record, Duration::ZERO, Err(&refused.message));
                 return Err(refused);
             }
         };
-        let _turn = self.at_once.acquire().await;
+        let _turn = self.concurrency.acquire().await;
         let first = self.exchange(&checked, checked.credential.as_deref()).await;
-        let received = match (self.renewed(&first, &checked).await, first) {
+        let received = match (self.refreshed_credential(&first, &checked).await, first) {
             (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
             (None, first) => first?,
         };
-        self.hand_over(received, into_blob, &files).await
+        self.to_guest_response(received, into_blob, &files).await
     }
 
     /// Counts a request before any part of it runs.
@@ -186,7 +188,7 @@ impl Outgoing {
         left: Duration,
     ) -> Result<Checked, Error> {
         let url = rules::url(&request.url)?;
-        rules::egress(&self.policy, &method, &url)?;
+        rules::check_egress(&self.policy, &method, &url)?;
         let anonymous = match request.credential.as_str() {
             "" => false,
             "none" => true,
@@ -216,16 +218,16 @@ impl Outgoing {
         if let Some(credential) = &credential {
             credential::check_query(credential, &url)?;
         }
-        let time = time(request.timeout_ms, self.limits.exchange, left);
+        let timeout = exchange_timeout(request.timeout_ms, self.limits.exchange, left);
         Ok(Checked {
-            payload: payload(request.body, files, &self.limits)?,
+            payload: to_payload(request.body, files, &self.limits)?,
             credential: credential.filter(|_| !anonymous),
             into_blob: request.into_blob,
-            deadline: Instant::now() + time,
+            deadline: Instant::now() + timeout,
             method,
             url,
             headers,
-            time,
+            timeout,
         })
     }
 
@@ -235,12 +237,13 @@ impl Outgoing {
         checked: &Checked,
         credential: Option<&Credential>,
     ) -> Result<Received, Error> {
-        let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
+        let mut url = checked.url.clone();
+        let mut headers = checked.headers.clone();
         let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
         if let Some(credential) = credential {
-            self.remember(credential).await?;
-            credential::place(credential, &mut url, &mut headers)?;
+            self.add_secrets(credential).await?;
+            credential::apply(credential, &mut url, &mut headers)?;
             payload = credential::merge(&credential.body, &headers, &checked.payload)?;
             let names_of = credential::header_names(credential);
             names = names_of
@@ -248,15 +251,15 @@ impl Outgoing {
                 .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
                 .collect();
         }
-        let largest = self.room(checked.into_blob)?;
-        let room = Arc::new(self.prepared.empty());
+        let largest = self.response_limit(checked.into_blob)?;
+        let memory = Arc::new(self.redactor_memory.empty());
         let limits = net::Limits {
-            connect: self.limits.connect.min(checked.time),
-            first_byte: self.limits.first_byte.min(checked.time),
+            connect: self.limits.connect.min(checked.timeout),
+            first_byte: self.limits.first_byte.min(checked.timeout),
             total: checked.deadline.saturating_duration_since(Instant::now()),
             response_bytes: largest,
         };
-        let record = self.trace.request(
+        let record = self.trace.request_started(
             checked.method.as_str(),
             checked.url.as_str(),
             payload.size(),
@@ -273,7 +276,7 @@ impl Outgoing {
             body: payload.body()?,
             limits,
         };
-        let mut signatures = match signed(credential, &mut request) {
+        let mut signatures = match sign(credential, &mut request) {
             Ok(signatures) => signatures,
             Err(unsigned) => {
                 self.trace
@@ -283,7 +286,7 @@ impl Outgoing {
         };
         let follow = |next: &mut net::Request| {
             let again = if next.url.origin() == checked.url.origin() {
-                signed(credential, next)
+                sign(credential, next)
             } else {
                 Ok(Vec::new())
             };
@@ -291,8 +294,13 @@ impl Outgoing {
             signatures.extend(again.unwrap_or_default());
             follows
         };
-        let net = self.net.showing(identity).within(room.clone());
-        let sent = net.send_following(request, HOPS, &names, follow).await;
+        let net = self
+            .net
+            .with_identity(identity)
+            .with_memory_budget(memory.clone());
+        let sent = net
+            .send_following(request, MAX_REDIRECTS, &names, follow)
+            .await;
         match sent {
             Ok(answer) => {
                 let received = answer.body.len() as u64;
@@ -301,16 +309,17 @@ impl Outgoing {
                     started.elapsed(),
                     Ok((answer.status.as_u16(), received)),
                 );
-                rules::redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
-                self.take_room(checked.into_blob, received)
+                rules::check_redirect(&self.policy, &answer)
+                    .map_err(|refused| self.redacted(refused))?;
+                self.count_response(checked.into_blob, received)
                     .map(|()| Received {
                         answer,
                         signatures,
-                        room,
+                        memory,
                     })
             }
             Err(failed) => {
-                let message = self.trace.redactor().text(&failed.message);
+                let message = self.trace.redactor().redact_text(&failed.message);
                 self.trace
                     .request_ended(record, started.elapsed(), Err(&message));
                 Err(error(kind(failed.kind), message))
@@ -320,38 +329,47 @@ impl Outgoing {
 
     fn redacted(&self, refused: Error) -> Error {
         Error {
-            message: self.trace.redactor().text(&refused.message),
+            message: self.trace.redactor().redact_text(&refused.message),
             ..refused
         }
     }
 
     /// Returns the maximum size of the next response, in bytes.
-    fn room(&self, into_blob: bool) -> Result<u64, Error> {
+    fn response_limit(&self, into_blob: bool) -> Result<u64, Error> {
         if into_blob {
             return Ok(self.limits.file);
         }
         match self
             .limits
             .responses
-            .saturating_sub(self.answered.load(Relaxed))
+            .saturating_sub(self.response_bytes.load(Relaxed))
         {
-            0 => Err(self.no_room()),
+            0 => Err(self.responses_too_large()),
             left => Ok(left.min(self.limits.response_body)),
         }
     }
 
     /// Counts a received response. Concurrent responses may together exceed the limit.
-    fn take_room(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
+    fn count_response(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.responses;
-        let fits = |answered: u64| answered.checked_add(bytes).filter(|sum| *sum <= limit);
-        if into_blob || self.answered.fetch_update(Relaxed, Relaxed, fits).is_ok() {
+        let fits = |response_bytes: u64| {
+            response_bytes
+                .checked_add(bytes)
+                .filter(|sum| *sum <= limit)
+        };
+        if into_blob
+            || self
+                .response_bytes
+                .fetch_update(Relaxed, Relaxed, fits)
+                .is_ok()
+        {
             Ok(())
         } else {
-            Err(self.no_room())
+            Err(self.responses_too_large())
         }
     }
 
-    fn no_room(&self) -> Error {
+    fn responses_too_large(&self) -> Error {
         let limit = self.limits.responses;
         error(
             "limit",
@@ -370,13 +388,17 @@ impl Outgoing {
                 .credential
                 .as_ref()
                 .is_some_and(|credential| !credential.body.is_empty());
-            in_body || self.trace.redactor().finds(url.as_str().as_bytes())
+            in_body
+                || self
+                    .trace
+                    .redactor()
+                    .may_contain_secret(url.as_str().as_bytes())
         };
-        rules::permitted(&self.policy, method, url) && (same || !carries())
+        rules::is_permitted(&self.policy, method, url) && (same || !carries())
     }
 
     /// Returns a fresh credential if the provider rejected the sent one and another is available.
-    async fn renewed(
+    async fn refreshed_credential(
         &self,
         first: &Result<Received, Error>,
         checked: &Checked,
@@ -389,12 +411,12 @@ impl Outgoing {
         if answer.status != StatusCode::UNAUTHORIZED || self.count().is_err() {
             return None;
         }
-        grant.renew(rejected).await.ok().flatten()
+        grant.refresh(rejected).await.ok().flatten()
     }
 
     /// Adds the values of this credential to the redactor, which removes them from everything from
     /// now on.
-    async fn remember(&self, credential: &Credential) -> Result<(), Error> {
+    async fn add_secrets(&self, credential: &Credential) -> Result<(), Error> {
         // The lock is held until the redactor includes the secrets, so a concurrent request with
         // the same credential waits, too.
         let mut known = self.secrets.lock().await;
@@ -408,9 +430,9 @@ impl Outgoing {
             return Ok(());
         }
         let bytes: usize = known.iter().map(|secret| secret.expose().len()).sum();
-        let redactor = if known.len() > SECRETS || bytes > SECRET_BYTES {
+        let redactor = if known.len() > MAX_CALL_SECRETS || bytes > MAX_CALL_SECRET_BYTES {
             Err("its secrets are too many or too long to be removed from answers")
-        } else if bytes <= PREPARED_HERE {
+        } else if bytes <= MAX_INLINE_SECRET_BYTES {
             Ok(Redactor::new(known.iter()))
         } else {
             let all = known.clone();
@@ -418,8 +440,8 @@ impl Outgoing {
             prepared.map_err(|_| "the removal of its secrets could not be prepared")
         };
         let redactor = redactor.and_then(|redactor| {
-            self.prepared.release();
-            let fits = self.prepared.grow(redactor.memory());
+            self.redactor_memory.release();
+            let fits = self.redactor_memory.grow(redactor.memory());
             fits.then_some(redactor)
                 .ok_or("this server has no memory left to remove its secrets from answers")
         });
@@ -443,21 +465,26 @@ impl Outgoing {
     /// Converts a response for the guest: without secrets and cookies, with its body in memory or
     /// in a file. A signature is valid for one request, so it is redacted only from the response to
     /// that request.
-    async fn hand_over(&self, received: Received, into_blob: bool, files: &Files) -> Answered {
+    async fn to_guest_response(
+        &self,
+        received: Received,
+        into_blob: bool,
+        files: &Files,
+    ) -> HttpResult {
         let Received {
             answer,
             signatures,
-            room,
+            memory,
         } = received;
         let redactor = match self.trace.redactor() {
             call if signatures.is_empty() => call,
-            call => Arc::new(Redactor::new(&signatures).beside(call)),
+            call => Arc::new(Redactor::new(&signatures).with_others(call)),
         };
-        let body = self.clean(&redactor, answer.body, &room).await?;
+        let body = self.redact_body(&redactor, answer.body, &memory).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
-                || redactor.finds_in_name(name.as_str());
-            let value = || redactor.text(&String::from_utf8_lossy(value.as_bytes()));
+                || redactor.name_may_contain_secret(name.as_str());
+            let value = || redactor.redact_text(&String::from_utf8_lossy(value.as_bytes()));
             (!hidden).then(|| (name.as_str().to_owned(), value()))
         });
         let mut response = Response {
@@ -473,21 +500,21 @@ impl Outgoing {
                 .and_then(|value| value.to_str().ok());
             let media_type = media_type.map_or_else(
                 || "application/octet-stream".to_owned(),
-                |text| redactor.text(text),
+                |text| redactor.redact_text(text),
             );
             let name = answer
                 .url
                 .path_segments()
                 .and_then(|mut segments| segments.next_back())
                 .unwrap_or_default();
-            let name = redactor.text(name);
+            let name = redactor.redact_text(name);
             let id = files
-                .keep(&name, &media_type, body, &room)
+                .keep(&name, &media_type, body, &memory)
                 .map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
             response.body = body.into();
-            self.handed.take_over(&room);
+            self.delivered.take_over(&memory);
         }
         Ok(response)
     }
@@ -496,32 +523,34 @@ impl Outgoing {
 impl Outgoing {
     /// Redacts a body. A large body is searched on the guest threads, in turns with the guests, so
     /// that it does not block other calls. The search ends with the request.
-    async fn clean(
+    async fn redact_body(
         &self,
         redactor: &Arc<Redactor>,
         body: Bytes,
-        room: &Arc<Reservation>,
+        memory: &Arc<Reservation>,
     ) -> Result<Bytes, Error> {
-        let searched = if body.len() < SEARCHED_HERE {
+        let result = if body.len() < MAX_INLINE_SEARCH_BYTES {
             redactor
-                .places_in(&body)
-                .map_err(|_| WITHHELD)
-                .and_then(|places| cleaned(body, &places, room))
+                .find(&body)
+                .map_err(|_| RESPONSE_WITHHELD)
+                .and_then(|ranges| without_secrets(body, &ranges, memory))
         } else {
-            let (redactor, room, busy) = (redactor.clone(), room.clone(), self.busy.clone());
+            let redactor = redactor.clone();
+            let memory = memory.clone();
+            let cpu_permits = self.cpu_permits.clone();
             let search = async move {
-                let places = redactor
-                    .places_in_turns(&body, &busy)
+                let ranges = redactor
+                    .find_in_turns(&body, &cpu_permits)
                     .await
-                    .map_err(|_| WITHHELD)?;
-                cleaned(body, &places, &room)
+                    .map_err(|_| RESPONSE_WITHHELD)?;
+                without_secrets(body, &ranges, &memory)
             };
-            let mut task = Owned(self.threads.spawn(search));
+            let mut task = AbortOnDrop(self.threads.spawn(search));
             (&mut task.0)
                 .await
                 .unwrap_or(Err("the answer could not be searched for secrets"))
         };
-        searched.map_err(|why| {
+        result.map_err(|why| {
             error(
                 if why == NO_MEMORY {
                     "limit"
@@ -535,31 +564,28 @@ impl Outgoing {
 }
 
 /// Signs a request if its credential requires a signature.
-fn signed(
-    credential: Option<&Credential>,
-    request: &mut net::Request,
-) -> Result<Vec<Secret>, Error> {
+fn sign(credential: Option<&Credential>, request: &mut net::Request) -> Result<Vec<Secret>, Error> {
     let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else {
         return Ok(Vec::new());
     };
     // Providers check a signature against their own clocks, independently of the time that a guest
     // is told.
     let ms = clock::now(&Clock::System).as_millis() as i64;
-    let made = Moment::random(ms).and_then(|moment| sign.sign(request, &[], &moment));
+    let made = SignatureStamp::random(ms).and_then(|stamp| sign.sign(request, &[], &stamp));
     made.map_err(|unsigned| error("credential", unsigned.to_string()))
 }
 
-/// Returns a body without the given places, in memory reserved from `room`.
-fn cleaned(
+/// Returns a body without the given places, in memory reserved from `memory`.
+fn without_secrets(
     body: Bytes,
-    places: &[Range<usize>],
-    room: &Reservation,
+    ranges: &[Range<usize>],
+    memory: &Reservation,
 ) -> Result<Bytes, &'static str> {
-    if places.is_empty() {
+    if ranges.is_empty() {
         return Ok(body);
     }
-    let fits = room.grow((body.len() + places.len() * redact::REMOVED.len()) as u64);
-    fits.then(|| redact::without(&body, places).into_owned().into())
+    let fits = memory.grow((body.len() + ranges.len() * redact::REDACTED_TEXT.len()) as u64);
+    fits.then(|| redact::replace_ranges(&body, ranges).into_owned().into())
         .ok_or(NO_MEMORY)
 }
 
@@ -572,7 +598,7 @@ fn kind(kind: net::ErrorKind) -> &'static str {
         net::ErrorKind::Tls => "tls",
         net::ErrorKind::Timeout => "timeout",
         net::ErrorKind::TooLarge => "too_large",
-        net::ErrorKind::NoRoom => "limit",
+        net::ErrorKind::NoMemory => "limit",
         net::ErrorKind::Protocol => "protocol",
     }
 }

@@ -7,7 +7,7 @@
 
 mod credential;
 mod exchange;
-mod passed;
+mod proxy;
 mod rules;
 
 use std::{sync::Arc, time::Duration};
@@ -17,18 +17,18 @@ use futures::{StreamExt, stream};
 use wasmtime::Result;
 
 pub(crate) use exchange::{Node, Outgoing};
-pub(crate) use passed::pass;
+pub(crate) use proxy::send_proxy_request;
 
 use crate::{
     abi::v1::{
         blob,
         http::{self, Error, Host, Request, Response},
     },
-    cassette::{self, Tape},
+    cassette::{self, CassetteSession},
     host::blob::Files,
     meter::Meter,
+    scheduler::AbortOnDrop,
     state::State,
-    turns::Owned,
 };
 
 /// Content of a body, from which a request can be built repeatedly.
@@ -47,55 +47,60 @@ struct Part {
     bytes: Bytes,
 }
 
-type Answered = std::result::Result<Response, Error>;
+type HttpResult = std::result::Result<Response, Error>;
 
 impl Host for State {
-    async fn send(&mut self, request: Request) -> Result<Answered> {
-        self.count()?;
-        self.outgoing.answers_are_in_the_guest();
-        match self.tape.clone() {
+    async fn send(&mut self, request: Request) -> Result<HttpResult> {
+        self.count_host_call()?;
+        self.outgoing.release_delivered();
+        match self.session.clone() {
             None => Ok(self.start(request).await),
-            Some(tape) => Ok(self.taped(&tape, vec![request]).await?.swap_remove(0)),
+            Some(session) => Ok(self
+                .record_or_replay(&session, vec![request])
+                .await?
+                .swap_remove(0)),
         }
     }
 
-    async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<Answered>> {
-        self.count()?;
-        self.outgoing.answers_are_in_the_guest();
-        match self.tape.clone() {
-            None => Ok(self.all(requests).await),
-            Some(tape) => self.taped(&tape, requests).await,
+    async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<HttpResult>> {
+        self.count_host_call()?;
+        self.outgoing.release_delivered();
+        match self.session.clone() {
+            None => Ok(self.send_concurrently(requests).await),
+            Some(session) => self.record_or_replay(&session, requests).await,
         }
     }
 }
 
 impl State {
     /// Sends and records requests, or answers them from a cassette.
-    async fn taped(&mut self, tape: &Tape, requests: Vec<Request>) -> Result<Vec<Answered>> {
-        let asked: Vec<_> = requests
+    async fn record_or_replay(
+        &mut self,
+        session: &CassetteSession,
+        requests: Vec<Request>,
+    ) -> Result<Vec<HttpResult>> {
+        let recorded: Vec<_> = requests
             .iter()
-            .map(|request| cassette::Request::of(request, &self.files))
+            .map(|request| cassette::Request::new(request, &self.files))
             .collect();
-        if tape.plays() {
-            return asked
+        if session.is_replay() {
+            return recorded
                 .iter()
-                .map(|request| tape.answer(request, &self.files))
+                .map(|request| session.recorded_response(request, &self.files))
                 .collect();
         }
-        let answers = self.all(requests).await;
-        tape.keep(asked, &answers, &self.files, self.trace.redactor());
+        let answers = self.send_concurrently(requests).await;
+        session.keep(recorded, &answers, &self.files, self.trace.redactor());
         Ok(answers)
     }
 
     /// Sends several requests, some of them concurrently, and returns the responses in order.
-    async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
-        let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
-        let (outgoing, files, meter) = (
-            self.outgoing.clone(),
-            self.files.clone(),
-            self.meter.clone(),
-        );
-        let left = self.left();
+    async fn send_concurrently(&mut self, requests: Vec<Request>) -> Vec<HttpResult> {
+        let concurrency = self.outgoing.limits.concurrent_requests.max(1) as usize;
+        let outgoing = self.outgoing.clone();
+        let files = self.files.clone();
+        let meter = self.meter.clone();
+        let left = self.remaining_time();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
         let begin = |request| {
@@ -109,17 +114,17 @@ impl State {
         };
         stream::iter(requests)
             .map(begin)
-            .buffered(at_once)
+            .buffered(concurrency)
             .collect()
             .await
     }
 
-    fn start(&self, request: Request) -> impl Future<Output = Answered> + Send + use<> {
+    fn start(&self, request: Request) -> impl Future<Output = HttpResult> + Send + use<> {
         start(
             self.outgoing.clone(),
             self.files.clone(),
             self.meter.clone(),
-            self.left(),
+            self.remaining_time(),
             request,
         )
     }
@@ -135,12 +140,12 @@ async fn start(
     meter: Arc<Meter>,
     left: Duration,
     request: Request,
-) -> Answered {
+) -> HttpResult {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
         return exchange.await;
     }
-    let mut task = Owned(outgoing.home.spawn(exchange));
+    let mut task = AbortOnDrop(outgoing.caller_runtime.spawn(exchange));
     match (&mut task.0).await {
         Ok(answered) => answered,
         // The panic is a bug of the host on either runtime; the runner of the guest reports it.
@@ -187,7 +192,7 @@ impl Payload {
 }
 
 /// Resolves the content that a request refers to.
-fn payload(
+fn to_payload(
     body: http::Body,
     files: &Files,
     limits: &crate::Limits,
@@ -256,11 +261,11 @@ fn error(kind: &str, message: impl Into<String>) -> Error {
 
 /// Returns the timeout of an exchange: the guest's timeout, capped by the host's limit and the
 /// remaining time of the call.
-fn time(asked_ms: u32, limit: Duration, left: Duration) -> Duration {
-    let asked = if asked_ms == 0 {
+fn exchange_timeout(requested_ms: u32, limit: Duration, left: Duration) -> Duration {
+    let requested = if requested_ms == 0 {
         limit
     } else {
-        Duration::from_millis(asked_ms.into())
+        Duration::from_millis(requested_ms.into())
     };
-    asked.min(limit).min(left)
+    requested.min(limit).min(left)
 }

@@ -13,9 +13,9 @@ use crate::{
     trace::{cut, one_line},
 };
 
-const URL_BYTES: usize = 8 << 10;
-const HEADERS: usize = 64;
-const HEADER_BYTES: usize = 32 << 10;
+const MAX_URL_BYTES: usize = 8 << 10;
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// Parses a method that a guest may use.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
@@ -27,7 +27,10 @@ pub(super) fn method(text: &str) -> Result<Method, Error> {
         let names = manifest::METHODS.join(", ");
         error(
             "invalid_request",
-            format!("`{}` is not a method; use one of {names}", shown(text)),
+            format!(
+                "`{}` is not a method; use one of {names}",
+                for_message(text)
+            ),
         )
     })
 }
@@ -37,10 +40,10 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
     let invalid = |why: &str| {
         error(
             "invalid_request",
-            format!("the URL `{}` {why}", shown(without_query(text))),
+            format!("the URL `{}` {why}", for_message(without_query(text))),
         )
     };
-    if text.len() > URL_BYTES {
+    if text.len() > MAX_URL_BYTES {
         return Err(invalid("is longer than 8 KiB"));
     }
     let mut url = Url::parse(text).map_err(|cause| invalid(&format!("is not valid: {cause}")))?;
@@ -68,13 +71,13 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Checks the headers that a guest may set. `filled` lists the names that the auth scheme fills.
-pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<HeaderMap, Error> {
+/// Checks the headers that a guest may set. `reserved` lists the names that the auth scheme fills.
+pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result<HeaderMap, Error> {
     let size: usize = given
         .iter()
         .map(|(name, value)| name.len() + value.len())
         .sum();
-    if given.len() > HEADERS || size > HEADER_BYTES {
+    if given.len() > MAX_HEADERS || size > MAX_HEADER_BYTES {
         return Err(error(
             "invalid_request",
             "a request has at most 64 headers and 32 KiB of them",
@@ -83,11 +86,11 @@ pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<H
     let mut headers = HeaderMap::with_capacity(given.len() + 2);
     for (name, value) in given {
         let lower = name.to_ascii_lowercase();
-        if manifest::is_platforms(&lower) || filled.contains(&lower) {
+        if manifest::is_platforms(&lower) || reserved.contains(&lower) {
             let why = "is the host's to write; leave it out";
             return Err(error(
                 "invalid_request",
-                format!("the header `{}` {why}", shown(name)),
+                format!("the header `{}` {why}", for_message(name)),
             ));
         }
         let visible = value
@@ -101,7 +104,7 @@ pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<H
             let why = "is not valid: a name is a token, a value visible ASCII";
             return Err(error(
                 "invalid_request",
-                format!("the header `{}` {why}", shown(name)),
+                format!("the header `{}` {why}", for_message(name)),
             ));
         };
         headers.append(name, value);
@@ -110,8 +113,8 @@ pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<H
 }
 
 /// Refuses a request that no egress rule of the call permits.
-pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), Error> {
-    if permitted(policy, method, url) {
+pub(super) fn check_egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), Error> {
+    if is_permitted(policy, method, url) {
         return Ok(());
     }
     let reached = policy.egress.iter().any(|rule| host_matches(rule, url));
@@ -124,7 +127,7 @@ pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), 
 }
 
 /// Returns true if an egress rule permits the request; used for redirects.
-pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
+pub(super) fn is_permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
     url.scheme() == "https"
         && policy.egress.iter().any(|rule| {
             host_matches(rule, url)
@@ -135,7 +138,7 @@ pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
 
 /// Refuses a response that redirects to a forbidden host. The guest may follow other redirects
 /// itself.
-pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Error> {
+pub(super) fn check_redirect(policy: &Policy, answer: &net::Response) -> Result<(), Error> {
     let location = answer
         .headers
         .get(net::header::LOCATION)
@@ -146,7 +149,8 @@ pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Er
     if next.scheme() == "https" && policy.egress.iter().any(|rule| host_matches(rule, &next)) {
         return Ok(());
     }
-    let (from, to) = (host(&answer.url), host(&next));
+    let from = host(&answer.url);
+    let to = host(&next);
     Err(error(
         "denied",
         format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`"),
@@ -200,7 +204,7 @@ fn without_query(url: &str) -> &str {
 }
 
 /// Formats the guest's text for a message.
-fn shown(text: &str) -> String {
+fn for_message(text: &str) -> String {
     one_line(cut(text, 100))
 }
 
@@ -218,7 +222,7 @@ mod tests {
     }
 
     fn allows(rule: EgressRule, read_only: bool, method: &Method, url: &str) -> bool {
-        permitted(
+        is_permitted(
             &Policy {
                 egress: vec![rule],
                 read_only,
@@ -253,7 +257,7 @@ mod tests {
                 "{listed} {url}"
             );
         }
-        assert!(!permitted(
+        assert!(!is_permitted(
             &Policy::default(),
             &Method::GET,
             &Url::parse("https://a.example/").unwrap()
@@ -326,9 +330,9 @@ mod tests {
 
     #[test]
     fn headers_that_frame_route_or_authorize_are_refused() {
-        let filled = ["x-vendor-key".to_owned()];
+        let reserved = ["x-vendor-key".to_owned()];
         let one =
-            |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &filled);
+            |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &reserved);
         for name in [
             "Authorization",
             "COOKIE",
@@ -352,8 +356,8 @@ mod tests {
             assert!(one("x-fine", value).is_err(), "{value:?}");
         }
         assert!(one("X-Fine", "a\tb ~").is_ok());
-        assert!(headers(&vec![("a".to_owned(), String::new()); HEADERS + 1], &[]).is_err());
-        assert!(headers(&[("a".to_owned(), "x".repeat(HEADER_BYTES))], &[]).is_err());
+        assert!(headers(&vec![("a".to_owned(), String::new()); MAX_HEADERS + 1], &[]).is_err());
+        assert!(headers(&[("a".to_owned(), "x".repeat(MAX_HEADER_BYTES))], &[]).is_err());
     }
 
     #[test]

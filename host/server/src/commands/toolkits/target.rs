@@ -82,7 +82,7 @@ impl Target {
             Self::Stopped(opened) => Ok(opened
                 .app
                 .catalog
-                .index()
+                .snapshot()
                 .releases()
                 .map(|release| published_view(release))
                 .collect()),
@@ -136,7 +136,7 @@ fn refusal(cause: app::Error) -> Stop {
     running::refusal(
         &cause.to_string(),
         cause.problems().iter().map(String::as_str),
-        cause.row().fix,
+        cause.info().hint,
     )
 }
 

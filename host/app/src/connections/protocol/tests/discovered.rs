@@ -25,10 +25,12 @@ fn discovering() -> AuthScheme {
 
 /// Resolves the scheme at these times against a provider with these responses. Returns the scheme
 /// and the recorded requests.
-async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
+async fn resolve_at(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
     let application = Application::answering(answers).await;
-    let (scheme, client, values, issuers) =
-        (discovering(), client(), Values::new(), Issuers::default());
+    let scheme = discovering();
+    let client = client();
+    let values = Values::new();
+    let cache = MetadataCache::default();
     let mut all = Vec::new();
     for moment in moments {
         let now = Time(NOW.0 + moment);
@@ -40,8 +42,8 @@ async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>,
             values: &values,
         };
         all.push(
-            issuers
-                .described(&flow)
+            cache
+                .resolve(&flow)
                 .await
                 .map(|scheme| scheme.into_owned().oauth2.unwrap()),
         );
@@ -57,7 +59,7 @@ async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>,
 /// The examples of RFC 8414, section 3.
 #[tokio::test]
 async fn issuer_metadata_is_trusted_only_about_itself() {
-    let (all, seen) = described(
+    let (all, seen) = resolve_at(
         &[said(
             json!({ "authorization_response_iss_parameter_supported": true }),
         )],
@@ -91,7 +93,7 @@ async fn issuer_metadata_is_trusted_only_about_itself() {
         json!({ "token_endpoint": "https://app.example@evil.example/token" }),
         json!({ "authorization_endpoint": "javascript:alert(1)" }),
     ] {
-        let (all, _) = described(&[said(wrong.clone())], &[0]).await;
+        let (all, _) = resolve_at(&[said(wrong.clone())], &[0]).await;
         assert!(
             matches!(all[0], Err(Refusal::Malformed { .. })),
             "{wrong}: {:?}",
@@ -102,13 +104,13 @@ async fn issuer_metadata_is_trusted_only_about_itself() {
 
 #[tokio::test]
 async fn openid_connect_metadata_is_discovered() {
-    let (all, seen) = described(&[nothing(), said(json!({}))], &[0]).await;
+    let (all, seen) = resolve_at(&[nothing(), said(json!({}))], &[0]).await;
     assert_eq!(
         all[0].as_ref().unwrap().token_url,
         "https://app.example/token"
     );
     assert_eq!(seen[1], "GET /t/.well-known/openid-configuration HTTP/1.1");
-    let (all, _) = described(&[nothing(), nothing()], &[0]).await;
+    let (all, _) = resolve_at(&[nothing(), nothing()], &[0]).await;
     assert!(
         matches!(all[0], Err(Refusal::Malformed { .. })),
         "{:?}",
@@ -120,10 +122,10 @@ async fn openid_connect_metadata_is_discovered() {
 async fn metadata_is_cached_for_an_hour_or_outage() {
     let away = answer("503 Service Unavailable", "text/plain", "");
     let hour = 3_600_000;
-    let (all, seen) = described(&[said(json!({})), away.clone()], &[0, hour - 1, hour]).await;
+    let (all, seen) = resolve_at(&[said(json!({})), away.clone()], &[0, hour - 1, hour]).await;
     assert!(all.iter().all(Result::is_ok), "{all:?}");
     assert_eq!(seen.len(), 2);
-    let (all, _) = described(&[away], &[0]).await;
+    let (all, _) = resolve_at(&[away], &[0]).await;
     assert!(
         matches!(all[0], Err(Refusal::Unavailable { .. })),
         "{:?}",
@@ -140,7 +142,9 @@ async fn private_token_endpoint_is_refused() {
     ] {
         let application =
             Application::answering(&[said(json!({ "token_endpoint": inside }))]).await;
-        let (scheme, client, values) = (discovering(), client(), Values::new());
+        let scheme = discovering();
+        let client = client();
+        let values = Values::new();
         let flow = Flow {
             net: &application.net,
             now: NOW,
@@ -148,7 +152,7 @@ async fn private_token_endpoint_is_refused() {
             client: &client,
             values: &values,
         };
-        let scheme = Issuers::default().described(&flow).await.unwrap();
+        let scheme = MetadataCache::default().resolve(&flow).await.unwrap();
         let refused = Flow {
             scheme: &scheme,
             ..flow

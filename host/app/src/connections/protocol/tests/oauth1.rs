@@ -4,7 +4,7 @@ use super::*;
 
 const PAIR: &str = "oauth_token=t%2B1&oauth_token_secret=s1";
 
-fn described(more: Value) -> AuthScheme {
+fn scheme_with(more: Value) -> AuthScheme {
     let mut flow = json!({
         "request_url": "https://app.example/request?a=1", "authorize_url": "https://app.example/agree?b=1",
         "token_url": "https://app.example/token", "authorize_params": { "name": "{site}" },
@@ -24,11 +24,9 @@ fn form(body: &str) -> String {
 }
 
 async fn authorized(raw: String) -> (Result<(Url, Values)>, Vec<String>) {
-    let (application, scheme, client) = (
-        Application::answering(&[raw]).await,
-        described(json!({})),
-        client(),
-    );
+    let application = Application::answering(&[raw]).await;
+    let scheme = scheme_with(json!({}));
+    let client = client();
     let values =
         values(json!({ "site": "n&s", "oauth_token": "old", "oauth_token_secret": "old" }));
     let flow = Flow {
@@ -49,11 +47,9 @@ async fn exchanged(
     raw: String,
     callback: &[(&str, &str)],
 ) -> (Result<Tokens>, Vec<String>) {
-    let (application, scheme, client) = (
-        Application::answering(&[raw]).await,
-        described(about),
-        client(),
-    );
+    let application = Application::answering(&[raw]).await;
+    let scheme = scheme_with(about);
+    let client = client();
     let values = values(json!({ "site": "n", "oauth_token": "t+1", "oauth_token_secret": "s1" }));
     let flow = Flow {
         net: &application.net,
@@ -66,7 +62,7 @@ async fn exchanged(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let code = Code {
+    let code = ExchangeParams {
         code: "v 1",
         redirect_uri: "https://us.example/back",
         verifier: None,

@@ -16,7 +16,8 @@ async fn exchanged(
             .map(|field| serde_json::from_value(field).unwrap())
             .collect();
     }
-    let (application, client) = (Application::answering(answers).await, client());
+    let application = Application::answering(answers).await;
+    let client = client();
     let values = values(json!({ "site": "north" }));
     let flow = Flow {
         net: &application.net,
@@ -29,7 +30,7 @@ async fn exchanged(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let code = Code {
+    let code = ExchangeParams {
         callback: &callback,
         ..code(None)
     };
@@ -138,7 +139,7 @@ async fn tokens_are_found_where_the_application_puts_them() {
     .await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "the application refused: refused: Bad code […]"
+        "the provider refused: refused: Bad code […]"
     );
 }
 
@@ -328,7 +329,7 @@ async fn new_connection_runs_steps_and_identity() {
     let (tokens, seen) = exchanged(scheme(about.clone()), hidden("cloud"), &[], &answers).await;
     let tokens = tokens.unwrap();
     assert_eq!(
-        (&tokens.values["cloud"], &tokens.values[IDENTITY]),
+        (&tokens.values["cloud"], &tokens.values[DISPLAY_NAME]),
         (&json!("c1"), &json!("amy@example.com"))
     );
     assert!(seen[2].starts_with("GET /c1/me "), "{}", seen[2]);
@@ -339,7 +340,7 @@ async fn new_connection_runs_steps_and_identity() {
     ];
     let (tokens, _) = exchanged(scheme(about.clone()), hidden("cloud"), &[], &answers).await;
     assert!(
-        !tokens.unwrap().values.contains_key(IDENTITY),
+        !tokens.unwrap().values.contains_key(DISPLAY_NAME),
         "that nobody says who it is stops nothing"
     );
     let (refused, _) = exchanged(
@@ -371,11 +372,9 @@ async fn tokens_are_revoked_at_the_provider() {
         ),
         (json!({}), ok(""), false),
     ] {
-        let (application, scheme, client) = (
-            Application::answering(&[raw]).await,
-            scheme(about),
-            client(),
-        );
+        let application = Application::answering(&[raw]).await;
+        let scheme = scheme(about);
+        let client = client();
         let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
         let flow = Flow {
             net: &application.net,

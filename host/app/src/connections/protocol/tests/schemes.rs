@@ -15,7 +15,8 @@ async fn obtained(
     raw: &str,
 ) -> (Result<Tokens>, String) {
     let scheme: AuthScheme = serde_json::from_value(scheme).unwrap();
-    let (application, account) = (Application::answering(&[ok(raw)]).await, values(account));
+    let application = Application::answering(&[ok(raw)]).await;
+    let account = values(account);
     let flow = Flow {
         net: &application.net,
         now: NOW,
@@ -27,7 +28,7 @@ async fn obtained(
     (tokens, application.seen().pop().unwrap_or_default())
 }
 
-fn described(mode: &str, fields: &[(&str, bool)], about: Value) -> Value {
+fn scheme_json(mode: &str, fields: &[(&str, bool)], about: Value) -> Value {
     let fields: Vec<_> = fields
         .iter()
         .map(|(name, secret)| json!({ "name": name, "title": name, "secret": secret }))
@@ -65,7 +66,7 @@ fn parameter(request: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn client_credentials_yield_a_token() {
-    let scheme = described(
+    let scheme = scheme_json(
         "S2S_OAUTH2",
         &[],
         json!({ "client_auth": "basic", "scopes": ["a"], "token": { "params": { "audience": "x" } } }),
@@ -82,7 +83,7 @@ async fn client_credentials_yield_a_token() {
 #[tokio::test]
 async fn password_is_exchanged_for_a_token() {
     let token = json!({ "params": { "grant_type": "password", "username": "{username}", "password": "{password}" } });
-    let scheme = described(
+    let scheme = scheme_json(
         "S2S_OAUTH2",
         &[("username", false), ("password", true)],
         json!({ "token": token }),
@@ -116,7 +117,7 @@ async fn a_key_file_of_google_becomes_a_token() {
             },
         },
     });
-    let scheme = described(
+    let scheme = scheme_json(
         "GOOGLE_SERVICE_ACCOUNT",
         &[("credentials_json", true)],
         about,
@@ -177,7 +178,7 @@ async fn app_installation_yields_a_token() {
         "token": { "format": "json", "headers": { "authorization": "Bearer {assertion}" } },
         "response": { "access_token": "token", "expiry": { "path": "expires_at", "kind": "at" } },
     });
-    let scheme = described(
+    let scheme = scheme_json(
         "SERVICE_ACCOUNT",
         &[
             ("application_id", false),
@@ -218,9 +219,9 @@ async fn a_client_signs_instead_of_showing_a_secret() {
         },
     });
     let credentials = values(json!({ "client_id": "c1", "private_key": RSA, "key_id": "k9" }));
-    let client = Client::of(&credentials).unwrap();
+    let client = Client::from_credentials(&credentials).unwrap();
     let (tokens, request) = obtained(
-        described("S2S_OAUTH2", &[], about),
+        scheme_json("S2S_OAUTH2", &[], about),
         client,
         json!({}),
         TOKENS,
@@ -243,7 +244,7 @@ async fn a_client_signs_instead_of_showing_a_secret() {
 async fn basic_login_yields_a_token_or_session() {
     let about = json!({ "token": { "headers": { "authorization": "Basic {base64({username}:{password})}" } }, "client_auth": "none",
         "response": { "root": "data", "access_token": "jwt" } });
-    let scheme = described(
+    let scheme = scheme_json(
         "BASIC_WITH_JWT",
         &[("username", false), ("password", true)],
         about,
@@ -265,7 +266,7 @@ async fn basic_login_yields_a_token_or_session() {
         "token": { "params": { "devKey": "{dev_key}", "password": "{password}" } },
         "response": { "root": "response_data", "ok_if": { "path": "response_status", "equals": "0" }, "access_token": "sessionId" },
     });
-    let scheme = described(
+    let scheme = scheme_json(
         "BILLCOM_AUTH",
         &[("dev_key", true), ("password", true)],
         about,
@@ -291,7 +292,7 @@ async fn basic_login_yields_a_token_or_session() {
 #[tokio::test]
 async fn digests_are_those_of_the_standards() {
     let params = json!({ "sha": "{sha256(abc)}", "mac": "{hmac_sha256({key},what do ya want for nothing?)}" });
-    let scheme = described(
+    let scheme = scheme_json(
         "CALCOM_AUTH",
         &[("key", true)],
         json!({ "client_auth": "none", "token": { "params": params } }),
@@ -316,17 +317,15 @@ async fn registration_and_metadata_document_agree() {
         "authorize_url": "https://app.example/agree", "scopes": ["a", "b"],
         "register": { "url": "https://app.example/register", "params": { "software_id": "toolhost" } },
     });
-    let scheme: AuthScheme = serde_json::from_value(described("DCR_OAUTH", &[], about)).unwrap();
+    let scheme: AuthScheme = serde_json::from_value(scheme_json("DCR_OAUTH", &[], about)).unwrap();
     let registered = answer(
         "201 Created",
         "application/json",
         r#"{"client_id":"dyn-1","client_secret_expires_at":0,"x":1}"#,
     );
-    let (application, nobody, values) = (
-        Application::answering(&[registered, ok("{}")]).await,
-        Client::default(),
-        Values::new(),
-    );
+    let application = Application::answering(&[registered, ok("{}")]).await;
+    let nobody = Client::default();
+    let values = Values::new();
     let flow = Flow {
         net: &application.net,
         now: NOW,
@@ -359,10 +358,10 @@ async fn registration_and_metadata_document_agree() {
         values: &client,
         ..flow
     };
-    let url = known.authorize(AWAY).unwrap();
+    let url = known.authorize(AUTHORIZE_PARAMS).unwrap();
     assert!(url.as_str().contains("&client_id=dyn-1&"), "{url}");
     let exchanged = known
-        .exchange(Code {
+        .exchange(ExchangeParams {
             verifier: Some("v"),
             ..code(None)
         })

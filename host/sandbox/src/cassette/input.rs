@@ -1,0 +1,240 @@
+//! Input of a recorded call.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{Content, Interaction};
+use crate::{Action, File, Inbound, redact::Redactor};
+
+/// Action that a toolkit was asked to perform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RecordedAction {
+    /// Run of a tool.
+    Execute {
+        /// Slug of the tool.
+        tool: String,
+        /// Arguments as received.
+        arguments: Content,
+    },
+    /// Poll for events.
+    Poll {
+        /// Slug of the trigger type.
+        trigger: String,
+        /// Configuration as received.
+        config: Content,
+        /// Cursor returned by the previous poll.
+        cursor: Content,
+    },
+    /// Processing of a webhook request.
+    Receive {
+        /// Slug of the trigger type.
+        trigger: String,
+        /// Configuration as received.
+        config: Content,
+        /// Request that the provider sent.
+        request: Webhook,
+    },
+}
+
+/// A webhook request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    /// Method in upper case.
+    pub method: String,
+    /// Path below the trigger's own URL.
+    pub path: String,
+    /// Headers in order.
+    pub headers: Vec<(String, String)>,
+    /// Body as the exact bytes.
+    pub body: Content,
+}
+
+/// File given to the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputFile {
+    /// Id that the guest uses.
+    pub id: String,
+    /// Human-readable file name.
+    pub name: String,
+    /// Media type, for example `text/csv`.
+    pub media_type: String,
+    /// Complete content.
+    pub content: Content,
+}
+
+/// Recorded external input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Import {
+    /// Wall-clock time, in milliseconds since 1970.
+    Now(u64),
+    /// Milliseconds since the call began.
+    Elapsed(u64),
+    /// Random bytes.
+    Random(Content),
+    /// Request and its result.
+    Http(Box<Interaction>),
+}
+
+impl RecordedAction {
+    pub(super) fn new(action: &Action) -> Self {
+        let held = |bytes: &Bytes| Content::from(bytes.clone());
+        match action {
+            Action::Execute { tool, arguments } => Self::Execute {
+                tool: tool.to_string(),
+                arguments: held(arguments),
+            },
+            Action::Poll {
+                trigger,
+                config,
+                cursor,
+            } => Self::Poll {
+                trigger: trigger.to_string(),
+                config: held(config),
+                cursor: held(cursor),
+            },
+            Action::Receive {
+                trigger,
+                config,
+                request,
+            } => {
+                let Inbound {
+                    method,
+                    path,
+                    headers,
+                    body,
+                } = request.clone();
+                let request = Webhook {
+                    method,
+                    path,
+                    headers,
+                    body: body.into(),
+                };
+                Self::Receive {
+                    trigger: trigger.to_string(),
+                    config: held(config),
+                    request,
+                }
+            }
+        }
+    }
+
+    /// Returns the action for a replay.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        match self {
+            Self::Execute { tool, arguments } => Action::Execute {
+                tool: tool.as_str().into(),
+                arguments: arguments.bytes(),
+            },
+            Self::Poll {
+                trigger,
+                config,
+                cursor,
+            } => Action::Poll {
+                trigger: trigger.as_str().into(),
+                config: config.bytes(),
+                cursor: cursor.bytes(),
+            },
+            Self::Receive {
+                trigger,
+                config,
+                request,
+            } => {
+                let Webhook {
+                    method,
+                    path,
+                    headers,
+                    body,
+                } = request.clone();
+                let request = Inbound {
+                    method,
+                    path,
+                    headers,
+                    body: body.bytes(),
+                };
+                Action::Receive {
+                    trigger: trigger.as_str().into(),
+                    config: config.bytes(),
+                    request,
+                }
+            }
+        }
+    }
+
+    /// Returns the size of the content, in bytes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Execute { arguments, .. } => arguments.len(),
+            Self::Poll { config, cursor, .. } => config.len() + cursor.len(),
+            Self::Receive {
+                config, request, ..
+            } => config.len() + request.body.len(),
+        }
+    }
+
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Execute { arguments, .. } => arguments.redact(redactor),
+            Self::Poll { config, cursor, .. } => [config, cursor]
+                .into_iter()
+                .for_each(|held| held.redact(redactor)),
+            Self::Receive {
+                config, request, ..
+            } => {
+                [config, &mut request.body]
+                    .into_iter()
+                    .for_each(|held| held.redact(redactor));
+                request
+                    .headers
+                    .iter_mut()
+                    .for_each(|(_, value)| *value = redactor.redact_text(value));
+            }
+        }
+    }
+}
+
+impl InputFile {
+    pub(super) fn new(file: &File) -> Self {
+        let File {
+            id,
+            name,
+            media_type,
+            bytes,
+        } = file.clone();
+        Self {
+            id,
+            name,
+            media_type,
+            content: bytes.into(),
+        }
+    }
+
+    /// Returns the file as input of a call.
+    #[must_use]
+    pub fn file(&self) -> File {
+        let Self {
+            id,
+            name,
+            media_type,
+            content,
+        } = self.clone();
+        File {
+            id,
+            name,
+            media_type,
+            bytes: content.bytes(),
+        }
+    }
+}
+
+impl Import {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        if let Self::Http(interaction) = self {
+            interaction.redact(redactor);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Proxy request: one request of the caller without a guest, with the same rules, guard, credential
+//! and redaction as a guest's request.
+//!
+//! Headers and query parameters that only the platform may write are left out and not refused. A
+//! caller's HTTP library may write some of them on its own, and the credential of the account takes
+//! precedence.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use net::Url;
+use tokio::time::timeout;
+
+use super::{Node, Outgoing, credential, error, rules};
+use crate::{
+    File, Level, LogLine, ProxyFailure, ProxyOutcome, ProxyRequest, ProxyResponse,
+    abi::v1::http::{Body, Content, Request},
+    host::blob::Files,
+    trace::Trace,
+};
+
+/// Id of the body among the files of the request.
+const BODY_FILE_ID: &str = "body";
+
+/// Time beyond the exchange for refreshing a credential and redacting it from the response.
+const OVERHEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Sends the request and reads the whole response.
+pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) -> ProxyOutcome {
+    let limits = request.limits.clamped();
+    let started = Instant::now();
+    let trace = Arc::new(Trace::new(started, limits));
+    let given = request.body.map(|bytes| File {
+        id: BODY_FILE_ID.into(),
+        name: BODY_FILE_ID.into(),
+        media_type: String::new(),
+        bytes,
+    });
+    let body = if given.is_some() {
+        Body::Content(Content::Blob(BODY_FILE_ID.into()))
+    } else {
+        Body::Empty
+    };
+    let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
+    let outgoing = Outgoing::new(node, request.policy, request.grant, limits, trace.clone());
+    let mut guest_request = Request {
+        method: request.method,
+        url: request.url,
+        headers: request.headers,
+        body,
+        credential: String::new(),
+        timeout_ms: 0,
+        into_blob: true,
+    };
+    let removed = outgoing.remove_platform_parts(&mut guest_request).await;
+    let sent = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
+    let all = limits.wall + OVERHEAD_TIMEOUT;
+    let response = timeout(all, sent).await;
+    let late = |_| {
+        Err(error(
+            "timeout",
+            format!("the limit for the whole request, {all:?}, is over; try again later"),
+        ))
+    };
+    let response = match response.unwrap_or_else(late) {
+        Ok(response) => {
+            // The one created file is the response body, even if the request was retried.
+            let body = files
+                .take_created()
+                .pop()
+                .map(|file| file.bytes)
+                .unwrap_or_default();
+            Ok(ProxyResponse {
+                status: response.status,
+                headers: response.headers,
+                body,
+                memory: files.take_memory(),
+            })
+        }
+        Err(failed) => Err(ProxyFailure {
+            kind: failed.kind,
+            message: failed.message,
+        }),
+    };
+    let (mut log, requests) = trace.take();
+    log.extend(removed.into_iter().map(|name| LogLine {
+        level: Level::Warn,
+        at: Duration::ZERO,
+        message: crate::trace::one_line(&format!(
+            "`{name}` is the platform's to write and was left out"
+        )),
+    }));
+    ProxyOutcome {
+        response,
+        requests,
+        log,
+        wall: started.elapsed(),
+    }
+}
+
+impl Outgoing {
+    /// Removes the parts of a request that only the platform writes and returns their names.
+    async fn remove_platform_parts(&self, request: &mut Request) -> Vec<String> {
+        // A request without a credential is refused when it is sent.
+        let credential = match &self.grant {
+            Some(grant) => grant.credential().await.ok(),
+            None => None,
+        };
+        let filled_names = credential
+            .as_deref()
+            .map(credential::header_names)
+            .unwrap_or_default();
+        let is_ours = |name: &str| {
+            manifest::is_platforms(name) || filled_names.contains(&name.to_ascii_lowercase())
+        };
+        let mut removed: Vec<String> = Vec::new();
+        request.headers.retain(|(name, _)| {
+            let ours = is_ours(name);
+            if ours {
+                removed.push(crate::trace::cut(name, 100).to_owned());
+            }
+            !ours
+        });
+        if let Some(credential) = &credential
+            && let Ok(mut url) = Url::parse(&request.url)
+        {
+            let names = credential::query_names(credential);
+            let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
+            if url.query_pairs().any(|(name, _)| is_ours(&name)) {
+                let kept: Vec<_> = url
+                    .query_pairs()
+                    .into_owned()
+                    .filter(|(name, _)| !is_ours(name))
+                    .collect();
+                url.query_pairs_mut().clear().extend_pairs(kept);
+                request.url = url.into();
+                removed.extend(names.into_iter().map(str::to_owned));
+            }
+        }
+        removed
+    }
+}
+
+impl crate::Policy {
+    /// Returns true if a rule names the host and the port of a URL.
+    #[must_use]
+    pub fn reaches(&self, url: &Url) -> bool {
+        url.scheme() == "https"
+            && self
+                .egress
+                .iter()
+                .any(|rule| rules::host_matches(rule, url))
+    }
+}

@@ -1,0 +1,206 @@
+//! Auth configs.
+
+mod types;
+
+use std::sync::Arc;
+
+use app::{
+    Error, Record,
+    auth_configs::{self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status},
+    catalog::LATEST,
+    ids::AuthConfigId,
+};
+use axum::extract::State;
+
+use self::types::{Create, CreatedView, Kind, ListQuery, RemoveQuery, Update, View};
+pub(crate) use self::types::{Switch, ToolkitSlug};
+use crate::{
+    Server,
+    api::object,
+    doors::link,
+    http::{
+        auth::ProjectKey,
+        error::ApiResult,
+        page::{Listed, Page},
+        path::Path,
+        query::Query,
+        reply::{Created, Json, Success, SuccessWithMessage},
+        signature::IN_TABLE,
+    },
+};
+
+/// Creates an auth config.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses((status = 404, description = "The toolkit does not exist")),
+)]
+pub(crate) async fn create(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Create>,
+) -> ApiResult<Created<CreatedView>> {
+    let request = new(&server, body)?;
+    let record = auth_configs::create(&server.app, &key.project, request).await?;
+    Ok(Created(record.into()))
+}
+
+fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
+    let toolkit = body.toolkit.slug;
+    let Some(config) = body.auth_config else {
+        return Ok(NewAuthConfig {
+            toolkit,
+            ..NewAuthConfig::default()
+        });
+    };
+    let managed = server.branding.rename("use_service_managed_auth");
+    let scheme = match config.r#type.as_str() {
+        "use_custom_auth" => {
+            let scheme = config.auth_scheme;
+            Some(scheme.ok_or_else(|| {
+                Error::invalid("auth_config.authScheme: is required with use_custom_auth")
+            })?)
+        }
+        kind if *kind == *managed => None,
+        _ => {
+            return Err(Error::invalid(format!(
+                "auth_config.type: must be use_custom_auth or {managed}"
+            ))
+            .into());
+        }
+    };
+    let access = config.tool_access_config.unwrap_or_default();
+    Ok(NewAuthConfig {
+        toolkit,
+        scheme,
+        name: config.name,
+        credentials: Credentials {
+            own: object("auth_config.credentials", config.credentials)?,
+            shared: object("auth_config.shared_credentials", config.shared_credentials)?,
+            proxy: config.proxy_config.map(Proxy::from),
+        },
+        restrict_to: config.restrict_to_following_tools,
+        tools_for_execution: access.tools_available_for_execution,
+        tools_for_connection: access.tools_for_connected_account_creation,
+        in_sessions: config.is_enabled_for_tool_router.unwrap_or(true),
+    })
+}
+
+/// Lists auth configs, newest first.
+#[utoipa::path(get, path = IN_TABLE)]
+#[expect(deprecated, reason = "older clients send these filters")]
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Query(query): Query<ListQuery>,
+    page: Page,
+) -> ApiResult<Json<Listed<View>>> {
+    let mut toolkits = query.toolkit_slug;
+    if toolkits.is_empty() {
+        toolkits.extend(query.deprecated_app_id);
+    }
+    let filter = Filter {
+        toolkits,
+        managed: query.is_service_managed,
+        disabled: query.show_disabled.unwrap_or(false),
+        status: query.deprecated_status.map(Status::from),
+        search: query.search.unwrap_or_default(),
+        until: page.as_of()?,
+    };
+    let found = auth_configs::list(&server.app, &key.project, &filter, page.window(false)?).await?;
+    let page = page.with_newest(found.items.first().map(|newest| newest.created_at));
+    let mut items = Vec::with_capacity(found.items.len());
+    for record in found.items {
+        items.push(view(&server, &key, record).await?);
+    }
+    Ok(Json(Listed::after(items, &page, found.total, found.next)))
+}
+
+/// Reads an auth config.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<View>> {
+    let record = auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
+    view(&server, &key, record).await.map(Json)
+}
+
+/// Changes an auth config: members that are left out stay as they are.
+#[utoipa::path(patch, path = IN_TABLE)]
+pub(crate) async fn update(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Update>,
+) -> ApiResult<Json<Success>> {
+    let id = AuthConfigId::parse(&id)?;
+    let mut own = object("credentials", body.credentials)?;
+    for (name, given) in [("scopes", body.scopes), ("user_scopes", body.user_scopes)] {
+        own.extend(given.map(|value| (name.to_owned(), value)));
+    }
+    let access = body.tool_access_config.unwrap_or_default();
+    let changes = Changes {
+        managed: body.r#type == Kind::Default,
+        name: body.name,
+        own,
+        shared: object("shared_credentials", body.shared_credentials)?,
+        proxy: body.proxy_config.map(|proxy| proxy.map(Proxy::from)),
+        restrict_to: body.restrict_to_following_tools,
+        tools_for_execution: access.tools_available_for_execution,
+        tools_for_connection: access.tools_for_connected_account_creation,
+        in_sessions: body.is_enabled_for_tool_router,
+    };
+    auth_configs::change(&server.app, &key.project, &id, changes).await?;
+    Ok(Json(Success::OK))
+}
+
+/// Deletes an auth config; tools cannot be run with its accounts any more.
+#[utoipa::path(delete, path = IN_TABLE)]
+pub(crate) async fn remove(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Query(query): Query<RemoveQuery>,
+) -> ApiResult<Json<SuccessWithMessage>> {
+    let id = AuthConfigId::parse(&id)?;
+    let revoke = query.revoke_on_delete.unwrap_or(false);
+    let removing =
+        async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
+    link::to_the_end(removing).await?;
+    Ok(Json(Success::with("the auth config is deleted")))
+}
+
+/// Enables or disables an auth config.
+#[utoipa::path(patch, path = IN_TABLE)]
+pub(crate) async fn set_status(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path((id, status)): Path<(String, String)>,
+) -> ApiResult<Json<Success>> {
+    let id = AuthConfigId::parse(&id)?;
+    let status = match status.to_ascii_uppercase().as_str() {
+        "ENABLED" => Status::Enabled,
+        "DISABLED" => Status::Disabled,
+        _ => return Err(Error::invalid("status: must be ENABLED or DISABLED").into()),
+    };
+    auth_configs::set_status(&server.app, &key.project, &id, status).await?;
+    Ok(Json(Success::OK))
+}
+
+async fn view(server: &Server, key: &ProjectKey, record: Record<AuthConfig>) -> ApiResult<View> {
+    let credentials = auth_configs::credentials(&server.app, &key.project, &record).await?;
+    let accounts = auth_configs::active_accounts(&server.app, &key.project, &record.id).await?;
+    let release = server
+        .app
+        .catalog
+        .release(&record.body.toolkit, LATEST)
+        .ok();
+    Ok(View::new(
+        record,
+        &credentials,
+        accounts,
+        release.as_deref(),
+    ))
+}

@@ -1,0 +1,56 @@
+//! Operations of the public API that do not apply to a self-hosted server. They answer 501 and name
+//! the alternative.
+
+use std::sync::Arc;
+
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use crate::{
+    Server,
+    http::error::{ApiError, HttpError},
+};
+
+#[rustfmt::skip]
+const NOT_OFFERED: [NotOffered; 14] = [
+    NotOffered { method: MethodFilter::GET, path: "/cli/get-session", what: "signing in by a vendor's command line", instead: CLI },
+    NotOffered { method: MethodFilter::POST, path: "/cli/create-session", what: "signing in by a vendor's command line", instead: CLI },
+    NotOffered { method: MethodFilter::GET, path: "/cli/realtime/credentials", what: "a vendor's push service", instead: PUSH },
+    NotOffered { method: MethodFilter::POST, path: "/cli/realtime/auth", what: "a vendor's push service", instead: PUSH },
+    NotOffered { method: MethodFilter::POST, path: "/cli/codact_failures", what: "telling a vendor about failed calls", instead: "leave it out; the execution log has what failed, see `POST /logs/tool_execution`" },
+    NotOffered { method: MethodFilter::POST, path: "/org/clanker/create_claim", what: "handing an organization over to a person by mail", instead: "add the person with `POST /org/members`" },
+    NotOffered { method: MethodFilter::POST, path: "/org/consumer/project/resolve", what: "a consumer's project", instead: "make a project with `POST /org/owner/project/new`" },
+    NotOffered { method: MethodFilter::GET, path: "/org/consumer/connected_toolkits", what: "a consumer's project", instead: "list what a user has connected with `GET /connected_accounts?user_ids=…`" },
+    NotOffered { method: MethodFilter::GET, path: "/keyring/transfer_keys", what: "moving secrets between hosted services", instead: "move the whole installation with `toolhost export` and `toolhost import`" },
+    NotOffered { method: MethodFilter::GET, path: "/session_configs", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
+    NotOffered { method: MethodFilter::GET, path: "/session_configs/{session_config_id}", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
+    NotOffered { method: MethodFilter::POST, path: "/custom/toolkits/upsert", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+    NotOffered { method: MethodFilter::POST, path: "/custom/toolkits/sync", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+    NotOffered { method: MethodFilter::DELETE, path: "/custom/toolkits/{slug}", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+];
+const CLI: &str = "use a key: the first start writes them beside the data directory, and `POST /org/members` makes more";
+const PUSH: &str = "subscribe a webhook, or read the execution log";
+const TOOLKITS: &str =
+    "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
+
+/// Operation that answers 501.
+#[derive(Debug, Clone, Copy)]
+struct NotOffered {
+    method: MethodFilter,
+    path: &'static str,
+    what: &'static str,
+    instead: &'static str,
+}
+
+/// Returns the paths below the prefixes, and their handlers.
+pub(crate) fn routes() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Server>>)> {
+    NOT_OFFERED.into_iter().map(|operation| {
+        let NotOffered {
+            method,
+            path,
+            what,
+            instead,
+        } = operation;
+        let refuse = async move || ApiError::Http(HttpError::NotOffered { what, instead });
+        (path, on(method, refuse))
+    })
+}

@@ -1,0 +1,194 @@
+//! Every operation of the API, one row each. A row says what its handler's code does not: the path,
+//! the permission, and where they differ from the usual, the deadline, the largest body and the
+//! replacement. Each operation is served under both prefixes.
+
+use std::sync::Arc;
+
+use app::projects::scope::{
+    Access::{self, Read, Write},
+    Area::{self, *},
+};
+use axum::routing::MethodRouter;
+use utoipa_axum::{router::UtoipaMethodRouter, routes};
+
+use crate::{
+    Server,
+    api::{
+        auth_configs,
+        compat::{action_logs, legacy_ids},
+        connected_accounts, files, keys, logs, members, oauth_apps, project_config, projects,
+        session, toolkits, tools, usage,
+    },
+    doors::link,
+    http::{
+        operation::{Deadline, MaxBody, Operation, Permission},
+        signature::{Description, Signature},
+    },
+};
+
+/// Path prefixes: older clients use the first, newer ones the second. They differ only in the
+/// default tool version.
+pub(crate) const PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
+
+/// One operation: its path, its handler, its description and its rules.
+pub(crate) struct Row {
+    /// Path below the prefixes.
+    pub path: &'static str,
+    /// Rules of the operation.
+    pub operation: Operation,
+    /// Description as the handler and its signature give it.
+    pub description: Description,
+    /// The handler, with its method.
+    pub handler: MethodRouter<Arc<Server>>,
+}
+
+/// Makes a row of a path and a handler.
+macro_rules! row {
+    ($path:literal, $($handler:ident)::+) => {
+        Row::new($path, routes!($($handler)::+), &$($handler)::+)
+    };
+}
+
+impl Row {
+    fn new<Arguments>(
+        path: &'static str,
+        (schemas, described, handler): UtoipaMethodRouter<Arc<Server>>,
+        signature: &impl Signature<Arguments>,
+    ) -> Self {
+        let mut description = Description::new(schemas, described);
+        signature.describe(&mut description);
+        Self {
+            path,
+            operation: Operation::default(),
+            description,
+            handler,
+        }
+    }
+
+    /// Allows every key of the project.
+    fn any_key(mut self) -> Self {
+        self.operation.permission = Permission::AnyKey;
+        self
+    }
+
+    /// Needs access to one of the areas.
+    fn needs(mut self, access: Access, areas: &'static [Area]) -> Self {
+        self.operation.permission = Permission::OneOf(areas, access);
+        self
+    }
+
+    /// Has time limits of its own instead of the general deadline.
+    fn own_deadline(mut self) -> Self {
+        self.operation.deadline = Deadline::OfItsOwn;
+        self
+    }
+
+    fn max_body(mut self, max_body: MaxBody) -> Self {
+        self.operation.max_body = max_body;
+        self
+    }
+
+    /// Returns data of tools, which a project may choose not to store.
+    fn tool_data(mut self) -> Self {
+        self.operation.returns_tool_data = true;
+        self
+    }
+
+    /// Is deprecated: another operation replaces it.
+    fn replaced_by(mut self, successor: &'static str) -> Self {
+        self.operation.successor = Some(successor);
+        self
+    }
+}
+
+/// Returns the table. Exactly these operations are served, described in `docs/openapi.json` and
+/// probed by the tests. A row without a permission needs an unrestricted key.
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Row> {
+    vec![
+        row!("/auth/session/info", session::info).any_key(),
+        row!("/org/project/config", project_config::read).any_key(),
+        row!("/org/project/config", project_config::update),
+
+        // with the key of the organization
+        row!("/org/owner/project/new", projects::create),
+        row!("/org/owner/project/list", projects::list),
+        row!("/org/owner/project/{nano_id}", projects::read),
+        row!("/org/owner/project/{nano_id}", projects::remove),
+        row!("/org/owner/project/{nano_id}/regenerate_api_key", projects::regenerate_key),
+        row!("/org/owner/project/{nano_id}/api_keys", keys::list),
+        row!("/org/owner/project/{nano_id}/api_keys", keys::create),
+        row!("/org/owner/project/{nano_id}/api_keys/{key_id}", keys::remove),
+        row!("/org/members", members::list),
+        row!("/org/members", members::create),
+        row!("/org/members/{member_id}", members::remove),
+        row!("/org/oauth_apps", oauth_apps::list),
+        row!("/org/oauth_apps/{slug}", oauth_apps::set),
+        row!("/org/oauth_apps/{slug}", oauth_apps::remove),
+        row!("/org/toolkits", toolkits::published),
+        row!("/toolkits/{slug}/versions/{version}", toolkits::read_version).needs(Read, &[Toolkits]).own_deadline(),
+        row!("/toolkits/{slug}/versions/{version}", toolkits::publish).own_deadline(),
+        row!("/toolkits/{slug}/versions/{version}", toolkits::deprecate).own_deadline(),
+        row!("/org/usage/summary", usage::organization_summary),
+        row!("/org/usage/{entity_type}", usage::organization_groups),
+
+        // with the key of a user
+        row!("/org/list", members::organizations),
+        row!("/org/project/list", members::projects),
+
+        // without a key: the body has the keys to revoke
+        row!("/api_key_revocation", keys::revoke),
+
+        // catalog
+        row!("/toolkits", toolkits::list).needs(Read, &[Toolkits]),
+        row!("/toolkits/categories", toolkits::categories).needs(Read, &[Toolkits]),
+        row!("/toolkits/changelog", toolkits::changelog).needs(Read, &[Toolkits]),
+        row!("/toolkits/multi", toolkits::several).needs(Read, &[Toolkits]),
+        row!("/toolkits/{slug}", toolkits::read).needs(Read, &[Toolkits]),
+        row!("/toolkits/{slug}/scopes/grant_context", toolkits::grant_context).needs(Read, &[Toolkits]),
+        row!("/toolkits/{slug}/scopes/recommended", toolkits::recommend).needs(Read, &[Toolkits]),
+        row!("/tools", tools::list).needs(Read, &[Tools]),
+        row!("/tools/enum", tools::slugs).needs(Read, &[Tools]),
+        row!("/tools/scopes/required", tools::scopes).needs(Read, &[Tools]),
+        row!("/tools/{tool_slug}", tools::read).needs(Read, &[Tools]),
+
+        // executions
+        row!("/tools/execute/proxy", tools::proxy).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
+        row!("/tools/execute/{tool_slug}", tools::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
+        row!("/tools/execute/{tool_slug}/input", tools::input).needs(Read, &[ToolExecution]).own_deadline().tool_data(),
+        row!("/logs/tool_execution", logs::list).needs(Read, &[Observability]),
+        row!("/logs/tool_execution/{id}", logs::read).needs(Read, &[Observability]),
+        row!("/logs/tool_execution/{id}/cassette", logs::cassette).needs(Read, &[Observability]),
+        row!("/internal/action_execution/fields", action_logs::fields).needs(Read, &[Observability]).replaced_by("/logs/tool_execution"),
+        row!("/internal/action_execution/logs", action_logs::list).needs(Read, &[Observability]).replaced_by("/logs/tool_execution"),
+        row!("/internal/action_execution/log/{id}", action_logs::read).needs(Read, &[Observability]).replaced_by("/logs/tool_execution"),
+        row!("/files/list", files::list).needs(Read, &[ToolExecution]),
+        row!("/files/upload/request", files::request).needs(Write, &[ToolExecution]),
+        row!("/project/usage/summary", usage::project_summary).needs(Read, &[Observability]),
+        row!("/project/usage/{entity_type}", usage::project_groups).needs(Read, &[Observability]),
+
+        // connections
+        row!("/auth_configs", auth_configs::list).needs(Read, &[AuthConfigs]),
+        row!("/auth_configs", auth_configs::create).needs(Write, &[AuthConfigs]),
+        row!("/auth_configs/{nanoid}", auth_configs::read).needs(Read, &[AuthConfigs]),
+        row!("/auth_configs/{nanoid}", auth_configs::update).needs(Write, &[AuthConfigs]),
+        row!("/auth_configs/{nanoid}", auth_configs::remove).needs(Write, &[AuthConfigs]),
+        row!("/auth_configs/{nanoid}/{status}", auth_configs::set_status).needs(Write, &[AuthConfigs]),
+        row!("/connected_accounts", connected_accounts::list).needs(Read, &[ConnectedAccounts]),
+        row!("/connected_accounts", connected_accounts::create).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/link", connected_accounts::link).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/complete_auth", connected_accounts::complete).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}", connected_accounts::read).needs(Read, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}", connected_accounts::update).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}", connected_accounts::remove).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}/refresh", connected_accounts::refresh).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}/revoke", connected_accounts::revoke).needs(Write, &[ConnectedAccounts]),
+        row!("/connected_accounts/{nanoid}/status", connected_accounts::set_status).needs(Write, &[ConnectedAccounts]),
+
+        // called by a browser that returns from a provider
+        row!("/toolkits/auth/callback", link::callback),
+
+        // translation of a legacy id, which may belong to any of these areas
+        row!("/migration/get-nanoid", legacy_ids::translate).needs(Read, &[AuthConfigs, ConnectedAccounts, Triggers]),
+    ]
+}

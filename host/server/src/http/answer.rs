@@ -1,0 +1,171 @@
+//! Handles the parts common to every request in one function instead of stacked layers: request id,
+//! client address, malformed heads, panics and headers of the response.
+
+use std::{
+    net::IpAddr,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{
+    Router,
+    body::{Body, HttpBody},
+    http::{HeaderName, HeaderValue, Request, Response, Version, header},
+    response::IntoResponse,
+};
+use bytes::Bytes;
+use futures::FutureExt;
+use hyper::body::{Frame, SizeHint};
+use tower::Service;
+
+use crate::{
+    Server,
+    http::{
+        context::{REQUEST, RequestContext},
+        error::{ApiError, HttpError},
+        forwarded,
+        limiter::RATE_WINDOW,
+        permits::Permits,
+    },
+};
+
+const WINDOW_TEXT: &str = "600s";
+const _: () = assert!(RATE_WINDOW.as_secs() == 600);
+/// Maximum bytes of the request line.
+pub(crate) const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
+/// Maximum bytes of all headers together.
+pub(crate) const MAX_HEADER_BYTES: usize = 16 << 10;
+/// Characters of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
+const HOST_PUNCTUATION: &[u8] = b"-._~%!$&'()*+,;=:[]";
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
+
+/// Answers one request that came from the given address.
+pub(crate) async fn answer(
+    server: Arc<Server>,
+    mut router: Router,
+    peer: IpAddr,
+    request: Request<Body>,
+) -> Response<Body> {
+    let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
+    let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
+    let branding = (!server.branding.is_default()).then(|| server.branding.clone());
+    let context = RequestContext::new(request_id, client.unwrap_or(peer), branding);
+    let inner = async {
+        let refused = client
+            .err()
+            .or_else(|| too_long(&request))
+            .or_else(|| bad_host(&request));
+        let mut response = match refused {
+            Some(error) => ApiError::Http(error).into_response(),
+            None => {
+                let done = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+                match done {
+                    Ok(Ok(response)) => response,
+                    Err(_) => ApiError::Http(HttpError::Panic).into_response(),
+                }
+            }
+        };
+        finish(&server, &mut response);
+        response
+    };
+    REQUEST.scope(context, inner).await
+}
+
+/// Body of unknown length that holds the concurrency permits of its request until it ends.
+struct OpenBody {
+    body: Body,
+    _permits: Permits,
+}
+
+impl HttpBody for OpenBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Returns the refusal for a request line or headers beyond their limits. If both are exceeded
+/// together, hyper answers by itself.
+fn too_long(request: &Request<Body>) -> Option<HttpError> {
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    if request.method().as_str().len() + target + "  HTTP/1.1".len() > MAX_REQUEST_LINE_BYTES {
+        return Some(HttpError::LongLine);
+    }
+    let headers: usize = request
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    (headers > MAX_HEADER_BYTES).then_some(HttpError::LongHeaders)
+}
+
+/// Refuses a request without exactly one `Host` header that can name a host (RFC 9112, section
+/// 3.2). HTTP/1.0 does not require the header.
+fn bad_host(request: &Request<Body>) -> Option<HttpError> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let is_good = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host
+            .as_bytes()
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || HOST_PUNCTUATION.contains(byte)),
+        (None, _) => request.version() == Version::HTTP_10,
+        (Some(_), Some(_)) => false,
+    };
+    (!is_good).then_some(HttpError::BadHost)
+}
+
+/// Returns the client's own request id if it is safe in a header and in the log.
+fn given_id(request: &Request<Body>) -> Option<String> {
+    let text = request.headers().get(REQUEST_ID)?.to_str().ok()?;
+    let plain = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    plain.then(|| text.to_owned())
+}
+
+fn finish(server: &Server, response: &mut Response<Body>) {
+    let (id, allowance) = REQUEST.with(|context| {
+        (
+            HeaderValue::from_str(&context.request_id).ok(),
+            context.allowance.get(),
+        )
+    });
+    let allowance = allowance.unwrap_or(server.limiter.allowance);
+    if response.body().size_hint().exact().is_none() {
+        let permits = REQUEST.with(|context| context.permits.take());
+        let body = std::mem::take(response.body_mut());
+        *response.body_mut() = Body::new(OpenBody {
+            body,
+            _permits: permits,
+        });
+    }
+    let headers = response.headers_mut();
+    headers.extend(id.map(|id| (REQUEST_ID, id)));
+    headers.insert(RATE, HeaderValue::from(allowance.limit));
+    headers.insert(REMAINING, HeaderValue::from(allowance.left));
+    headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+}

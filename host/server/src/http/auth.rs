@@ -1,0 +1,326 @@
+//! Authentication as handler arguments: a handler acts for a project, an organization or a user
+//! only if it takes the matching argument.
+use std::sync::Arc;
+
+use app::{
+    Error,
+    ids::{OrganizationId, ProjectId},
+    projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, scope::Access},
+};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, request::Parts},
+};
+
+use crate::{
+    Server,
+    http::{
+        context::{REQUEST, operation},
+        error::{ApiError, ApiResult},
+        limiter::SecretKind,
+        operation::Permission,
+        permits,
+    },
+};
+
+/// Header of a project's key.
+pub(crate) const PROJECT: &str = "x-api-key";
+/// Header of an organization's key.
+pub(crate) const ORGANIZATION: &str = "x-org-api-key";
+/// Header of a user's key.
+pub(crate) const USER: &str = "x-user-api-key";
+/// Headers that select the project of a user's request. A request has both or neither.
+pub(crate) const CHOSEN: [&str; 2] = ["x-org-id", "x-project-id"];
+
+/// Request of a project: sent with its own key, or with the key of a user who selects the project.
+pub(crate) struct ProjectKey {
+    /// The project.
+    pub project: SharedProject,
+    /// The key itself.
+    pub holder: Arc<Holder>,
+}
+
+/// Request of the organization.
+pub(crate) struct OrganizationKey {
+    /// The organization.
+    pub organization: OrganizationId,
+}
+
+/// Request of a user that selects no project.
+pub(crate) struct UserKey {
+    /// The key itself.
+    holder: Arc<Holder>,
+}
+
+impl UserKey {
+    /// Returns the organization of the user.
+    pub(crate) fn organization(&self) -> &OrganizationId {
+        self.holder.organization()
+    }
+}
+
+/// Request of an operation that needs no key.
+pub(crate) struct NoKey;
+
+impl FromRequestParts<Arc<Server>> for NoKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for ProjectKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
+        let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
+        let holder = holder(server, secret).await?;
+        let project = project(server, &holder, &parts.headers).await?;
+        let project = project.ok_or(Error::KeyOfOtherKind {
+            wanted: "a project",
+            given: "an organization",
+        })?;
+        may(&holder, operation().permission)?;
+        admit(server, &holder, Some(&project.tenant))?;
+        permits::enter_project(&server.limiter, &project.tenant).await?;
+        Ok(Self { project, holder })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for OrganizationKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
+        let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
+        let holder = holder(server, secret).await?;
+        let Owner::Organization(organization) = &holder.owner else {
+            return Err(Error::KeyOfOtherKind {
+                wanted: "an organization",
+                given: holder.kind().name(),
+            }
+            .into());
+        };
+        admit(server, &holder, None)?;
+        Ok(Self {
+            organization: organization.clone(),
+        })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for UserKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
+        let secret = given(&parts.headers, &[USER], "a user")?;
+        let holder = holder(server, secret).await?;
+        if holder.kind() != KeyKind::User {
+            return Err(Error::KeyOfOtherKind {
+                wanted: "a user",
+                given: holder.kind().name(),
+            }
+            .into());
+        }
+        admit(server, &holder, None)?;
+        Ok(Self { holder })
+    }
+}
+
+/// Returns the project that a request is about; none for a key of the organization.
+pub(crate) async fn project(
+    server: &Server,
+    holder: &Holder,
+    headers: &HeaderMap,
+) -> ApiResult<Option<SharedProject>> {
+    Ok(match &holder.owner {
+        Owner::Project(project) => Some(project.clone()),
+        Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
+        Owner::Organization(_) => None,
+    })
+}
+
+/// Returns the project that a user's request is about.
+async fn chosen(
+    server: &Server,
+    member: &Member,
+    headers: &HeaderMap,
+) -> ApiResult<projects::Project> {
+    let [organization, project] =
+        CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    let named = match (organization, project) {
+        (None, None) => None,
+        (Some(organization), Some(project)) => {
+            if OrganizationId::parse(organization)? != member.organization {
+                return Err(Error::ProjectNotFound(ProjectId::parse(project)?.to_string()).into());
+            }
+            Some(ProjectId::parse(project)?)
+        }
+        _ => return Err(Error::invalid("x-org-id, x-project-id: send both or neither").into()),
+    };
+    Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
+}
+
+/// Checks that the permissions of a key cover those of the operation.
+fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
+    let Some(scopes) = &holder.rights.scopes else {
+        return Ok(());
+    };
+    match permission {
+        Permission::AnyKey => Ok(()),
+        Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
+        Permission::OneOf(areas, access) => Err(Error::KeyPermission {
+            access: if access == Access::Read {
+                "read"
+            } else {
+                "write"
+            },
+            area: areas.first().map_or("", |area| area.as_str()),
+        }),
+        Permission::Unrestricted => Err(Error::KeyPermission {
+            access: "change",
+            area: "what only an unrestricted key may",
+        }),
+    }
+}
+
+/// Admits a request with a valid key once: checks the address that it comes from and counts it
+/// against the rate limits.
+pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> ApiResult<()> {
+    REQUEST.with(|context| {
+        if context.owner.get().is_some() {
+            return Ok(());
+        }
+        if !holder.rights.admit(context.peer) {
+            return Err(Error::KeyAddress.into());
+        }
+        holder.record_use(server.app.clock.now());
+        let counted = server.limiter.count(holder, project);
+        context.allowance.set(Some(counted.allowance));
+        if let Some(refused) = counted.refused {
+            return Err(refused.into());
+        }
+        context.owner.get_or_init(|| {
+            project
+                .cloned()
+                .unwrap_or_else(|| holder.organization().as_str().into())
+        });
+        Ok(())
+    })
+}
+
+/// Returns the single key of a request, if it is of a kind that the operation accepts.
+fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> ApiResult<&'a str> {
+    let kinds = [
+        (PROJECT, "a project"),
+        (ORGANIZATION, "an organization"),
+        (USER, "a user"),
+    ];
+    let mut found = None;
+    for (header, kind) in kinds {
+        for value in headers.get_all(header) {
+            if found.replace((header, kind, value)).is_some() {
+                return Err(Error::KeyAmbiguous.into());
+            }
+        }
+    }
+    match found {
+        None => Err(Error::KeyMissing.into()),
+        Some((header, kind, _)) if !wanted.contains(&header) => Err(Error::KeyOfOtherKind {
+            wanted: name,
+            given: kind,
+        }
+        .into()),
+        Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
+    }
+}
+
+/// Authenticates the sender of a request with any kind of key.
+pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> ApiResult<Arc<Holder>> {
+    holder(server, given(headers, &[PROJECT, ORGANIZATION, USER], "a")?).await
+}
+
+/// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
+/// limit, it gets an error.
+pub(crate) async fn revoke(server: &Server, secret: &str) -> ApiResult<()> {
+    match holder(server, secret).await {
+        Ok(_) => Ok(projects::revoke(&server.app, secret).await?),
+        Err(ApiError::App(Error::KeyInvalid { .. })) => Ok(()),
+        Err(other) => Err(other),
+    }
+}
+
+/// Returns the holder of a key, from the cache if possible.
+async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holder>> {
+    match server.app.keys.cached(secret) {
+        Some(holder) => Ok(holder),
+        None => {
+            judged(
+                server,
+                SecretKind::Key,
+                projects::authenticate(&server.app, secret),
+            )
+            .await
+        }
+    }
+}
+
+/// Checks a secret that strangers may guess. An address with too many wrong secrets has to wait for
+/// a turn, so that its guesses cost little and a valid secret still works.
+pub(crate) async fn judged<T>(
+    server: &Server,
+    kind: SecretKind,
+    judging: impl Future<Output = app::Result<T>>,
+) -> ApiResult<T> {
+    let peer = REQUEST.with(|context| context.peer);
+    let now = server.app.clock.now();
+    let suspected = server.limiter.suspected(kind, peer, now);
+    let outcome = match suspected {
+        None => judging.await,
+        Some(_) => {
+            permits::leave();
+            let _turn = server.limiter.turn(kind).await?;
+            permits::enter(&server.limiter).await?;
+            judging.await
+        }
+    };
+    if !matches!(outcome, Err(Error::KeyInvalid { .. } | Error::FlowUnknown)) {
+        return Ok(outcome?);
+    }
+    server.limiter.has_failed(kind, peer, now);
+    match suspected {
+        Some(after) => Err(Error::TooManyFailures { after }.into()),
+        None => Ok(outcome?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn ask(pairs: &[(&'static str, &'static str)]) -> Result<String, u32> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        given(&headers, &[PROJECT], "a project")
+            .map(str::to_owned)
+            .map_err(|failure| match failure {
+                ApiError::App(Error::KeyMissing) => 0,
+                ApiError::App(Error::KeyAmbiguous) => 2,
+                ApiError::App(Error::KeyOfOtherKind { .. }) => 3,
+                _ => 9,
+            })
+    }
+
+    #[test]
+    fn exactly_one_matching_key_is_accepted() {
+        assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
+        assert_eq!(ask(&[]), Err(0));
+        assert_eq!(ask(&[(PROJECT, "a"), (ORGANIZATION, "b")]), Err(2));
+        assert_eq!(ask(&[(PROJECT, "a"), (PROJECT, "a")]), Err(2));
+        assert_eq!(ask(&[(ORGANIZATION, "b")]), Err(3));
+        assert_eq!(ask(&[(USER, "u")]), Err(3));
+    }
+}

@@ -1,0 +1,320 @@
+//! Bodies of requests, read within limits of size, time and speed.
+//!
+//! JSON is parsed strictly (see [`app::json`]). A request whose body is still arriving holds no
+//! concurrency permit.
+
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+
+use app::{Error, catalog::MAX_COMPONENT_BYTES, json};
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use bytes::Bytes;
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Frame};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::{
+    Server,
+    config::{Limits, PACE_WINDOW},
+    http::{
+        branding::Branding,
+        context::{REQUEST, operation},
+        error::{ApiError, ApiResult, HttpError},
+        permits,
+        reply::Json,
+    },
+};
+
+/// Limits on reading the rest of a body that is refused for its size, in bytes and time.
+const MAX_DRAINED_BYTES: usize = 128 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest JSON body that any operation accepts regardless of the settings, in bytes.
+pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
+        let parsed = server
+            .limiter
+            .parse(bytes.len(), || object(&bytes, &server.branding));
+        parsed.await.map(Self)
+    }
+}
+
+/// JSON body that may be absent; it counts as `{}` then.
+pub(crate) struct OptionalJson<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for OptionalJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        let Json(body) = Json::from_request(request, server).await?;
+        Ok(Self(body))
+    }
+}
+
+/// JSON body that its handler parses as a `T`.
+pub(crate) struct UnparsedJson<T> {
+    /// The bytes as they arrived.
+    pub bytes: Bytes,
+    parsed_as: PhantomData<fn() -> T>,
+}
+
+impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        is_json(request.headers())?;
+        let limit = operation().max_body.bytes(&server.config.limits);
+        let bytes = read(server, request, limit).await?;
+        Ok(Self {
+            bytes,
+            parsed_as: PhantomData,
+        })
+    }
+}
+
+/// Parses a JSON object strictly. An empty body is read as an empty object.
+fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<T> {
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    let value = json::parse(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+    // serde would deserialize a struct from an array of its members in order.
+    if !value.is_object() {
+        return Err(Error::invalid("body: must be a JSON object").into());
+    }
+    serde_json::from_value(branding.restore(value))
+        .map_err(|cause| Error::invalid(format!("body: {cause}")).into())
+}
+
+/// Component of at most [`MAX_COMPONENT_BYTES`] bytes. Its content is not checked here.
+pub(crate) struct ComponentBytes(pub Bytes);
+
+impl FromRequest<Arc<Server>> for ComponentBytes {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        read(server, request, MAX_COMPONENT_BYTES).await.map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> ApiResult<()> {
+    let Some(given) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = given
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
+    let json = essence.eq_ignore_ascii_case("application/json")
+        || essence
+            .get(essence.len().saturating_sub(5)..)
+            .is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    if json {
+        Ok(())
+    } else {
+        Err(HttpError::WrongType.into())
+    }
+}
+
+/// Reads a body of at most `limit` bytes. A body that did not arrive with its head is counted among
+/// the arriving bodies, whose number is limited. Its request releases its concurrency permits in
+/// the meantime.
+pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+    let limits = &server.config.limits;
+    let mut upload = Upload::begin(request, limit)?;
+    let mut arrival = None;
+    let whole = match upload.take_arrived() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            permits::leave();
+            let (address, owner) =
+                REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
+            let arrival = arrival.insert(server.limiter.arrivals.enter(address, owner)?);
+            arrival.grow(upload.bytes.len())?;
+            upload
+                .arrive(limits, limits.body(), |bytes| arrival.grow(bytes))
+                .await
+        }
+        Err(refused) => Err(refused.into()),
+    };
+    match whole {
+        Ok(()) => {}
+        Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
+            drop(arrival);
+            return Err(upload.refuse(server, large).await);
+        }
+        Err(failure) => return Err(failure),
+    }
+    if arrival.is_some() {
+        permits::enter(&server.limiter).await?;
+    }
+    Ok(upload.into_bytes())
+}
+
+/// Reads a file of at most `limit` bytes. The caller holds a permit for file transfers; its request
+/// releases its concurrency permits while the file arrives.
+pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+    let mut upload = Upload::begin(request, limit)?;
+    let whole = match upload.take_arrived() {
+        Ok(true) => return Ok(upload.into_bytes()),
+        Ok(false) => {
+            permits::leave();
+            upload
+                .arrive(
+                    &server.config.limits,
+                    server.config.files.transfer(),
+                    |_| Ok(()),
+                )
+                .await
+        }
+        Err(refused) => Err(refused.into()),
+    };
+    match whole {
+        Ok(()) => {
+            permits::enter(&server.limiter).await?;
+            Ok(upload.into_bytes())
+        }
+        Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
+            Err(upload.refuse(server, large).await)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Body that is arriving, and its bytes so far.
+struct Upload {
+    body: Body,
+    limit: usize,
+    /// Length that the client announced, in bytes.
+    declared: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Upload {
+    fn begin(request: Request, limit: usize) -> ApiResult<Self> {
+        let encoding = request.headers().get(header::CONTENT_ENCODING);
+        if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(HttpError::Encoded.into());
+        }
+        let declared = request.headers().get(header::CONTENT_LENGTH);
+        let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
+        Ok(Self {
+            body: request.into_body(),
+            limit,
+            declared,
+            bytes: Vec::new(),
+        })
+    }
+
+    /// Takes the bytes that came with the head, without waiting. Returns true if the body is
+    /// complete.
+    fn take_arrived(&mut self) -> Result<bool, HttpError> {
+        if self
+            .declared
+            .is_some_and(|length| length > self.limit as u64)
+        {
+            return Err(HttpError::TooLarge(self.limit));
+        }
+        while !self.body.is_end_stream() {
+            match self.body.frame().now_or_never() {
+                None => return Ok(false),
+                Some(None) => break,
+                Some(Some(frame)) => self.add(frame)?,
+            };
+        }
+        Ok(true)
+    }
+
+    /// Waits for the rest of the body, within a time and at a minimum speed. `grow` counts the
+    /// bytes that have arrived and may refuse them.
+    async fn arrive(
+        &mut self,
+        limits: &Limits,
+        within: Duration,
+        mut grow: impl FnMut(usize) -> Result<(), Error>,
+    ) -> ApiResult<()> {
+        let end = Instant::now() + within;
+        let mut window_end = Instant::now() + PACE_WINDOW;
+        let mut in_window = 0;
+        loop {
+            let until = if limits.min_rate_kib == 0 {
+                end
+            } else {
+                end.min(window_end)
+            };
+            let frame = match timeout_at(until, self.body.frame()).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(frame)) => frame,
+                Err(_) if until == end => return Err(HttpError::SlowBody(within).into()),
+                Err(_) => return Err(HttpError::TricklingBody(limits.min_rate_kib).into()),
+            };
+            let added = self.add(frame)?;
+            grow(added)?;
+            in_window += added;
+            if in_window >= limits.pace() {
+                in_window = 0;
+                window_end = Instant::now() + PACE_WINDOW;
+            }
+        }
+    }
+
+    /// Copies a part of the body. Separate allocations for parts of one byte would take much
+    /// memory.
+    fn add(&mut self, frame: Result<Frame<Bytes>, axum::Error>) -> Result<usize, HttpError> {
+        let Ok(data) = frame.map_err(|_| HttpError::BrokenBody)?.into_data() else {
+            return Ok(0);
+        };
+        if self.bytes.len() + data.len() > self.limit {
+            return Err(HttpError::TooLarge(self.limit));
+        }
+        let needed = self.bytes.len() + data.len();
+        if needed > self.bytes.capacity() {
+            // The capacity never exceeds the announced length, so a complete body keeps no spare
+            // capacity.
+            let announced = self
+                .declared
+                .and_then(|length| usize::try_from(length).ok())
+                .unwrap_or(self.limit);
+            let room = (self.bytes.capacity() * 2).min(announced).max(needed);
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(&data);
+        Ok(data.len())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        self.bytes.into()
+    }
+
+    /// Reads and discards the rest of the body within limits. A client that is still sending when
+    /// the connection closes would never see the error.
+    async fn refuse(mut self, server: &Server, refusal: HttpError) -> ApiError {
+        permits::leave();
+        self.bytes = Vec::new();
+        let (address, owner) = REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
+        let Ok(_arrival) = server.limiter.arrivals.enter(address, owner) else {
+            return refusal.into();
+        };
+        let mut drained = 0;
+        let reading = async {
+            while drained < MAX_DRAINED_BYTES
+                && let Some(Ok(frame)) = self.body.frame().await
+            {
+                drained += frame.data_ref().map_or(0, Bytes::len);
+            }
+        };
+        // A client that has not finished by then is not waited for.
+        let _ = timeout(DRAIN_TIMEOUT, reading).await;
+        refusal.into()
+    }
+}

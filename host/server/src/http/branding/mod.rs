@@ -1,0 +1,165 @@
+//! The operator word in identifiers of the API.
+//!
+//! The code spells identifiers with the default word, `service`; this module replaces it with the
+//! word of this installation. The replacement happens only in requests and responses: nothing
+//! stored contains the word.
+
+mod serializer;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+pub(crate) use self::serializer::Branded;
+
+/// The default word.
+pub(crate) const DEFAULT: &str = "service";
+
+/// Members of request bodies that contain the word.
+const REQUEST_MEMBERS: [&str; 1] = ["is_service_link_enabled_for_managed_auth"];
+
+/// The operator word in its two casings.
+#[derive(Debug)]
+pub(crate) struct Branding {
+    lower: String,
+    upper: String,
+}
+
+impl Branding {
+    /// Takes the word in lower case.
+    pub(crate) fn new(word: &str) -> Self {
+        Self {
+            lower: word.to_owned(),
+            upper: word.to_ascii_uppercase(),
+        }
+    }
+
+    /// Returns true if every identifier keeps its default spelling.
+    pub(crate) fn is_default(&self) -> bool {
+        self.lower == DEFAULT
+    }
+
+    /// Returns an identifier with this installation's word.
+    pub(crate) fn rename<'a>(&self, identifier: &'a str) -> Cow<'a, str> {
+        // The name of an auth scheme is the same everywhere.
+        if self.is_default() || identifier.ends_with("SERVICE_ACCOUNT") {
+            return identifier.into();
+        }
+        // The upper case is replaced first: its replacement has no lower-case letters that could
+        // match the word.
+        let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
+        upper.replace(DEFAULT, &self.lower).into()
+    }
+
+    /// Returns a request body with the default names of its members.
+    pub(crate) fn restore(&self, body: Value) -> Value {
+        if self.is_default() {
+            return body;
+        }
+        match body {
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| {
+                    let default = REQUEST_MEMBERS
+                        .into_iter()
+                        .find(|member| self.rename(member) == name);
+                    let name = default.map_or(name, str::to_owned);
+                    (name, self.restore(value))
+                })
+                .collect(),
+            other => other,
+        }
+    }
+
+    /// Returns an API description with this installation's identifiers in every text that is one
+    /// identifier.
+    pub(crate) fn render(&self, described: Value) -> Value {
+        match described {
+            Value::String(text) => self.rendered(text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.render(item)).collect(),
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| (self.rendered(name), self.render(value)))
+                .collect(),
+            other => other,
+        }
+    }
+
+    fn rendered(&self, text: String) -> String {
+        let one = text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        if one {
+            self.rename(&text).into_owned()
+        } else {
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every identifier of the API that contains the word.
+    const IDENTIFIERS: [&str; 31] = [
+        "is_service_managed",
+        "use_service_managed_auth",
+        "service_managed_auth_schemes",
+        "service_managed_auth",
+        "service",
+        "managed_auth_via_service",
+        "managed_auth_by_service",
+        "include_service_helper_actions",
+        "is_service_link_enabled_for_managed_auth",
+        "service_link_redirect_url",
+        "SERVICE_LINK",
+        "SERVICE_SEARCH_TOOLS",
+        "SERVICE_MULTI_EXECUTE_TOOL",
+        "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_WAIT_FOR_CONNECTIONS",
+        "SERVICE_REMOTE_WORKBENCH",
+        "SERVICE_REMOTE_BASH_TOOL",
+        "SERVICE_GET_TOOL_SCHEMAS",
+        "SERVICE_UPSERT_RECIPE",
+        "SERVICE_GET_RECIPE",
+        "SERVICE_PROXY_EXECUTE",
+        "SERVICE_SUBMIT_FEEDBACK",
+        "SERVICE",
+        "service_search",
+        "service.trigger.message",
+        "service.connected_account.expired",
+        "service.trigger.disabled",
+        "service.",
+        "x-service-webhook-version",
+        "polling_failure_in_service_infra",
+        "/mnt/files/.service/output",
+    ];
+
+    #[test]
+    fn identifiers_carry_operator_word_in_their_casing() {
+        let (default, other, inside) = (
+            Branding::new(DEFAULT),
+            Branding::new("acme"),
+            Branding::new("myservice"),
+        );
+        for identifier in IDENTIFIERS {
+            assert_eq!(default.rename(identifier), identifier);
+            let said = other.rename(identifier);
+            assert!(!said.to_lowercase().contains(DEFAULT), "{said}");
+            assert_eq!(
+                said.replace("acme", DEFAULT).replace("ACME", "SERVICE"),
+                identifier
+            );
+            assert_eq!(
+                inside
+                    .rename(identifier)
+                    .to_lowercase()
+                    .matches("my")
+                    .count(),
+                1,
+                "{identifier}"
+            );
+        }
+    }
+}

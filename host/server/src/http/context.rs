@@ -1,0 +1,75 @@
+//! Facts about the request being answered, which errors, limits and the log need wherever it is.
+
+use std::{
+    cell::{Cell, OnceCell},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use crate::http::{branding::Branding, limiter::Allowance, operation::Operation, permits::Permits};
+
+tokio::task_local! {
+    /// The request being answered. Set once around the whole request, so that an error envelope can
+    /// contain its request id.
+    pub(crate) static REQUEST: RequestContext;
+}
+
+/// Facts about the request being answered.
+pub(crate) struct RequestContext {
+    /// The client's own request id, or one made by the server.
+    pub request_id: String,
+    /// Address of the client.
+    pub peer: IpAddr,
+    /// Names of this installation; none if they are the default ones.
+    pub branding: Option<Arc<Branding>>,
+    /// Row of the matched operation.
+    pub operation: Cell<Operation>,
+    /// Remaining rate limit of the caller, once it is known.
+    pub allowance: Cell<Option<Allowance>>,
+    /// Project or organization that the request was counted for, once its key is authenticated.
+    pub owner: OnceCell<Arc<str>>,
+    /// Concurrency permits that the request holds.
+    pub permits: Permits,
+}
+
+impl RequestContext {
+    /// Creates the context of a request of which only the client's address is known.
+    pub(crate) fn new(request_id: String, peer: IpAddr, branding: Option<Arc<Branding>>) -> Self {
+        Self {
+            request_id,
+            peer,
+            branding,
+            operation: Cell::default(),
+            allowance: Cell::default(),
+            owner: OnceCell::new(),
+            permits: Permits::default(),
+        }
+    }
+
+    /// Hands the request and its permits over to another task.
+    pub(crate) fn hand_over(&self) -> Self {
+        Self {
+            request_id: self.request_id.clone(),
+            peer: self.peer,
+            branding: self.branding.clone(),
+            operation: self.operation.clone(),
+            allowance: self.allowance.clone(),
+            owner: self.owner.clone(),
+            permits: self.permits.take(),
+        }
+    }
+}
+
+/// Returns the id of the request being answered.
+pub(crate) fn request_id() -> String {
+    REQUEST
+        .try_with(|request| request.request_id.clone())
+        .unwrap_or_default()
+}
+
+/// Returns the row of the operation being performed.
+pub(crate) fn operation() -> Operation {
+    REQUEST
+        .try_with(|request| request.operation.get())
+        .unwrap_or_default()
+}

@@ -1,0 +1,192 @@
+//! Errors: the envelope that every error has.
+//!
+//! Every error ends as an [`ApiError`]: an error of the app with its row of the error table, or one
+//! of the few errors that only HTTP has. An error is logged in this module and nowhere else.
+
+use std::time::Duration;
+
+use app::Error;
+use axum::{
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::{context::request_id, reply::json};
+
+/// Result of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+/// Reason why a request failed.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// An error of the app.
+    App(Error),
+    /// An error that only HTTP has.
+    Http(HttpError),
+}
+
+/// Errors that only HTTP has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HttpError {
+    /// No such path.
+    UnknownRoute,
+    /// The path exists, but not with this method.
+    WrongMethod,
+    /// The body is larger than this many bytes.
+    TooLarge(usize),
+    /// The `content-type` of the body is not JSON.
+    WrongType,
+    /// The body is compressed.
+    Encoded,
+    /// The body did not arrive within this time.
+    SlowBody(Duration),
+    /// The body arrives at less than this many KiB per second.
+    TricklingBody(u64),
+    /// The body ended early.
+    BrokenBody,
+    /// The request line is longer than 8 KiB.
+    LongLine,
+    /// The headers are longer than 16 KiB.
+    LongHeaders,
+    /// The request has no single `Host` header, or one that names no host.
+    BadHost,
+    /// The forwarding headers of the proxies cannot be read, or name several addresses.
+    ForwardedInvalid,
+    /// An operation that does not apply to a self-hosted server.
+    NotOffered {
+        /// Purpose of the operation.
+        what: &'static str,
+        /// Alternative to the operation.
+        instead: &'static str,
+    },
+    /// The handler panicked.
+    Panic,
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        Self::App(error)
+    }
+}
+
+impl From<HttpError> for ApiError {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
+    }
+}
+
+impl HttpError {
+    #[rustfmt::skip]
+    fn row(self) -> (u16, u32, &'static str, String, &'static str) {
+        let text = str::to_owned;
+        match self {
+            Self::UnknownRoute => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "check the path; every path begins with /api/v3 or /api/v3.1"),
+            Self::WrongMethod => (405, 10405, "HTTP_MethodNotAllowed", text("the path does not take this method"), "use a method that the `allow` header lists"),
+            Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
+            Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
+            Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
+            Self::SlowBody(within) => (408, 10408, "HTTP_RequestTimeout", format!("the body did not arrive within {} s", within.as_secs()), "try again over a faster connection"),
+            Self::TricklingBody(rate) => (408, 10408, "HTTP_RequestTimeout", format!("the body arrives at less than {rate} KiB/s"), "try again over a faster connection"),
+            Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
+            Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
+            Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
+            Self::BadHost => (400, 10436, "HTTP_HostInvalid", text("the request has no `Host` header, several, or one that names no host"), "send exactly one `Host` header"),
+            Self::ForwardedInvalid => (400, 10437, "HTTP_ForwardedInvalid", text("`Forwarded` cannot be read, or names another address than `X-Forwarded-For`"), "have the proxy write one of the two headers and remove the other"),
+            Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("a self-hosted server has no use for {what}"), instead),
+            Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "tell the operator the `request_id`; the server's log has the reason"),
+        }
+    }
+}
+
+/// The envelope of every error.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Refusal<'a> {
+    /// The same message again, at the top level where some clients look for it; only with status
+    /// 429.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    message: Option<&'a str>,
+    error: RefusalDetail<'a>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct RefusalDetail<'a> {
+    /// Message for people.
+    message: &'a str,
+    /// Error code of this platform; not the HTTP status.
+    code: u32,
+    /// Identifier for programs; never changes.
+    slug: &'a str,
+    /// The HTTP status.
+    status: u16,
+    /// The `x-request-id` of the request, or one made by the server.
+    request_id: String,
+    /// Suggestion how to solve the problem.
+    suggested_fix: &'a str,
+    /// One line for each problem, if there can be several.
+    errors: &'a [String],
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, code, slug, message, fix) = match &self {
+            Self::App(error) => {
+                let info = error.info();
+                // Details of an internal error are logged. The response hides them: they could
+                // disclose more than they help.
+                let message = if matches!(error, Error::Internal(_)) {
+                    "internal error".to_owned()
+                } else {
+                    error.to_string()
+                };
+                (info.status, info.code, info.slug, message, info.hint)
+            }
+            Self::Http(error) => error.row(),
+        };
+        let (errors, after) = match &self {
+            Self::App(error) => (error.problems(), error.retry_after()),
+            Self::Http(_) => (&[][..], None),
+        };
+        let request_id = request_id();
+        if status >= 500 && status != 501 {
+            tracing::error!(request_id, failure = ?self, "a request failed");
+        } else {
+            tracing::debug!(request_id, status, slug, message, "a request was refused");
+        }
+        let message = message.as_str();
+        let detail = RefusalDetail {
+            message,
+            code,
+            slug,
+            status,
+            request_id,
+            suggested_fix: fix,
+            errors,
+        };
+        let envelope = Refusal {
+            message: (status == 429).then_some(message),
+            error: detail,
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json(status, &envelope);
+        if let Some(after) = after {
+            response.headers_mut().insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(after.as_secs().max(1)),
+            );
+        }
+        response
+    }
+}
+
+/// Answers requests to unknown paths.
+pub(crate) async fn unknown_route(_: Uri) -> ApiError {
+    HttpError::UnknownRoute.into()
+}
+
+/// Answers requests whose method the path does not accept.
+pub(crate) async fn wrong_method(_: Method) -> ApiError {
+    HttpError::WrongMethod.into()
+}

@@ -1,0 +1,210 @@
+//! Requests with an `Idempotency-Key`: performed once, answered the same way each time they are
+//! sent.
+//!
+//! Such a request runs in its own task, so that it completes even if the client disconnects: the
+//! client then sends the request again. Requests without the header bypass this module.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
+    projects::{Holder, LogVisibility, Owner},
+};
+use axum::{
+    body::Body,
+    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    Server,
+    http::{
+        auth,
+        body::read,
+        context::{REQUEST, RequestContext, operation},
+        error::{ApiError, ApiResult, HttpError},
+        permits,
+    },
+};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Header of a replayed response.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Returns true if a request is handled by this module.
+pub(crate) fn applies_to(request: &Request<Body>) -> bool {
+    *request.method() == Method::POST && request.headers().contains_key(KEY)
+}
+
+/// Performs a request, until its deadline if it has one, or replays its earlier response.
+pub(crate) async fn answer(
+    server: &Arc<Server>,
+    handler: Next,
+    request: Request<Body>,
+    deadline: Option<Instant>,
+) -> Response {
+    match begin(server, request).await {
+        Err(error) => error.into_response(),
+        Ok(Step::Replay(answer)) => replay(answer),
+        Ok(Step::New(pending, keep, request)) => {
+            run(server, handler, request, deadline, pending, keep).await
+        }
+        // The handler itself refuses a request without a valid key.
+        Ok(Step::NotAuthenticated(request)) => handler.run(request).await,
+    }
+}
+
+enum Step {
+    New(Pending, bool, Request<Body>),
+    Replay(RecordedResponse),
+    NotAuthenticated(Request<Body>),
+}
+
+async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> {
+    let Ok(holder) = auth::anyone(server, request.headers()).await else {
+        return Ok(Step::NotAuthenticated(request));
+    };
+    let Ok(project) = auth::project(server, &holder, request.headers()).await else {
+        return Ok(Step::NotAuthenticated(request));
+    };
+    // A request that is refused for its rate or its project's concurrency limit is neither read nor
+    // recorded.
+    let tenant = project.as_ref().map(|project| &project.tenant);
+    auth::admit(server, &holder, tenant)?;
+    if let Some(tenant) = tenant {
+        permits::enter_project(&server.limiter, tenant).await?;
+    }
+    let (parts, body) = request.into_parts();
+    let whole = Request::from_parts(parts.clone(), body);
+    let limit = operation().max_body.bytes(&server.config.limits);
+    let bytes = read(server, whole, limit).await?;
+    let key = parts
+        .headers
+        .get(KEY)
+        .and_then(|key| key.to_str().ok())
+        .unwrap_or_default();
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
+    let mut request = vec![target.as_bytes(), &bytes];
+    request.extend(
+        auth::CHOSEN
+            .iter()
+            .filter_map(|name| parts.headers.get(*name))
+            .map(HeaderValue::as_bytes),
+    );
+    match idempotency::claim(&server.app, &holder, key, &request).await? {
+        Claim::Replay(answer) => Ok(Step::Replay(answer)),
+        Claim::New(pending) => {
+            let keep = keeps(&holder);
+            Ok(Step::New(
+                pending,
+                keep,
+                Request::from_parts(parts, Body::from(bytes)),
+            ))
+        }
+    }
+}
+
+/// Returns true if the response may be stored. Responses of tools are not stored if the project
+/// stores no data.
+fn keeps(holder: &Holder) -> bool {
+    let stores = match &holder.owner {
+        Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
+        // The project that a user's request is about is not known yet.
+        Owner::Member(_) => false,
+        Owner::Organization(_) => true,
+    };
+    stores || !operation().returns_tool_data
+}
+
+fn replay(answer: RecordedResponse) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let json = (
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    (
+        status,
+        [json, (REPLAYED, HeaderValue::from_static("true"))],
+        answer.body,
+    )
+        .into_response()
+}
+
+/// Performs the request in its own task.
+async fn run(
+    server: &Arc<Server>,
+    handler: Next,
+    request: Request<Body>,
+    deadline: Option<Instant>,
+    pending: Pending,
+    keep: bool,
+) -> Response {
+    let context = REQUEST.with(RequestContext::hand_over);
+    let server = server.clone();
+    let doing = async move {
+        let done = handler.run(request);
+        let done = match deadline {
+            Some(deadline) => timeout_at(deadline, done).await,
+            None => Ok(done.await),
+        };
+        let response = match done {
+            Ok(response) => note(&server, pending, keep, response).await,
+            // The request may have had its effect, so later requests with this key are refused.
+            Err(_) => {
+                ApiError::App(Error::Deadline(server.config.limits.deadline())).into_response()
+            }
+        };
+        (response, REQUEST.with(|context| context.allowance.get()))
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends by itself or at its deadline, and must not end with the connection"
+    )]
+    let done = tokio::spawn(REQUEST.scope(context, doing)).await;
+    match done {
+        Ok((response, allowance)) => {
+            REQUEST.with(|context| context.allowance.set(allowance));
+            response
+        }
+        Err(_) => ApiError::Http(HttpError::Panic).into_response(),
+    }
+}
+
+/// Records the outcome before the response is sent.
+async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    // Every response body is in memory already.
+    let bytes = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    let outcome = match parts.status {
+        status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
+            (true, Ok(body)) => Outcome::Done(RecordedResponse {
+                status: status.as_u16(),
+                body,
+            }),
+            _ => Outcome::DoneWithoutResponse,
+        }),
+        // A request that failed inside the server or at a provider may still have had its effect.
+        StatusCode::INTERNAL_SERVER_ERROR
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::GATEWAY_TIMEOUT => None,
+        _ => Some(Outcome::Refused),
+    };
+    if let Some(outcome) = outcome
+        && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
+    {
+        // Later requests with this key are refused; the response of this one is sent all the same.
+        tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}

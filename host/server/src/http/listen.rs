@@ -1,0 +1,306 @@
+//! Accepts connections within limits, serves them by HTTP/1.1, and lets them finish when the server
+//! stops.
+//!
+//! The listener of a framework has no limit on connections per address, on header size or on slow
+//! headers. This module implements these limits on top of hyper.
+
+use std::{
+    collections::HashMap,
+    io::{self, IoSlice},
+    net::IpAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{Instant, Sleep, sleep, timeout},
+};
+
+use crate::{
+    Server,
+    config::PACE_WINDOW,
+    http::{answer, forwarded, limiter::counted_as},
+};
+
+/// Maximum bytes of the request line and the headers together.
+const HEAD: usize = 24 << 10;
+pub(crate) const HEADERS: usize = 100;
+/// Pause before the next accept after the system refused one, for example because no file
+/// descriptors are left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `stop` is set, then waits at most `drain` for open connections to finish.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    server: Arc<Server>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+    drain: Duration,
+) {
+    let limits = &server.config.limits;
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let addresses = Arc::new(Addresses {
+        most: limits.connections_per_address,
+        open: Mutex::default(),
+    });
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = tokio::select! {
+            permit = places.clone().acquire_owned() => permit,
+            () = stopped(&mut stop) => break,
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped(&mut stop) => break,
+        };
+        while connections.try_join_next().is_some() {}
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // A socket that listens on IPv6 reports IPv4 clients as IPv4-mapped addresses.
+        let peer = peer.ip().to_canonical();
+        // All clients of a proxy share its address, so proxies are not counted.
+        let counted = if forwarded::is_trusted(peer, &server.trusted_proxies) {
+            None
+        } else {
+            // The connection is closed at once if its address has too many.
+            let Some(counted) = addresses.enter(counted_as(peer)) else {
+                continue;
+            };
+            Some(counted)
+        };
+        let connection = connection(stream, peer, server.clone(), router.clone(), stop.clone());
+        connections.spawn(async move {
+            connection.await;
+            drop((permit, counted));
+        });
+    }
+    drop(listener);
+    let finished = timeout(drain, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
+    if finished.is_err() {
+        tracing::warn!(
+            connections = connections.len(),
+            "connections are cut: they did not finish in time"
+        );
+        connections.shutdown().await;
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: IpAddr,
+    server: Arc<Server>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    // Responses are small and complete: waiting to fill a packet would only add latency.
+    if let Err(cause) = stream.set_nodelay(true) {
+        tracing::debug!(%cause, "cannot set TCP_NODELAY");
+    }
+    let idle = server.config.limits.idle();
+    let stream = Paced {
+        stream,
+        pace: server.config.limits.pace(),
+        longest: server.config.files.transfer(),
+        written: 0,
+        stall: None,
+    };
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let answer = answer::answer(server.clone(), router.clone(), peer, request.map(Body::new));
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle)
+        .max_buf_size(HEAD)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopped(&mut stop) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(cause) = ended {
+        tracing::debug!(%peer, %cause, "a connection ended early");
+    }
+}
+
+/// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
+/// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
+/// stall until everything is written.
+struct Paced {
+    stream: TcpStream,
+    pace: usize,
+    longest: Duration,
+    /// Bytes written since the window began.
+    written: usize,
+    stall: Option<Stall>,
+}
+
+/// Stall of a client that makes the server wait.
+struct Stall {
+    since: Instant,
+    window: Pin<Box<Sleep>>,
+}
+
+impl Paced {
+    /// Fails a write that the client has stalled for too long.
+    fn judge(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = outcome {
+            self.written += bytes;
+        }
+        if outcome.is_ready() {
+            return outcome;
+        }
+        let stall = self.stall.get_or_insert_with(|| {
+            self.written = 0;
+            Stall {
+                since: Instant::now(),
+                window: Box::pin(sleep(PACE_WINDOW)),
+            }
+        });
+        while stall.window.as_mut().poll(cx).is_ready() {
+            if self.written < self.pace || stall.since.elapsed() >= self.longest {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.written = 0;
+            stall.window.as_mut().reset(Instant::now() + PACE_WINDOW);
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.judge(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.judge(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Resets the stall; hyper flushes when everything is written.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stall = None;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Waits for the stop signal, or until its sender is dropped.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A stop signal and a dropped sender have the same effect.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Counts open connections by address.
+struct Addresses {
+    most: usize,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One counted connection.
+struct Counted {
+    address: IpAddr,
+    of: Arc<Addresses>,
+}
+
+impl Addresses {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Counted> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Counted {
+            address,
+            of: self.clone(),
+        })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_per_address_are_limited_and_released() {
+        let addresses = Arc::new(Addresses {
+            most: 2,
+            open: Mutex::default(),
+        });
+        let address: IpAddr = [10, 0, 0, 1].into();
+        let first = addresses.enter(address).unwrap();
+        let second = addresses.enter(address).unwrap();
+        assert!(addresses.enter(address).is_none());
+        assert!(addresses.enter([10, 0, 0, 2].into()).is_some());
+        drop(first);
+        assert!(addresses.enter(address).is_some());
+        drop(second);
+        assert!(addresses.open.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,26 @@
+//! Everything that a request passes on its way to its handler and back.
+//!
+//! [`listen`] accepts connections, [`answer`] handles what all requests have in common, and
+//! [`operation`] does what the row of the matched operation says. Handlers take their input as
+//! typed arguments ([`auth`], [`body`], [`path`], [`query`], [`page`]) and return typed values
+//! ([`reply`]); [`signature`] describes an operation from these very types.
+
+pub(crate) mod answer;
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod branding;
+pub(crate) mod context;
+pub(crate) mod error;
+pub(crate) mod forwarded;
+pub(crate) mod idempotency;
+pub(crate) mod limiter;
+pub(crate) mod listen;
+pub(crate) mod operation;
+pub(crate) mod page;
+pub(crate) mod path;
+pub(crate) mod permits;
+pub(crate) mod query;
+pub(crate) mod reply;
+pub(crate) mod router;
+pub(crate) mod scaffold;
+pub(crate) mod signature;

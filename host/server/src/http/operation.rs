@@ -1,0 +1,135 @@
+//! One operation as its row describes it, and what every request of it passes: a concurrency
+//! permit, a deadline, and at most one execution per `Idempotency-Key`.
+//!
+//! A row that says nothing gets the strictest treatment: an unrestricted key, the general deadline,
+//! the general limit on bodies.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    projects::scope::{Access, Area},
+};
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{HeaderValue, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    Server,
+    api::table::PREFIXES,
+    config::Limits,
+    http::{body::MAX_JSON_BYTES, context::REQUEST, error::ApiError, idempotency, permits},
+};
+
+/// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
+const DEPRECATED_SINCE: &str = "@1795219200";
+/// Date until which replaced operations are served at least.
+const SUNSET: &str = "Sun, 21 Nov 2027 00:00:00 GMT";
+
+/// Permission that a project's key needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// An unrestricted key.
+    #[default]
+    Unrestricted,
+    /// Any key of the project.
+    AnyKey,
+    /// The given access in one of the areas.
+    OneOf(&'static [Area], Access),
+}
+
+/// Time within which an operation must be answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// `limits.deadline_s`.
+    #[default]
+    General,
+    /// Limits of the work itself: a tool's time, a publication, a file transfer, an open stream.
+    OfItsOwn,
+}
+
+/// Largest body of an operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum MaxBody {
+    /// `limits.body_kib`.
+    #[default]
+    General,
+    /// `limits.execute_body_kib`.
+    Execute,
+    /// [`MAX_JSON_BYTES`], enough for the body of a proxy request as base64.
+    Proxy,
+}
+
+impl MaxBody {
+    /// Returns the limit in bytes.
+    pub(crate) fn bytes(self, limits: &Limits) -> usize {
+        match self {
+            Self::General => limits.body_kib * 1024,
+            Self::Execute => limits.execute_body_kib * 1024,
+            Self::Proxy => MAX_JSON_BYTES,
+        }
+    }
+}
+
+/// Rules of an operation, as its row in the table states them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Operation {
+    /// Permission that a project's key needs. Keys of the organization and of users have none.
+    pub permission: Permission,
+    /// Time within which it must be answered.
+    pub deadline: Deadline,
+    /// Largest body.
+    pub max_body: MaxBody,
+    /// True if responses contain data of tools. A project may choose that these are not stored.
+    pub returns_tool_data: bool,
+    /// Path of the operation that replaces it; the operation is deprecated then.
+    pub successor: Option<&'static str>,
+}
+
+/// Performs a matched request by the rules of its operation.
+pub(crate) async fn perform(
+    State((server, operation)): State<(Arc<Server>, Operation)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    REQUEST.with(|context| context.operation.set(operation));
+    // The path of the row, because a path may contain a link token.
+    let path = request.extensions().get::<MatchedPath>();
+    tracing::debug!(method = %request.method(), path = path.map(MatchedPath::as_str), "a request");
+    if let Err(busy) = permits::enter(&server.limiter).await {
+        return ApiError::App(busy).into_response();
+    }
+    let timeout = server.config.limits.deadline();
+    let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
+    let answer = async {
+        if idempotency::applies_to(&request) {
+            Box::pin(idempotency::answer(&server, next, request, deadline)).await
+        } else {
+            next.run(request).await
+        }
+    };
+    let mut response = match deadline {
+        None => answer.await,
+        Some(deadline) => timeout_at(deadline, answer)
+            .await
+            .unwrap_or_else(|_| ApiError::App(Error::Deadline(timeout)).into_response()),
+    };
+    if let Some(successor) = operation.successor {
+        deprecate(&mut response, successor);
+    }
+    response
+}
+
+/// Adds the deprecation, the sunset date and the replacement (RFC 9745, RFC 8594, RFC 5829).
+fn deprecate(response: &mut Response, successor: &str) {
+    let headers = response.headers_mut();
+    headers.insert("deprecation", HeaderValue::from_static(DEPRECATED_SINCE));
+    headers.insert("sunset", HeaderValue::from_static(SUNSET));
+    let link = format!("<{}{successor}>; rel=\"successor-version\"", PREFIXES[1]);
+    let link = HeaderValue::try_from(link).ok();
+    headers.extend(link.map(|link| (header::LINK, link)));
+}

@@ -1,0 +1,80 @@
+//! Concurrency permits that the request being answered holds: one of the node, and one of its
+//! project once its key is authenticated.
+//!
+//! A request that waits for its client holds none: it releases its permits, waits, and acquires
+//! them again.
+
+use std::{
+    cell::{Cell, OnceCell},
+    sync::Arc,
+};
+
+use app::Error;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::http::{context::REQUEST, limiter::RequestLimiter};
+
+/// Permits of one request, released when it is answered.
+#[derive(Default)]
+pub(crate) struct Permits {
+    node: Cell<Option<OwnedSemaphorePermit>>,
+    project: Cell<Option<OwnedSemaphorePermit>>,
+    /// Project whose permit the request needs.
+    tenant: OnceCell<Arc<str>>,
+}
+
+impl Permits {
+    /// Moves the permits into a new value.
+    pub(crate) fn take(&self) -> Self {
+        Self {
+            node: Cell::new(self.node.take()),
+            project: Cell::new(self.project.take()),
+            tenant: self.tenant.clone(),
+        }
+    }
+}
+
+/// Acquires the permits of the request being answered. The project's permit comes first, so that a
+/// project at its limit waits without occupying a permit of the node.
+///
+/// # Errors
+/// [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
+pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
+    let tenant = REQUEST.with(|context| context.permits.tenant.get().cloned());
+    if let Some(tenant) = tenant {
+        let project = limiter.enter_project(&tenant).await?;
+        REQUEST.with(|context| context.permits.project.set(Some(project)));
+    }
+    let node = limiter.enter().await?;
+    REQUEST.with(|context| context.permits.node.set(Some(node)));
+    Ok(())
+}
+
+/// Acquires a permit of a project too, unless the request has one already.
+///
+/// # Errors
+/// As [`enter`].
+pub(crate) async fn enter_project(
+    limiter: &RequestLimiter,
+    tenant: &Arc<str>,
+) -> Result<(), Error> {
+    // The first call determines the project; later calls are for the same one.
+    if REQUEST.with(|context| context.permits.tenant.set(tenant.clone()).is_err()) {
+        return Ok(());
+    }
+    match limiter.try_enter_project(tenant) {
+        Some(place) => {
+            REQUEST.with(|context| context.permits.project.set(Some(place)));
+            Ok(())
+        }
+        None => {
+            leave();
+            enter(limiter).await
+        }
+    }
+}
+
+/// Releases the permits while the request waits for its client.
+pub(crate) fn leave() {
+    drop(REQUEST.with(|context| (context.permits.node.take(), context.permits.project.take())));
+}

@@ -1,0 +1,76 @@
+//! Typed responses: a JSON body with status 200 or 201, under the names of this installation.
+
+use app::Error;
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::{branding::Branded, context::REQUEST, error::ApiError};
+
+/// JSON body: of a request, or of a response with status 200.
+pub(crate) struct Json<T>(pub T);
+
+/// JSON body of a response with status 201.
+pub(crate) struct Created<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        json(StatusCode::OK, &self.0)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Created<T> {
+    fn into_response(self) -> Response {
+        json(StatusCode::CREATED, &self.0)
+    }
+}
+
+/// Builds a response with a JSON body.
+pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
+    let branding = REQUEST.try_with(|request| request.branding.clone());
+    let written = match branding.ok().flatten() {
+        None => serde_json::to_vec(body),
+        Some(branding) => serde_json::to_vec(&Branded(body, &branding)),
+    };
+    match written {
+        Ok(bytes) => {
+            let media_type = HeaderValue::from_static("application/json");
+            (status, [(header::CONTENT_TYPE, media_type)], bytes).into_response()
+        }
+        Err(cause) => ApiError::App(Error::Internal(format!(
+            "cannot serialize the response: {cause}"
+        )))
+        .into_response(),
+    }
+}
+
+/// Success of an operation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Done)]
+pub(crate) struct Success {
+    success: bool,
+}
+
+/// Success of an operation, with a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DoneWithMessage)]
+pub(crate) struct SuccessWithMessage {
+    success: bool,
+    message: &'static str,
+}
+
+impl Success {
+    /// Reports success.
+    pub(crate) const OK: Self = Self { success: true };
+
+    /// Adds a message.
+    pub(crate) fn with(message: &'static str) -> SuccessWithMessage {
+        SuccessWithMessage {
+            success: true,
+            message,
+        }
+    }
+}

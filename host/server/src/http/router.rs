@@ -1,0 +1,65 @@
+//! The router: the operations of the API under both prefixes, and the pages.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    middleware::from_fn_with_state,
+    routing::{MethodRouter, get},
+};
+
+use crate::{
+    Server,
+    api::{
+        compat::not_offered,
+        description,
+        table::{PREFIXES, rows},
+    },
+    doors::{docs, files, health, link},
+    http::{
+        error,
+        operation::{Deadline, Operation, perform},
+    },
+};
+
+/// Builds the router.
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    let by_rules = |handler: MethodRouter<Arc<Server>>, operation: Operation| {
+        handler.route_layer(from_fn_with_state((server.clone(), operation), perform))
+    };
+    let page = |handler| by_rules(handler, Operation::default());
+    let transfer = Operation {
+        deadline: Deadline::OfItsOwn,
+        ..Operation::default()
+    };
+    // Health probes are answered even when the server is at its concurrency limit.
+    let mut router = Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route(
+            "/files/{project}/{id}",
+            by_rules(get(files::get).put(files::put), transfer),
+        )
+        .route("/oauth/clients/{id}", page(get(link::client)))
+        .route("/link/done", page(get(link::done)))
+        .route("/link/{token}", page(get(link::show).post(link::submit)))
+        .route("/docs", page(get(docs::page)))
+        .route("/docs/{asset}", page(get(docs::asset)));
+    let rows = rows();
+    let description = docs::description(description::text(&rows, &server.branding));
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/openapi.json");
+        router = router.route(&path, page(description.clone()));
+        for row in &rows {
+            let path = format!("{prefix}{}", row.path);
+            router = router.route(&path, by_rules(row.handler.clone(), row.operation));
+        }
+        for (path, handler) in not_offered::routes() {
+            router = router.route(&format!("{prefix}{path}"), handler);
+        }
+    }
+    router
+        .fallback(error::unknown_route)
+        .method_not_allowed_fallback(error::wrong_method)
+        .with_state(server)
+}
