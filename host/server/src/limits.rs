@@ -160,7 +160,7 @@ fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
-        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/limiter.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/http/limiter.rs large_bodies_leave_their_thread_to_others"),
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
         bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
