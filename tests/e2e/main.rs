@@ -80,6 +80,7 @@ mod schemes;
 mod seals;
 mod secrets;
 mod sentences;
+mod settings;
 mod sharing;
 mod signing;
 mod stopping;

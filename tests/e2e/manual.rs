@@ -445,26 +445,3 @@ fn author_manual_matches_the_command_help() {
     told.dedup();
     assert_eq!(told, there);
 }
-
-#[test]
-fn documented_settings_exist_with_these_defaults() {
-    let help = help("toolhost", &["serve"]);
-    let rows: Vec<_> = rows(&page("docs/configuration.md"))
-        .into_iter()
-        .filter(|row| row.len() == 3)
-        .collect();
-    assert!(rows.len() > 5, "{rows:?}");
-    for row in rows {
-        let [key, default] = [&row[0], &row[1]].map(|cell| cell.trim_matches('`'));
-        let line = help
-            .lines()
-            .find(|line| line.split_whitespace().next() == Some(key));
-        let line = line.unwrap_or_else(|| panic!("`toolhost serve --help` has no {key}:\n{help}"));
-        if row[1].starts_with('`') {
-            assert!(
-                line.contains(&format!("Default {default}")),
-                "{row:?}: {line}"
-            );
-        }
-    }
-}

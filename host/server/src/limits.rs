@@ -8,7 +8,7 @@ use std::time::Duration;
 use app::{catalog, files, idempotency, json, projects, tools};
 
 use crate::{
-    config::{self, Config},
+    config::{self, Setting},
     http::{
         answer::{MAX_HEADER_BYTES, MAX_REQUEST_LINE_BYTES},
         body::MAX_JSON_BYTES,
@@ -22,8 +22,8 @@ const INTRODUCTION: &str = "# Limits
 
 Everything has a number. What is over one is refused or cut as the last column says, and changes nothing; every refusal comes in the error
 envelope with its slug and a `suggested_fix`, and 429 and 503 say with `Retry-After` when to try again. A failure of a run is an answer with
-status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default; `toolhost serve --help` says how
-far it goes. Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
+status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default.
+Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
 Files are counted for all servers together; what a project writes in a day is, too, but for the last minute of each server.
 ";
 
@@ -42,6 +42,8 @@ struct Row {
     most: String,
     /// Name of the setting; empty if the limit has none.
     setting: &'static str,
+    /// Allowed values of the setting; empty if it has none or takes any value.
+    range: String,
     past: &'static str,
 }
 
@@ -54,39 +56,78 @@ struct Bound {
     test: &'static str,
 }
 
-fn row(what: &'static str, most: impl ToString, setting: &'static str, past: &'static str) -> Row {
+impl Row {
+    /// Marks a minimum.
+    fn at_least(mut self) -> Self {
+        self.most.push_str(" at least");
+        self
+    }
+}
+
+fn row(what: &'static str, most: impl ToString, past: &'static str) -> Row {
     Row {
         what,
         most: most.to_string(),
-        setting,
+        setting: "",
+        range: String::new(),
         past,
+    }
+}
+
+/// Makes the row of a limit that a setting changes, from the declaration of the setting.
+fn setting_row(
+    settings: &[Setting],
+    what: &'static str,
+    key: &'static str,
+    past: &'static str,
+) -> Row {
+    let setting = settings.iter().find(|setting| setting.key == key);
+    Row {
+        setting: key,
+        range: setting.map(Setting::range_text).unwrap_or_default(),
+        ..row(what, setting.map(amount).unwrap_or_default(), past)
+    }
+}
+
+/// Formats the default of a setting as an amount.
+fn amount(setting: &Setting) -> String {
+    let Some(number) = setting.default.as_u64() else {
+        return setting.default_text();
+    };
+    match (number, setting.zero, setting.unit) {
+        (0, Some(meaning), _) => meaning.to_owned(),
+        (kib, _, Some("KiB")) => size(kib << 10),
+        (mib, _, Some("MiB")) => size(mib << 20),
+        (number, _, Some(unit)) => format!("{number} {unit}"),
+        (number, _, None) => number.to_string(),
     }
 }
 
 /// Returns the whole page.
 pub(crate) fn page() -> String {
-    let config = Config::default();
+    let settings = config::all();
     let groups = [
-        ("Requests", requests(&config.limits)),
-        ("Callers", callers(&config.limits)),
-        ("Runs", runs(&config)),
+        ("Requests", requests(&settings)),
+        ("Callers", callers(&settings)),
+        ("Runs", runs(&settings)),
         (
             "What one run may use",
             guests(sandbox::Limits::default(), sandbox::Limits::CEILING),
         ),
-        ("Components", components(&config.sandbox)),
-        ("Files, records and accounts", kept(&config)),
-        ("Sentences", sentences(&config.llm)),
+        ("Components", components(&settings)),
+        ("Files, records and accounts", kept(&settings)),
+        ("Sentences", sentences(&settings)),
     ];
     let mut page = INTRODUCTION.to_owned();
     for (name, rows) in groups {
         page.push_str(&format!(
-            "\n## {name}\n\n| Limit | At most | Setting | Past it |\n|---|---|---|---|\n"
+            "\n## {name}\n\n| Limit | At most | Setting | Range | Past it |\n|---|---|---|---|---|\n"
         ));
         for Row {
             what,
             most,
             setting,
+            range,
             past,
         } in rows
         {
@@ -95,7 +136,9 @@ pub(crate) fn page() -> String {
             } else {
                 format!("`{setting}`")
             };
-            page.push_str(&format!("| {what} | {most} | {setting} | {past} |\n"));
+            page.push_str(&format!(
+                "| {what} | {most} | {setting} | {range} | {past} |\n"
+            ));
         }
     }
     page.push_str(WORK);
@@ -117,7 +160,7 @@ fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
-        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/limiter.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/http/limiter.rs large_bodies_leave_their_thread_to_others"),
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
         bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
@@ -166,61 +209,63 @@ const SLOW: &str = "the tool gets an error of kind `timeout`";
 const CUT: &str = "one more line says that the rest is left out";
 
 #[rustfmt::skip]
-fn requests(limits: &config::Limits) -> Vec<Row> {
+fn requests(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "", "414 `HTTP_UriTooLong`"),
-        row("Headers together", size(MAX_HEADER_BYTES as u64), "", "431 `HTTP_HeadersTooLarge`"),
-        row("Headers", listen::HEADERS, "", "431 without a body"),
-        row("JSON body of an execution", size((limits.execute_body_kib as u64) << 10), "limits.execute_body_kib", TOO_LARGE),
-        row("JSON body of a request of one's own", size(MAX_JSON_BYTES as u64), "", TOO_LARGE),
-        row("Bytes that it sends", size(tools::MAX_PROXY_BODY_BYTES as u64), "", INVALID),
-        row("Any other JSON body", size((limits.body_kib as u64) << 10), "limits.body_kib", TOO_LARGE),
-        row("Levels of a JSON body", json::MAX_DEPTH, "", INVALID),
-        row("Characters of a query parameter", MAX_TEXT_CHARS, "", INVALID),
-        row("Entries of a list in the query", MAX_LIST_ENTRIES, "", INVALID),
-        row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, "", INVALID),
-        row("Entries of a page", MAX_LIMIT, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
-        row("Characters of an `Idempotency-Key`", idempotency::MAX_KEY_CHARS, "", INVALID),
-        row("Answer kept for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
-        row("Answers kept of a project in a day", unlimited_size(limits.answers_mib), "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),
-        row("Arrival of a body", time(limits.body()), "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
-        row("Speed of a body, and of reading an answer, over five seconds", format!("{} KiB/s at least", limits.min_rate_kib), "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends"),
-        row("An operation", time(limits.deadline()), "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
-        row("Waiting for a request, or for its head", time(limits.idle()), "limits.idle_s", "the connection ends"),
+        row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "414 `HTTP_UriTooLong`"),
+        row("Headers together", size(MAX_HEADER_BYTES as u64), "431 `HTTP_HeadersTooLarge`"),
+        row("Headers", listen::HEADERS, "431 without a body"),
+        set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
+        row("JSON body of a request of one's own", size(MAX_JSON_BYTES as u64), TOO_LARGE),
+        row("Bytes that it sends", size(tools::MAX_PROXY_BODY_BYTES as u64), INVALID),
+        set("Any other JSON body", "limits.body_kib", TOO_LARGE),
+        row("Levels of a JSON body", json::MAX_DEPTH, INVALID),
+        row("Characters of a query parameter", MAX_TEXT_CHARS, INVALID),
+        row("Entries of a list in the query", MAX_LIST_ENTRIES, INVALID),
+        row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, INVALID),
+        row("Entries of a page", MAX_LIMIT, "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
+        row("Characters of an `Idempotency-Key`", idempotency::MAX_KEY_CHARS, INVALID),
+        row("Answer kept for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "409 `Idempotency_AnswerGone` when it is sent again"),
+        set("Answers kept of a project in a day", "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),
+        set("Arrival of a body", "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
+        set("Speed of a body, and of reading an answer, over five seconds", "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends").at_least(),
+        set("An operation", "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
+        set("Waiting for a request, or for its head", "limits.idle_s", "the connection ends"),
     ]
 }
 
 #[rustfmt::skip]
-fn callers(limits: &config::Limits) -> Vec<Row> {
+fn callers(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Connections", limits.connections, "limits.connections", "one more waits until another ends"),
-        row("Connections from one address", limits.connections_per_address, "limits.connections_per_address", "one more is closed at once"),
-        row("Requests at once", limits.in_flight, "limits.in_flight", NODE_BUSY),
-        row("Requests of a project at once", limits.in_flight_per_project, "limits.in_flight_per_project", PROJECT_BUSY),
-        row("Bodies of one address that are on their way", limits.bodies_per_address, "limits.bodies_per_address", "429 `Server_AddressBusy`"),
-        row("Bodies of one project that are on their way", limits.bodies_per_project, "limits.bodies_per_project", PROJECT_BUSY),
-        row("Memory of bodies that are on their way", size((limits.bodies_mib as u64) << 20), "limits.bodies_mib", "503 `Server_Busy`; 429 past a quarter of it for a project, a sixteenth for an address without a key"),
-        row("Waiting for a turn", millis(limits.in_flight_wait_ms), "limits.in_flight_wait_ms", "either of these"),
-        row("Requests of the organization in ten minutes", limits.rate, "limits.rate", TOO_MANY),
-        row("Requests of a project in ten minutes", limits.rate_per_project, "limits.rate_per_project", TOO_MANY),
-        row("Requests with one key in ten minutes", unlimited(limits.rate_per_key), "limits.rate_per_key", TOO_MANY),
-        row("Wrong keys from one address in a minute", limits.failed_auth, "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
-        row("Finishing what runs when the server stops", time(Duration::from_secs(limits.drain_s)), "limits.drain_s", "it is cut"),
+        set("Connections", "limits.connections", "one more waits until another ends"),
+        set("Connections from one address", "limits.connections_per_address", "one more is closed at once"),
+        set("Requests at once", "limits.in_flight", NODE_BUSY),
+        set("Requests of a project at once", "limits.in_flight_per_project", PROJECT_BUSY),
+        set("Bodies of one address that are on their way", "limits.bodies_per_address", "429 `Server_AddressBusy`"),
+        set("Bodies of one project that are on their way", "limits.bodies_per_project", PROJECT_BUSY),
+        set("Memory of bodies that are on their way", "limits.bodies_mib", "503 `Server_Busy`; 429 past a quarter of it for a project, a sixteenth for an address without a key"),
+        set("Waiting for a turn", "limits.in_flight_wait_ms", "either of these"),
+        set("Requests of the organization in ten minutes", "limits.rate", TOO_MANY),
+        set("Requests of a project in ten minutes", "limits.rate_per_project", TOO_MANY),
+        set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY),
+        set("Wrong keys from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
+        set("Finishing what runs when the server stops", "limits.drain_s", "it is cut"),
     ]
 }
 
 #[rustfmt::skip]
-fn runs(config: &Config) -> Vec<Row> {
-    let sandbox = &config.sandbox;
+fn runs(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Runs at once", sandbox.live, "sandbox.live", NODE_BUSY),
-        row("Runs of a project at once", sandbox.live_per_project, "sandbox.live_per_project", PROJECT_BUSY),
-        row("Runs of a project that compute for long", sandbox.busy_per_project, "sandbox.busy_per_project", "they take turns"),
-        row("Runs that wait for a place", sandbox.queue, "sandbox.queue", NODE_BUSY),
-        row("Runs of a project that wait", sandbox.queue_per_project, "sandbox.queue_per_project", PROJECT_BUSY),
-        row("Waiting for a place", millis(sandbox.queue_wait_ms), "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
-        row("Result in an answer", size(tools::MAX_INLINE_RESULT_BYTES as u64), "", "it is kept as a file, and `data.result_file` links to it"),
-        row("Memory of all runs", size(sandbox.memory_mib << 20), "sandbox.memory_mib", "memory does not grow; new runs get 503 `Server_Busy`"),
+        set("Runs at once", "sandbox.live", NODE_BUSY),
+        set("Runs of a project at once", "sandbox.live_per_project", PROJECT_BUSY),
+        set("Runs of a project that compute for long", "sandbox.busy_per_project", "they take turns"),
+        set("Runs that wait for a place", "sandbox.queue", NODE_BUSY),
+        set("Runs of a project that wait", "sandbox.queue_per_project", PROJECT_BUSY),
+        set("Waiting for a place", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
+        row("Result in an answer", size(tools::MAX_INLINE_RESULT_BYTES as u64), "it is kept as a file, and `data.result_file` links to it"),
+        set("Memory of all runs", "sandbox.memory_mib", "memory does not grow; new runs get 503 `Server_Busy`"),
     ]
 }
 
@@ -237,77 +282,79 @@ fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
     } = limits;
     let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");
     vec![
-        row("Memory", asked(size(memory), size(ceiling.memory)), "", "it does not grow: `tool_memory_limit` when the tool cannot go on without"),
-        row("Processor time", asked(time(cpu), time(ceiling.cpu)), "", "`tool_cpu_limit`"),
-        row("Time", asked(time(wall), time(ceiling.wall)), "", "`tool_timeout`"),
-        row("Calls of host functions", host_calls, "", "`tool_host_call_limit`"),
-        row("Result", size(result), "", "`tool_output_too_large`"),
-        row("Lines of log", log_lines, "", CUT),
-        row("Log", size(log_bytes), "", CUT),
-        row("Outgoing requests", requests, "", REFUSED),
-        row("Body of an outgoing request", size(request_body), "", LARGE),
-        row("Body of an answer", size(response_body), "", LARGE),
-        row("Bodies of all answers", size(responses), "", REFUSED),
-        row("Until a connection stands", time(connect), "", SLOW),
-        row("Until an answer begins", time(first_byte), "", SLOW),
-        row("An outgoing request", time(exchange), "", SLOW),
-        row("Files that a run makes", files, "", REFUSED),
+        row("Memory", asked(size(memory), size(ceiling.memory)), "it does not grow: `tool_memory_limit` when the tool cannot go on without"),
+        row("Processor time", asked(time(cpu), time(ceiling.cpu)), "`tool_cpu_limit`"),
+        row("Time", asked(time(wall), time(ceiling.wall)), "`tool_timeout`"),
+        row("Calls of host functions", host_calls, "`tool_host_call_limit`"),
+        row("Result", size(result), "`tool_output_too_large`"),
+        row("Lines of log", log_lines, CUT),
+        row("Log", size(log_bytes), CUT),
+        row("Outgoing requests", requests, REFUSED),
+        row("Body of an outgoing request", size(request_body), LARGE),
+        row("Body of an answer", size(response_body), LARGE),
+        row("Bodies of all answers", size(responses), REFUSED),
+        row("Until a connection stands", time(connect), SLOW),
+        row("Until an answer begins", time(first_byte), SLOW),
+        row("An outgoing request", time(exchange), SLOW),
+        row("Files that a run makes", files, REFUSED),
     ]
 }
 
 #[rustfmt::skip]
-fn components(sandbox: &config::Sandbox) -> Vec<Row> {
+fn components(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "", "413 `HTTP_PayloadTooLarge`"),
-        row("Functions", sandbox::MAX_FUNCTIONS, "", COSTLY),
-        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), "", COSTLY),
-        row("Module instances", sandbox::MAX_CORE_INSTANCES, "", COSTLY),
-        row("Memories", sandbox::MAX_MEMORIES, "", COSTLY),
-        row("Tables", sandbox::MAX_TABLES, "", COSTLY),
-        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "", "it does not grow"),
-        row("Processor time for compiling", time(Duration::from_secs(sandbox.compile_cpu_s)), "sandbox.compile_cpu_s", COSTLY),
-        row("Time for compiling", time(Duration::from_secs(sandbox.compile_wall_s)), "sandbox.compile_wall_s", COSTLY),
-        row("Memory for compiling", size(sandbox.compile_memory_mib << 20), "sandbox.compile_memory_mib", COSTLY),
-        row("Manifest", size(manifest::LARGEST_MANIFEST as u64), "", BROKEN),
-        row("Tools", manifest::MOST_TOOLS, "", BROKEN),
-        row("Description", size(manifest::LARGEST_DESCRIPTION as u64), "", BROKEN),
-        row("Schema", size(manifest::LARGEST_SCHEMA as u64), "", BROKEN),
-        row("Levels of a schema", manifest::DEEPEST_SCHEMA, "", BROKEN),
+        row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "413 `HTTP_PayloadTooLarge`"),
+        row("Functions", sandbox::MAX_FUNCTIONS, COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, COSTLY),
+        row("Tables", sandbox::MAX_TABLES, COSTLY),
+        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "it does not grow"),
+        set("Processor time for compiling", "sandbox.compile_cpu_s", COSTLY),
+        set("Time for compiling", "sandbox.compile_wall_s", COSTLY),
+        set("Memory for compiling", "sandbox.compile_memory_mib", COSTLY),
+        row("Manifest", size(manifest::LARGEST_MANIFEST as u64), BROKEN),
+        row("Tools", manifest::MOST_TOOLS, BROKEN),
+        row("Description", size(manifest::LARGEST_DESCRIPTION as u64), BROKEN),
+        row("Schema", size(manifest::LARGEST_SCHEMA as u64), BROKEN),
+        row("Levels of a schema", manifest::DEEPEST_SCHEMA, BROKEN),
     ]
 }
 
 #[rustfmt::skip]
-fn kept(config: &Config) -> Vec<Row> {
-    let Config { files: file, logs, connections, .. } = config;
+fn kept(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("A file", size(file.size_mib << 20), "files.size_mib", TOO_LARGE),
-        row("Files that links send or receive at once", file.transfers, "files.transfers", "503 `Server_Busy` after 30 s"),
-        row("Of them, files of one project", file.transfers_per_project, "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
-        row("Arrival of a file, or its departure", time(file.transfer()), "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection ends"),
-        row("Files of a call together", size(file.size_mib << 20), "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Files of a call", files::MAX_FILES_PER_CALL, "", "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Characters of a file's name", files::MAX_NAME_CHARS, "", INVALID),
-        row("Files of a project together", unlimited_size(file.quota_mib), "files.quota_mib", "507 `File_QuotaExceeded`; a tool's file: `file_not_kept`"),
-        row("Arguments or result in a record", size((logs.payload_kib as u64) << 10), "logs.payload_kib", "left out, and said to be"),
-        row("Log of a project in a day", unlimited_size(logs.quota_mib), "logs.quota_mib", "arguments, result, lines and requests are left out, and said to be"),
-        row("Records that wait to be written", size((logs.buffer_mib as u64) << 20), "logs.buffer_mib", "new runs wait for two seconds: 503 `Server_Unavailable`"),
-        row("Cassette", size((logs.cassette_kib as u64) << 10), "logs.cassette_kib", "404 `Log_NoCassette`"),
-        row("An account waits for its user", time(Duration::from_secs(connections.pending_s)), "connections.pending_s", "it is `EXPIRED`"),
-        row("A user's time at an application", time(Duration::from_secs(connections.away_s)), "connections.away_s", "coming back leads nowhere: 400"),
-        row("Users in a list of a shared account", app::connections::MAX_LISTED_USERS, "", INVALID),
-        row("Renewing a token", time(Duration::from_secs(connections.refresh_lease_s)), "connections.refresh_lease_s", "another server may try"),
-        row("A call's wait for a token", time(Duration::from_secs(connections.refresh_wait_s)), "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
+        set("A file", "files.size_mib", TOO_LARGE),
+        set("Files that links send or receive at once", "files.transfers", "503 `Server_Busy` after 30 s"),
+        set("Of them, files of one project", "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
+        set("Arrival of a file, or its departure", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection ends"),
+        set("Files of a call together", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Files of a call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters of a file's name", files::MAX_NAME_CHARS, INVALID),
+        set("Files of a project together", "files.quota_mib", "507 `File_QuotaExceeded`; a tool's file: `file_not_kept`"),
+        set("Arguments or result in a record", "logs.payload_kib", "left out, and said to be"),
+        set("Log of a project in a day", "logs.quota_mib", "arguments, result, lines and requests are left out, and said to be"),
+        set("Records that wait to be written", "logs.buffer_mib", "new runs wait for two seconds: 503 `Server_Unavailable`"),
+        set("Cassette", "logs.cassette_kib", "404 `Log_NoCassette`"),
+        set("An account waits for its user", "connections.pending_s", "it is `EXPIRED`"),
+        set("A user's time at an application", "connections.away_s", "coming back leads nowhere: 400"),
+        row("Users in a list of a shared account", app::connections::MAX_LISTED_USERS, INVALID),
+        set("Renewing a token", "connections.refresh_lease_s", "another server may try"),
+        set("A call's wait for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]
 }
 
 #[rustfmt::skip]
-fn sentences(llm: &config::Llm) -> Vec<Row> {
+fn sentences(settings: &[Setting]) -> Vec<Row> {
+    let set = |what, key, past| setting_row(settings, what, key, past);
     vec![
-        row("Characters of a sentence", tools::prompt::MAX_PROMPT_CHARS, "", INVALID),
-        row("Making arguments", time(Duration::from_secs(llm.timeout_s)), "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
-        row("Tokens of a model's answer", llm.max_tokens, "llm.max_tokens", "the model is cut"),
-        row("Sentences at once", llm.at_once, "llm.at_once", NODE_BUSY),
-        row("Sentences of a project at once", llm.at_once_per_project, "llm.at_once_per_project", PROJECT_BUSY),
+        row("Characters of a sentence", tools::prompt::MAX_PROMPT_CHARS, INVALID),
+        set("Making arguments", "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
+        set("Tokens of a model's answer", "llm.max_tokens", "the model is cut"),
+        set("Sentences at once", "llm.at_once", NODE_BUSY),
+        set("Sentences of a project at once", "llm.at_once_per_project", PROJECT_BUSY),
     ]
 }
 
@@ -320,26 +367,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn unlimited_size(mib: u64) -> String {
-    if mib == 0 {
-        "any size".to_owned()
-    } else {
-        size(mib << 20)
-    }
-}
-
 fn time(duration: Duration) -> String {
     format!("{} s", duration.as_secs())
-}
-
-fn millis(millis: u64) -> String {
-    format!("{millis} ms")
-}
-
-fn unlimited(number: u32) -> String {
-    if number == 0 {
-        "any number".to_owned()
-    } else {
-        number.to_string()
-    }
 }

@@ -30,7 +30,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     api::{description, table},
     commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
-    config::{Config, Flags, LogFormat},
+    config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, limiter::RequestLimiter},
     open::Stop,
     terminal::Terminal,
@@ -112,6 +112,9 @@ enum Command {
     Toolkits(toolkits::Args),
     /// Print the API description that the server answers under /api/v3/openapi.json
     Openapi,
+    /// Print the settings in effect and where each comes from; print a settings file to begin with
+    #[command(after_help = commands::config::EXAMPLES)]
+    Config(commands::config::Args),
     /// Print every limit with its value, its setting and the effect of exceeding it
     Limits,
 }
@@ -137,7 +140,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Stop> {
-    let config = Config::load(&cli.flags)?;
+    let Loaded { config, sources } = config::load(&cli.flags)?;
     start_logging(&config)?;
     log_panics();
     keep_memory_private();
@@ -167,6 +170,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
                 );
                 Ok(ExitCode::SUCCESS)
             }
+            Command::Config(args) => commands::config::run(&config, &sources, &args, terminal),
             Command::Limits => {
                 terminal.line(limits::page().trim_end());
                 Ok(ExitCode::SUCCESS)

@@ -279,7 +279,7 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     settings.queue_per_tenant = wanted.queue_per_project;
     settings.queue_wait = Duration::from_millis(wanted.queue_wait_ms);
     settings.node_memory = wanted.memory_mib << 20;
-    settings.resident = wanted.resident.unwrap_or(settings.resident);
+    settings.resident = wanted.resident;
     settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
     let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings))
         .await

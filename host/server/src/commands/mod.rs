@@ -1,6 +1,7 @@
 //! The operator's commands, one file each.
 
 pub(crate) mod archive;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod first_run;

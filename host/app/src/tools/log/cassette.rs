@@ -29,7 +29,7 @@ pub(crate) static CASSETTES: Collection = Collection {
 };
 
 /// The executions that leave a cassette.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CassettePolicy {
     /// No execution.

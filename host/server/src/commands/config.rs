@@ -1,0 +1,43 @@
+//! `toolhost config`: prints the settings in effect and where each comes from.
+
+use std::process::ExitCode;
+
+use crate::{
+    config::{self, Config, Sources},
+    open::Stop,
+    terminal::Terminal,
+};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  toolhost config                              what a server started here would use
+  TOOLHOST_LIMITS__RATE=0 toolhost config      try a change
+  toolhost config --example > toolhost.toml    begin a settings file";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print a settings file with every setting, its default, range and unit, commented out
+    #[arg(long)]
+    example: bool,
+    /// Print every setting as the table in docs/configuration.md
+    #[arg(long, conflicts_with = "example")]
+    table: bool,
+}
+
+/// Prints the settings in effect, or descriptions of all settings.
+pub(crate) fn run(
+    config: &Config,
+    sources: &Sources,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
+    let text = if args.example {
+        config::example()
+    } else if args.table {
+        config::table()
+    } else {
+        config::effective(config, sources)?
+    };
+    terminal.line(text.trim_end());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,148 @@
+//! Reading of values from flags, the environment and the file.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use config::{ConfigError, Environment, File, FileFormat, Source as _};
+
+use super::{
+    Config, Flags, Setting, all,
+    sources::{Problem, Sources},
+    value_at,
+};
+
+const DEFAULT_FILE: &str = "toolhost.toml";
+/// Name in the environment of the settings file.
+const FILE_VARIABLE: &str = "TOOLHOST_CONFIG";
+/// Names in the environment that are no settings: that of the settings file, those that
+/// `<data>.env` gives to clients, and those that replace a flag of a command.
+const OTHER_VARIABLES: [&str; 6] = [
+    FILE_VARIABLE,
+    "TOOLHOST_URL",
+    "TOOLHOST_API_KEY",
+    "TOOLHOST_ORG_API_KEY",
+    "TOOLHOST_PROJECT_ID",
+    "TOOLHOST_PASSPHRASE",
+];
+
+/// The settings and the origin of each.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub config: Config,
+    pub sources: Sources,
+}
+
+/// Reads the settings.
+///
+/// # Errors
+/// If the named file cannot be read, a key is unknown, or a value is not valid for its key.
+pub(crate) fn load(flags: &Flags) -> Result<Loaded> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads settings"
+    )]
+    let named = flags
+        .config
+        .clone()
+        .or_else(|| std::env::var_os(FILE_VARIABLE).map(PathBuf::from));
+    read(flags, named.as_deref(), std::env::vars_os())
+}
+
+pub(super) fn read(
+    flags: &Flags,
+    named: Option<&Path>,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Loaded> {
+    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+    let variables: HashMap<String, String> = environment
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| !OTHER_VARIABLES.contains(&name.as_str()))
+        .collect();
+    let file = File::from(path)
+        .format(FileFormat::Toml)
+        .required(named.is_some());
+    let in_file = file.collect().map_err(|cause| unreadable(path, cause))?;
+    // Values stay texts until a key needs another type: a key that consists of digits is not a
+    // number.
+    let environment = Environment::with_prefix("TOOLHOST")
+        .prefix_separator("_")
+        .separator("__")
+        .ignore_empty(true)
+        .source(Some(variables.clone()));
+
+    let mut sources = Sources::default();
+    sources.add_file(path, &in_file);
+    sources.add_environment(&variables);
+    let settings = all();
+    let known = sources.check_known(&settings);
+    known.map_err(|problem| sources.blame(problem))?;
+    let mut config: Config = config::Config::builder()
+        .add_source(file)
+        .add_source(environment)
+        .build()
+        .and_then(config::Config::try_deserialize)
+        .map_err(|cause| sources.explain(cause, &settings))?;
+    check_ranges(&config, &settings).map_err(|problem| sources.blame(problem))?;
+    complete(&mut config, &mut sources, &variables, flags)?;
+    let checked = config.check();
+    checked.map_err(|problem| sources.blame(problem))?;
+    Ok(Loaded { config, sources })
+}
+
+/// Applies the names in the environment that other programs use, too, and the flags.
+fn complete(
+    config: &mut Config,
+    sources: &mut Sources,
+    variables: &HashMap<String, String>,
+    flags: &Flags,
+) -> Result<()> {
+    let no_color = variables.get("NO_COLOR");
+    if no_color.is_some_and(|value| !value.is_empty()) && !config.plain {
+        config.plain = true;
+        sources.set_variable("plain", "NO_COLOR");
+    }
+    config.s3.complete(variables, sources)?;
+    for (key, flag) in flags.apply(config) {
+        sources.set_flag(key, flag);
+    }
+    Ok(())
+}
+
+/// Checks every number against the range of its setting.
+fn check_ranges(config: &Config, settings: &[Setting]) -> Result<(), Problem> {
+    let values = serde_json::to_value(config).map_err(|cause| Problem::new("", cause))?;
+    for setting in settings {
+        let number = value_at(&values, &setting.key).as_u64();
+        if let (Some(range), Some(number)) = (setting.range, number) {
+            let text = format!("is {number}: it must be {range}");
+            Problem::unless(range.contains(number), &setting.key, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Describes a file that cannot be read. The lines of the file are not shown, because they may
+/// contain secrets.
+fn unreadable(path: &Path, error: ConfigError) -> anyhow::Error {
+    let shown = path.display();
+    let ConfigError::FileParse { cause, .. } = &error else {
+        return anyhow::Error::new(error).context(format!("read the settings file {shown}"));
+    };
+    match cause.downcast_ref::<toml::de::Error>() {
+        Some(cause) => {
+            let bytes = cause.span().map_or(0, |span| span.start);
+            let text = std::fs::read(path).unwrap_or_default();
+            let before = text.iter().take(bytes);
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            anyhow::anyhow!(
+                "the settings file {shown} is not valid TOML: line {line}: {}",
+                cause.message()
+            )
+        }
+        None => anyhow::anyhow!("the settings file {shown} is not valid: {cause}"),
+    }
+}

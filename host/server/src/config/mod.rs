@@ -1,0 +1,240 @@
+//! Settings: each is declared once, with its type, default, range, unit and doc comment.
+//!
+//! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
+//! `net.allow`, lists are comma-separated), else from the file (`toolhost.toml`, or the one that
+//! `--config` names), else from the declaration. An unknown key is an error, so that a typing
+//! mistake does not pass as a setting. This module is the only one that reads the environment,
+//! except for secrets that replace flags of commands.
+//!
+//! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
+//! `load.rs` reads the values, `sources.rs` remembers the origin of each, and `print.rs` formats
+//! help, tables and TOML from the descriptions.
+
+mod connections;
+mod files;
+mod flags;
+mod keys;
+mod limits;
+mod llm;
+mod load;
+mod logs;
+mod net;
+mod oauth_apps;
+mod print;
+mod publish;
+mod s3;
+mod sandbox;
+mod setting;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tracing_subscriber::EnvFilter;
+use url::Url;
+
+use self::{
+    connections::Connections,
+    files::Files,
+    keys::Keys,
+    llm::Llm,
+    logs::Logs,
+    net::Net,
+    oauth_apps::OauthApp,
+    publish::Publish,
+    s3::S3,
+    sandbox::Sandbox,
+    setting::{Group, settings},
+    sources::Problem,
+    values::Secret,
+};
+pub(crate) use self::{
+    flags::Flags,
+    limits::{Limits, PACE_WINDOW},
+    load::{Loaded, load},
+    print::{effective, example, help, table},
+    sandbox::Allocator,
+    setting::Setting,
+    sources::Sources,
+};
+
+settings! {
+    /// The server.
+    pub(crate) struct Config {
+        /// Data directory: the store, the components and the compiled artifacts. It is created with
+        /// mode 0700, and refused (exit code 78) when group or others have access.
+        pub data: PathBuf = PathBuf::from("toolhost-data"),
+        /// Database of the records: `postgres://user:password@host/database`. PostgreSQL 14 or
+        /// newer, which several servers may share; `sslmode` and its options are part of the
+        /// address.
+        #[setting(
+            unset = "in the data directory",
+            example = "postgres://user:password@host/database?sslmode=verify-full",
+        )]
+        pub store: Option<Secret>,
+        /// Bucket of components, files and other large values: `s3://bucket/prefix`.
+        #[setting(unset = "in the data directory", example = "s3://bucket/prefix")]
+        pub blobs: Option<String>,
+        /// Master key file. It has mode 0600 and lies outside the data directory. **Back it up
+        /// separately from the data.**
+        #[setting(unset = "`<data>.key`", example = "/etc/toolhost/master.key")]
+        pub key_file: Option<PathBuf>,
+        /// Address and port to listen on. Port 0 takes a free one.
+        pub listen: String = "127.0.0.1:8080".into(),
+        /// Address under which clients and browsers reach this server, if it differs from the one
+        /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
+        #[setting(unset = "from `listen`", example = "https://tools.example.com")]
+        pub public_url: Option<Url>,
+        /// A folder of `*.wasm` components, published at start.
+        #[setting(example = "./toolkits")]
+        pub toolkits: Option<PathBuf>,
+        /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
+        /// carry another word: 1 to 32 lower-case letters and digits.
+        pub operator_word: String = "service".into(),
+        /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`.
+        pub log: String = "warn".into(),
+        /// Form of the log: `text`, or `json` with one object per line.
+        pub log_format: LogFormat = LogFormat::Text,
+        /// No colors, as when `NO_COLOR` is set.
+        pub plain: bool = false,
+        groups {
+            pub s3: S3,
+            pub net: Net,
+            pub sandbox: Sandbox,
+            pub limits: Limits,
+            pub logs: Logs,
+            pub files: Files,
+            pub connections: Connections,
+            pub keys: Keys,
+            pub publish: Publish,
+            pub llm: Llm,
+            pub oauth_apps: BTreeMap<String, OauthApp>,
+        }
+    }
+}
+
+/// `log_format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Lists all settings with their defaults.
+pub(crate) fn all() -> Vec<Setting> {
+    // Only a path that is not text could fail, and no default is one.
+    let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
+    let with_default = |setting: Setting| Setting {
+        default: value_at(&defaults, &setting.key),
+        ..setting
+    };
+    Config::settings().into_iter().map(with_default).collect()
+}
+
+/// Returns the value at a key; null if it is missing.
+fn value_at(values: &Value, key: &str) -> Value {
+    let found = key
+        .split('.')
+        .try_fold(values, |value, name| value.get(name));
+    found.cloned().unwrap_or_default()
+}
+
+impl Config {
+    /// Checks rules that are not the range of one number.
+    fn check(&self) -> Result<(), Problem> {
+        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let word = &self.operator_word;
+        Problem::unless(
+            (1..=32).contains(&word.len()) && word.bytes().all(is_word),
+            "operator_word",
+            format!("is `{word}`: it must be 1 to 32 lower-case letters and digits"),
+        )?;
+        self.check_store()?;
+        self.logs.check()?;
+        self.llm.check()?;
+        self.check_oauth_apps()?;
+        self.check_net()?;
+        let bucket = self.bucket();
+        bucket.map_err(|cause| Problem::new("blobs", cause))?;
+        let keys = self.trusted_keys();
+        keys.map_err(|cause| Problem::new("publish.trusted_keys", cause))?;
+        let filter = EnvFilter::try_new(&self.log);
+        filter.map_err(|cause| Problem::new("log", format!("`log`: {cause}")))?;
+        Ok(())
+    }
+
+    fn check_store(&self) -> Result<(), Problem> {
+        let is_known = |address: &str| {
+            let schemes = ["postgres://", "postgresql://"];
+            schemes.iter().any(|scheme| address.starts_with(scheme))
+        };
+        Problem::unless(
+            self.database().is_none_or(is_known),
+            "store",
+            "must be `postgres://user:password@host/database`; without it records lie in the data directory",
+        )?;
+        let key = absolute(&self.key_file());
+        Problem::unless(
+            !key.starts_with(absolute(&self.data)),
+            "key_file",
+            format!(
+                "is {}, inside the data directory; a thief of one would have both: set `key_file` elsewhere",
+                key.display()
+            ),
+        )
+    }
+
+    /// Returns the address of the database; none if records are in the data directory. The address
+    /// may contain a password.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.store.as_ref().map(|store| store.expose().as_str())
+    }
+
+    /// Returns the path of the master key.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.key_file.clone().unwrap_or_else(|| self.beside("key"))
+    }
+
+    /// Returns the path of the file with address and keys for clients, written on the first start.
+    pub(crate) fn env_file(&self) -> PathBuf {
+        self.beside("env")
+    }
+
+    fn beside(&self, extension: &str) -> PathBuf {
+        let mut name = absolute(&self.data).into_os_string();
+        name.push(".");
+        name.push(extension);
+        PathBuf::from(name)
+    }
+}
+
+/// Converts a quota to bytes; returns none if there is no limit.
+fn mib(quota: u64) -> Option<u64> {
+    (quota > 0).then_some(quota << 20)
+}
+
+/// Returns the absolute path without `.`, `..` and a trailing slash. The file system is not
+/// accessed.
+fn absolute(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut out = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}

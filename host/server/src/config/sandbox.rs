@@ -1,0 +1,56 @@
+//! `sandbox.*`: execution of toolkits.
+
+use serde::{Deserialize, Serialize};
+
+use super::setting::settings;
+
+settings! {
+    /// Execution of toolkits.
+    pub(crate) struct Sandbox {
+        /// `pooling` takes instances from a pool made at start: fast, but it reserves address
+        /// space. `on_demand` makes instances when needed.
+        pub allocator: Allocator = Allocator::Pooling,
+        /// Calls that run at once, including those that wait for a provider.
+        pub live: usize = 512,
+        /// Calls of one project that run at once.
+        pub live_per_project: usize = 64,
+        /// Calls of one project that have used enough processor time to be moved to threads of
+        /// their own.
+        pub busy_per_project: usize = 8,
+        /// Calls that wait in the queue.
+        pub queue: usize = 128,
+        /// Calls of one project that wait in the queue.
+        pub queue_per_project: usize = 16,
+        /// Timeout of a call in the queue.
+        #[setting(unit = "ms")]
+        pub queue_wait_ms: u64 = 2_000,
+        /// Memory of all calls together.
+        #[setting(unit = "MiB")]
+        pub memory_mib: u64 = 1_024,
+        /// Threads for calls that need much processor time.
+        #[setting(unset = "one per core", example = 4)]
+        pub threads: Option<usize>,
+        /// Components kept loaded.
+        pub resident: usize = 256,
+        /// Processor time for compiling one component.
+        #[setting(unit = "s", range = 1..=600)]
+        pub compile_cpu_s: u64 = 60,
+        /// Wall-clock time for compiling one component.
+        #[setting(unit = "s", range = 1..=1_200)]
+        pub compile_wall_s: u64 = 120,
+        /// Memory for compiling one component.
+        #[setting(unit = "MiB", range = 64..=16_384)]
+        pub compile_memory_mib: u64 = 2_048,
+    }
+}
+
+/// `sandbox.allocator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Allocator {
+    /// Instances are taken from a pool made at start: fast, but reserves address space.
+    Pooling,
+    /// Instances are made when needed.
+    #[serde(alias = "on-demand")]
+    OnDemand,
+}

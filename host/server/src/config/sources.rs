@@ -1,0 +1,190 @@
+//! Origin of each value, and errors that name it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use config::{ConfigError, Map, Value, ValueKind};
+
+use super::{
+    setting::{ANY_NAME, Setting},
+    values::has_credentials,
+};
+
+/// Origin of the value of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Flag(&'static str),
+    Environment(String),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value that is not valid for its key.
+#[derive(Debug)]
+pub(super) struct Problem {
+    key: String,
+    text: String,
+}
+
+impl Problem {
+    /// Describes a problem in a text that names the key.
+    pub(super) fn new(key: &str, text: impl ToString) -> Self {
+        Self {
+            key: key.to_owned(),
+            text: text.to_string(),
+        }
+    }
+
+    /// Returns a problem with a key if its value is not valid. The text follows the key.
+    pub(super) fn unless(valid: bool, key: &str, text: impl fmt::Display) -> Result<(), Self> {
+        if valid {
+            Ok(())
+        } else {
+            Err(Self::new(key, format!("`{key}` {text}")))
+        }
+    }
+}
+
+/// Origin of each value that is not a default.
+#[derive(Debug, Default)]
+pub(crate) struct Sources(BTreeMap<String, Source>);
+
+impl Sources {
+    /// Returns the origin of the value of a key.
+    pub(super) fn find(&self, key: &str) -> &Source {
+        self.0.get(key).unwrap_or(&Source::Default)
+    }
+
+    /// Returns true if the key has a value that is not a default.
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Adds the keys of a file.
+    pub(super) fn add_file(&mut self, path: &Path, values: &Map<String, Value>) {
+        let mut keys = Vec::new();
+        list_keys("", values, &mut keys);
+        let source = Source::File(path.to_owned());
+        self.0
+            .extend(keys.into_iter().map(|key| (key, source.clone())));
+    }
+
+    /// Adds the settings among the variables of the environment.
+    pub(super) fn add_environment(&mut self, variables: &HashMap<String, String>) {
+        for (name, _) in variables.iter().filter(|(_, value)| !value.is_empty()) {
+            let name_of_key = name.to_lowercase();
+            if let Some(key) = name_of_key.strip_prefix("toolhost_") {
+                self.set_variable(&key.replace("__", "."), name);
+            }
+        }
+    }
+
+    /// Notes the variable of the environment that has the value of a key.
+    pub(super) fn set_variable(&mut self, key: &str, name: &str) {
+        self.0
+            .insert(key.to_owned(), Source::Environment(name.to_owned()));
+    }
+
+    /// Notes the flag that has the value of a key.
+    pub(super) fn set_flag(&mut self, key: &str, flag: &'static str) {
+        self.0.insert(key.to_owned(), Source::Flag(flag));
+    }
+
+    /// Refuses keys that are no settings.
+    pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
+        let unknown = self.0.keys().find(|key| {
+            let is_key = |setting: &Setting| matches(&setting.key, key);
+            !settings.iter().any(is_key)
+        });
+        let Some(key) = unknown else {
+            return Ok(());
+        };
+        let group = key.rsplit_once('.').map_or("", |(group, _)| group);
+        let in_group = settings
+            .iter()
+            .filter(|setting| matches(setting.group(), group));
+        let names: Vec<_> = in_group.map(Setting::name).collect();
+        let hint = if names.is_empty() {
+            "`toolhost serve --help` lists the settings".to_owned()
+        } else {
+            format!("known here: {}", names.join(", "))
+        };
+        Err(Problem::new(
+            key,
+            format!("`{key}` is not a setting: correct or remove it; {hint}"),
+        ))
+    }
+
+    /// Adds the origin of the value to a problem.
+    pub(super) fn blame(&self, problem: Problem) -> anyhow::Error {
+        let Problem { key, text } = problem;
+        match self.find(&key) {
+            Source::Default => anyhow::anyhow!("{text}"),
+            source => anyhow::anyhow!("{text} (from {source})"),
+        }
+    }
+
+    /// Explains a value that has the wrong type, with the doc comment of its setting.
+    pub(super) fn explain(&self, error: ConfigError, settings: &[Setting]) -> anyhow::Error {
+        let (key, text) = match error {
+            ConfigError::Type {
+                key: Some(key),
+                unexpected,
+                expected,
+                ..
+            } => (key, format!("it is a {unexpected} and must be {expected}")),
+            ConfigError::At {
+                key: Some(key),
+                error,
+                ..
+            } => (key, error.to_string()),
+            other => return anyhow::Error::new(other).context("read the settings"),
+        };
+        let text = if has_credentials(&text) {
+            "the value is not valid, and is not shown because it contains a credential".to_owned()
+        } else {
+            text
+        };
+        let setting = settings.iter().find(|setting| matches(&setting.key, &key));
+        let doc = setting.map_or("", |setting| setting.doc);
+        let text = format!("`{key}`: {text}; correct or remove it");
+        let blamed = self.blame(Problem { key, text });
+        anyhow::anyhow!("{blamed}. {doc}")
+    }
+}
+
+/// Returns true if a key has the form of a setting's key.
+fn matches(pattern: &str, key: &str) -> bool {
+    let mut names = key.split('.');
+    let all_fit = pattern.split('.').all(|part| {
+        names
+            .next()
+            .is_some_and(|name| part == ANY_NAME || part == name)
+    });
+    all_fit && names.next().is_none()
+}
+
+/// Lists the full keys of all values in a table.
+fn list_keys(prefix: &str, values: &Map<String, Value>, keys: &mut Vec<String>) {
+    for (name, value) in values {
+        let key = format!("{prefix}{name}");
+        match &value.kind {
+            ValueKind::Table(table) => list_keys(&format!("{key}."), table, keys),
+            _ => keys.push(key),
+        }
+    }
+}

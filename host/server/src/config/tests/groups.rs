@@ -1,0 +1,111 @@
+//! Tests of settings of one group, and of their secrets.
+
+use super::{Flags, read};
+
+#[test]
+fn bucket_keys_come_from_environment_and_stay_hidden() {
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "AKID"),
+        ("AWS_SECRET_ACCESS_KEY", "0012e7"),
+        ("AWS_REGION", "eu-west-1"),
+    ];
+    let with = |more: &[(&'static str, &'static str)]| {
+        read(
+            &[
+                keys.as_slice(),
+                &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")],
+                more,
+            ]
+            .concat(),
+            &Flags::default(),
+        )
+    };
+    let config = with(&[("TOOLHOST_S3__ENDPOINT", "http://127.0.0.1:9000")]).unwrap();
+    assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+    let bucket = config.bucket().unwrap().unwrap();
+    assert_eq!(
+        (&*bucket.bucket, &*bucket.prefix, &*bucket.region),
+        ("bucket", "a/b", "eu-west-1")
+    );
+    assert_eq!(bucket.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
+    assert_eq!(
+        (&*bucket.access_key_id, &*bucket.secret_access_key),
+        ("AKID", "0012e7")
+    );
+    let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")])
+        .unwrap()
+        .bucket()
+        .unwrap()
+        .unwrap();
+    assert_eq!((&*own.secret_access_key, own.endpoint), ("00042", None));
+    for blobs in ["bucket", "s3://", "https://bucket"] {
+        let error = read(
+            &[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat(),
+            &Flags::default(),
+        )
+        .unwrap_err();
+        assert!(error.to_string().contains("s3://bucket/prefix"), "{error}");
+    }
+    let error = read(&[("TOOLHOST_BLOBS", "s3://bucket")], &Flags::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("AWS_SECRET_ACCESS_KEY"),
+        "{error}"
+    );
+}
+
+#[test]
+fn language_model_settings_hide_the_key() {
+    let pairs = [
+        ("TOOLHOST_LLM__BASE_URL", "http://127.0.0.1:9/v1/"),
+        ("TOOLHOST_LLM__MODEL", "small"),
+        ("TOOLHOST_LLM__KEY", "0012"),
+        ("TOOLHOST_LLM__HEADERS", "X-Trace,x-team"),
+    ];
+    let config = read(&pairs, &Flags::default()).unwrap();
+    assert!(!format!("{config:?}").contains("0012"), "{config:?}");
+    let model = config.model().unwrap().unwrap();
+    assert_eq!(model.url.as_str(), "http://127.0.0.1:9/v1/chat/completions");
+    assert_eq!(model.key.unwrap().as_str(), "0012");
+    assert_eq!(model.headers, ["x-trace", "x-team"]);
+    assert!(
+        read(&[], &Flags::default())
+            .unwrap()
+            .model()
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn oauth_apps_from_environment_hide_secrets() {
+    let pairs = [
+        ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "007"),
+        ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_SECRET", "0012e7"),
+        ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "repo, user"),
+        ("TOOLHOST_OAUTH_APPS__GOOGLE_DRIVE__CLIENT_ID", "public"),
+    ];
+    let config = read(&pairs, &Flags::default()).unwrap();
+    assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+    let [github, drive] = &config.oauth_apps().collect::<Vec<_>>()[..] else {
+        panic!("{config:?}")
+    };
+    assert_eq!(
+        (&*drive.toolkit, &*drive.client_id, &*drive.client_secret),
+        ("google_drive", "public", "")
+    );
+    assert_eq!(
+        (&*github.toolkit, &*github.client_id, &*github.client_secret),
+        ("github", "007", "0012e7")
+    );
+    assert_eq!(github.scopes, ["repo", "user"]);
+    for (name, wrong) in [
+        (
+            "TOOLHOST_OAUTH_APPS__GITHUB__SECRET",
+            "github.secret` is not",
+        ),
+        ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id"),
+    ] {
+        let error = read(&[(name, "x")], &Flags::default()).unwrap_err();
+        assert!(format!("{error:#}").contains(wrong), "{error:#}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of reading and printing settings.
+
+mod groups;
+mod printing;
+mod reading;
+
+use anyhow::Result;
+
+use super::{Config, Flags, load};
+
+fn read(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
+    let variables = pairs
+        .iter()
+        .map(|(name, value)| ((*name).into(), (*value).into()));
+    Ok(load::read(flags, None, variables)?.config)
+}

@@ -1,0 +1,143 @@
+//! Tests of sources, precedence and errors.
+
+use std::path::Path;
+
+use super::{super::Allocator, Flags, load, read};
+
+#[test]
+fn the_environment_sets_nested_keys_and_lists() {
+    let config = read(
+        &[
+            ("TOOLHOST_LISTEN", "127.0.0.1:0"),
+            ("TOOLHOST_NET__ALLOW", "127.0.0.0/8,10.0.0.7"),
+            (
+                "TOOLHOST_NET__REWRITE",
+                "https://api.example.com=http://127.0.0.1:1234",
+            ),
+            ("TOOLHOST_LIMITS__RATE", "0"),
+            ("TOOLHOST_LOGS__WAIT", "true"),
+            ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
+            ("TOOLHOST_SANDBOX__THREADS", "3"),
+            ("TOOLHOST_DATA", "0012"),
+            ("HOME", "/root"),
+        ],
+        &Flags::default(),
+    )
+    .unwrap();
+    assert_eq!(config.listen, "127.0.0.1:0");
+    assert_eq!(config.limits.rate, 0);
+    assert!(config.logs.wait);
+    assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
+    assert_eq!(config.sandbox.threads, Some(3));
+    assert_eq!(
+        config.data,
+        Path::new("0012"),
+        "a name of digits is no number"
+    );
+    let net = config.net().unwrap();
+    assert_eq!(net.allow.len(), 2);
+    assert_eq!(net.rewrite.len(), 1);
+}
+
+#[test]
+fn a_flag_stands_above_the_environment() {
+    let flags = Flags {
+        data: Some("/srv/a".into()),
+        ..Flags::default()
+    };
+    let config = read(&[("TOOLHOST_DATA", "/srv/b")], &flags).unwrap();
+    assert_eq!(config.data, Path::new("/srv/a"));
+    assert_eq!(config.key_file(), Path::new("/srv/a.key"));
+    assert_eq!(config.env_file(), Path::new("/srv/a.env"));
+}
+
+#[test]
+fn unknown_key_is_refused_but_client_names_pass() {
+    let error = read(&[("TOOLHOST_LIMITS__RATES", "1")], &Flags::default()).unwrap_err();
+    assert!(format!("{error:#}").contains("rates"), "{error:#}");
+    read(
+        &[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")],
+        &Flags::default(),
+    )
+    .unwrap();
+}
+
+#[test]
+fn key_file_inside_data_directory_is_refused() {
+    let flags = Flags {
+        data: Some("/srv/a".into()),
+        key_file: Some("/srv/b/../a/k".into()),
+        ..Flags::default()
+    };
+    assert!(
+        read(&[], &flags)
+            .unwrap_err()
+            .to_string()
+            .contains("inside the data directory")
+    );
+}
+
+#[test]
+fn the_environment_stands_above_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolhost.toml");
+    let text = "net.allow = ['10.0.0.0/8']\ns3 = { access_key_id = 'old', secret_access_key = 'old' }\n[oauth_apps.github]\nclient_id = 'old'\nscopes = ['repo']";
+    std::fs::write(&file, text).unwrap();
+    let pairs = [
+        ("TOOLHOST_S3__ACCESS_KEY_ID", "07"),
+        ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "new"),
+        ("AWS_SECRET_ACCESS_KEY", "other"),
+    ];
+    let pairs = pairs
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    let config = load::read(&Flags::default(), Some(&file), pairs)
+        .unwrap()
+        .config;
+    assert_eq!(config.s3.access_key_id.as_deref(), Some("07"));
+    assert_eq!(
+        config.s3.secret_access_key.unwrap().expose().as_str(),
+        "old",
+        "names of others only fill in"
+    );
+    assert_eq!(
+        (&*config.net.allow[0], config.net.allow.len()),
+        ("10.0.0.0/8", 1)
+    );
+    let github = &config.oauth_apps["github"];
+    assert_eq!(
+        (&*github.client_id, &github.scopes[..]),
+        ("new", &["repo".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_bad_value_names_what_is_wrong() {
+    for (name, value) in [
+        ("TOOLHOST_OPERATOR_WORD", "No Good"),
+        ("TOOLHOST_LIMITS__BODY_KIB", "99999"),
+        ("TOOLHOST_LIMITS__IN_FLIGHT", "many"),
+        ("TOOLHOST_LLM__MODEL", "alone"),
+        ("TOOLHOST_LLM__TIMEOUT_S", "0"),
+        ("TOOLHOST_LLM__HEADERS", "x-team,Host"),
+        ("TOOLHOST_LLM__AT_ONCE_PER_PROJECT", "0"),
+        ("TOOLHOST_LOGS__BUFFER_MIB", "0"),
+        ("TOOLHOST_LOGS__PAYLOAD_KIB", "999999"),
+        ("TOOLHOST_LOGS__QUOTA_MIB", "1048577"),
+        ("TOOLHOST_FILES__QUOTA_MIB", "-1"),
+    ] {
+        read(&[(name, value)], &Flags::default()).unwrap_err();
+    }
+    for (name, value, expected) in [
+        ("TOOLHOST_NET__ALLOW", "nowhere", "nowhere"),
+        ("TOOLHOST_LIMITS__BODY_KIB", "0", "1 to 16384"),
+        ("TOOLHOST_LIMITS__RATES", "1", "rate_per_project"),
+        ("TOOLHOST_LIMITS", "1", "not a setting"),
+        ("TOOLHOST_LOG_FORMAT", "xml", "json"),
+        ("TOOLHOST_LIMITS__RATE", "few", "integer"),
+    ] {
+        let error = read(&[(name, value)], &Flags::default()).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains(expected) && error.contains(name), "{error}");
+    }
+}
