@@ -264,11 +264,11 @@ fn components(sandbox: &config::Sandbox) -> Vec<Row> {
         row("Processor time for compiling", time(Duration::from_secs(sandbox.compile_cpu_s)), "sandbox.compile_cpu_s", COSTLY),
         row("Time for compiling", time(Duration::from_secs(sandbox.compile_wall_s)), "sandbox.compile_wall_s", COSTLY),
         row("Memory for compiling", size(sandbox.compile_memory_mib << 20), "sandbox.compile_memory_mib", COSTLY),
-        row("Manifest", size(manifest::LARGEST_MANIFEST as u64), "", BROKEN),
-        row("Tools", manifest::MOST_TOOLS, "", BROKEN),
-        row("Description", size(manifest::LARGEST_DESCRIPTION as u64), "", BROKEN),
-        row("Schema", size(manifest::LARGEST_SCHEMA as u64), "", BROKEN),
-        row("Levels of a schema", manifest::DEEPEST_SCHEMA, "", BROKEN),
+        row("Manifest", size(manifest::MAX_MANIFEST_BYTES as u64), "", BROKEN),
+        row("Tools", manifest::MAX_TOOLS, "", BROKEN),
+        row("Description", size(manifest::MAX_DESCRIPTION_BYTES as u64), "", BROKEN),
+        row("Schema", size(manifest::MAX_SCHEMA_BYTES as u64), "", BROKEN),
+        row("Levels of a schema", manifest::MAX_SCHEMA_DEPTH, "", BROKEN),
     ]
 }
 

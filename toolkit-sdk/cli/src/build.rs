@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Default folder of `--all`.
-const TOOLKITS: &str = "toolkits";
+const DEFAULT_FOLDER: &str = "toolkits";
 
 /// Compile a toolkit to a component.
 #[derive(Debug, Args)]
@@ -127,7 +127,9 @@ impl What {
     fn folder(&self) -> PathBuf {
         match &self.path {
             Some(path) => path.clone(),
-            None if self.all && Path::new(TOOLKITS).join("Cargo.toml").is_file() => TOOLKITS.into(),
+            None if self.all && Path::new(DEFAULT_FOLDER).join("Cargo.toml").is_file() => {
+                DEFAULT_FOLDER.into()
+            }
             None => ".".into(),
         }
     }

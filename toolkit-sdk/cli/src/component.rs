@@ -17,9 +17,9 @@ use wit_component::ComponentEncoder;
 /// Export with which a module describes itself.
 pub(crate) const MANIFEST_EXPORT: &str = "toolkit_manifest";
 /// Maximum number of instructions of the export. The largest manifests need a few million.
-const FUEL: u64 = 2_000_000_000;
+const MANIFEST_FUEL: u64 = 2_000_000_000;
 /// Prefix of the imports that a toolkit may have.
-const CONTRACT: &str = "toolhost:toolkit/";
+const IMPORT_PREFIX: &str = "toolhost:toolkit/";
 
 /// A finished component.
 pub(crate) struct Component {
@@ -49,7 +49,7 @@ pub(crate) fn make(
     let imports = imports(&encoded)?;
     let foreign: Vec<_> = imports
         .iter()
-        .filter(|import| !import.starts_with(CONTRACT))
+        .filter(|import| !import.starts_with(IMPORT_PREFIX))
         .cloned()
         .collect();
     if !foreign.is_empty() {
@@ -169,7 +169,7 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
         );
     }
     let mut store = Store::new(&engine, ());
-    store.set_fuel(FUEL)?;
+    store.set_fuel(MANIFEST_FUEL)?;
     let mut linker = Linker::new(&engine);
     linker.define_unknown_imports_as_traps(&module)?;
     let instance = linker.instantiate(&mut store, &module)?;

@@ -27,7 +27,7 @@ use crate::{
 use folder::Source;
 
 /// Maximum number of lines of one kind in the report.
-const SHOWN: usize = 12;
+const MAX_SHOWN_LINES: usize = 12;
 
 /// Make a toolkit from the description of an API.
 ///
@@ -329,7 +329,7 @@ fn print(built: &Built, report: &Report) {
         .egress
         .iter()
         .map(|rule| rule.host.as_str())
-        .take(SHOWN)
+        .take(MAX_SHOWN_LINES)
         .collect();
     println!("  hosts       {}", hosts.join(", "));
     list("left out, because nothing can be done without", &unusable);
@@ -351,15 +351,18 @@ fn list(title: &str, entries: &[&Unsupported]) {
     println!("  {title}:");
     let mut groups: Vec<_> = by_what.into_iter().collect();
     groups.sort_by_key(|(what, operations)| (std::cmp::Reverse(operations.len()), *what));
-    for (what, operations) in groups.iter().take(SHOWN) {
+    for (what, operations) in groups.iter().take(MAX_SHOWN_LINES) {
         match operations.as_slice() {
             [] => println!("    {what}"),
             [one] => println!("    {what} ({one})"),
             [first, ..] => println!("    {what} ({first} and {} more)", operations.len() - 1),
         }
     }
-    if groups.len() > SHOWN {
-        println!("    and {} more; --json lists all", groups.len() - SHOWN);
+    if groups.len() > MAX_SHOWN_LINES {
+        println!(
+            "    and {} more; --json lists all",
+            groups.len() - MAX_SHOWN_LINES
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use url::Url;
 use crate::{build::What, component, progress, sign};
 
 /// Timeout of publishing. The server compiles the component before it responds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Publish a component, or a toolkit that is built first, to a running server.
 #[derive(Debug, Args)]
@@ -170,7 +170,7 @@ impl Server {
 )]
 pub(crate) fn client() -> Result<Client> {
     Client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .build()
         .context("cannot set up TLS")
 }

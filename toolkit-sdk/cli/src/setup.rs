@@ -12,12 +12,12 @@ use clap::Args;
 use crate::{
     foreign::{self, Language},
     progress,
-    toolchain::{self, Mode, PACKAGES, Step, TARGET, Tried},
+    toolchain::{self, DEBIAN_PACKAGES, Mode, Step, TARGET, Tried},
 };
 
 /// Timeout of `rustup target add`, which downloads about 20 MB. Without a network it fails
 /// immediately or hangs.
-const TARGET_TIME: Duration = Duration::from_secs(90);
+const TARGET_INSTALL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Find or install what compiles toolkits.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ fn search() -> Result<Mode> {
             }
             Step::Install => {
                 tried.packages = true;
-                install(&PACKAGES).with_context(toolchain::ways_out)?;
+                install(&DEBIAN_PACKAGES).with_context(toolchain::ways_out)?;
             }
             Step::GiveUp => bail!(
                 "no toolchain compiles for {TARGET} here\n\n{}",
@@ -107,7 +107,7 @@ fn add_target() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if let Ok(child) = command.spawn() {
-        wait(child, TARGET_TIME);
+        wait(child, TARGET_INSTALL_TIMEOUT);
     }
 }
 

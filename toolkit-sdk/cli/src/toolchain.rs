@@ -24,18 +24,18 @@ use crate::compiler;
 /// Target of every toolkit.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian packages of [`Mode::Debian`].
-pub(crate) const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
+pub(crate) const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
-const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
-const LINKER: &str = "wasm-ld";
+const DEBIAN_STD_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
+const DEBIAN_LINKER: &str = "wasm-ld";
 /// Linker that is part of Rust. The compiler adds its folder to the linker's search path.
 const RUST_LINKER: &str = "rust-lld";
 
 /// Variables that an outer cargo or rustup may have set and that would select another compiler,
 /// target or flag.
-const INHERITED: [&str; 14] = [
+const INHERITED_VARIABLES: [&str; 14] = [
     "CARGO",
     "CARGO_BUILD_RUSTC",
     "CARGO_BUILD_RUSTFLAGS",
@@ -85,7 +85,7 @@ pub(crate) enum Step {
     Use(Mode),
     /// Run `rustup target add`, once.
     AddTarget,
-    /// Run `apt-get install` for [`PACKAGES`], once.
+    /// Run `apt-get install` for [`DEBIAN_PACKAGES`], once.
     Install,
     /// Manual installation is required.
     GiveUp,
@@ -146,7 +146,7 @@ pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
             facts.debian,
             format!(
                 "some of Debian's packages are missing: `apt-get install -y {}`",
-                PACKAGES.join(" ")
+                DEBIAN_PACKAGES.join(" ")
             ),
         ),
     };
@@ -158,7 +158,7 @@ pub(crate) fn ways_out() -> String {
     format!(
         "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
          on Debian, as root:    apt-get install -y {}",
-        PACKAGES.join(" ")
+        DEBIAN_PACKAGES.join(" ")
     )
 }
 
@@ -175,8 +175,8 @@ pub(crate) fn probe() -> Facts {
         rustup: on_path("rustup").is_some(),
         debian: Path::new(DEBIAN_RUSTC).is_file()
             && Path::new(DEBIAN_CARGO).is_file()
-            && Path::new(DEBIAN_SOURCE).is_dir()
-            && on_path(LINKER).is_some(),
+            && Path::new(DEBIAN_STD_SOURCE).is_dir()
+            && on_path(DEBIAN_LINKER).is_some(),
         apt: Path::new("/etc/debian_version").is_file()
             && on_path("apt-get").is_some()
             && is_root(),
@@ -226,7 +226,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
 /// flag.
 pub(crate) fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
-    for name in INHERITED {
+    for name in INHERITED_VARIABLES {
         command.env_remove(name);
     }
     command
@@ -274,7 +274,7 @@ impl Mode {
         compiler::stand_between(
             &mut command,
             if self == Self::Debian {
-                LINKER
+                DEBIAN_LINKER
             } else {
                 RUST_LINKER
             },
@@ -290,7 +290,10 @@ impl Mode {
         }
         if self == Self::Debian {
             environment.push(("RUSTC", DEBIAN_RUSTC.into()));
-            environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", LINKER.into()));
+            environment.push((
+                "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER",
+                DEBIAN_LINKER.into(),
+            ));
             let _ = write!(flags, " -Clinker-flavor=wasm-ld");
         }
         environment.push((
@@ -305,7 +308,8 @@ impl Mode {
 /// randomness. They are the same for all toolkits, because other flags require another build of the
 /// standard library and of the SDK.
 fn toolkit_flags() -> String {
-    let mut flags = format!("-Clink-arg=-zstack-size={STACK} --cfg getrandom_backend=\"custom\"");
+    let mut flags =
+        format!("-Clink-arg=-zstack-size={STACK_BYTES} --cfg getrandom_backend=\"custom\"");
     // This renames sources of the standard library; `compiler` renames those of crates. Cargo
     // splits flags at spaces.
     if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
@@ -316,13 +320,13 @@ fn toolkit_flags() -> String {
 
 /// Stack size of a guest in bytes. Rust's default of 1 MiB would have to be cleared after every
 /// call.
-const STACK: u32 = 128 << 10;
+const STACK_BYTES: u32 = 128 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NOTHING: Facts = Facts {
+    const NO_TOOLCHAIN: Facts = Facts {
         target: false,
         source: false,
         rustup: false,
@@ -348,7 +352,7 @@ mod tests {
             rustup: true,
             source: true,
             debian: true,
-            ..NOTHING
+            ..NO_TOOLCHAIN
         };
         assert_eq!(next(facts, Tried::default()), Step::AddTarget);
         let tried = Tried {
@@ -372,7 +376,7 @@ mod tests {
     fn packages_are_installed_once_if_possible() {
         let facts = Facts {
             apt: true,
-            ..NOTHING
+            ..NO_TOOLCHAIN
         };
         assert_eq!(next(facts, Tried::default()), Step::Install);
         assert_eq!(
@@ -385,7 +389,7 @@ mod tests {
             ),
             Step::GiveUp
         );
-        assert_eq!(next(NOTHING, Tried::default()), Step::GiveUp);
+        assert_eq!(next(NO_TOOLCHAIN, Tried::default()), Step::GiveUp);
     }
 
     #[test]
@@ -403,15 +407,19 @@ mod tests {
 
     #[test]
     fn missing_mode_error_names_the_installation() {
-        let refused = wanted_mode(NOTHING, Mode::Native).unwrap_err().to_string();
+        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Native)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("rustup target add"), "{refused}");
-        let refused = wanted_mode(NOTHING, Mode::Debian).unwrap_err().to_string();
+        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Debian)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("rust-web-src"), "{refused}");
         assert_eq!(
             wanted_mode(
                 Facts {
                     source: true,
-                    ..NOTHING
+                    ..NO_TOOLCHAIN
                 },
                 Mode::BuildStd
             )

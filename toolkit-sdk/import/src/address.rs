@@ -8,7 +8,7 @@ use manifest::{EgressRule, Field};
 use crate::{Server, Variable, names, text};
 
 /// Largest number of hosts that are listed individually; more become a pattern.
-const MOST_HOSTS: usize = 20;
+const MAX_HOSTS: usize = 20;
 
 /// A server in the form in which the parts of a toolkit use it.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -190,7 +190,7 @@ fn hosts(host: &str, server: &Server) -> Vec<String> {
         let choices = variable(name, server)
             .map(|variable| variable.choices.as_slice())
             .unwrap_or_default();
-        if choices.is_empty() || choices.len() * hosts.len() > MOST_HOSTS {
+        if choices.is_empty() || choices.len() * hosts.len() > MAX_HOSTS {
             let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
             return vec![format!("*.{}", fixed.trim_start_matches('.'))];
         }
@@ -234,7 +234,7 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
         };
         let pattern = match choices {
             [] => "[A-Za-z0-9._-]+".to_owned(),
-            some if some.len() <= MOST_HOSTS && some.iter().all(safe) => {
+            some if some.len() <= MAX_HOSTS && some.iter().all(safe) => {
                 some.join("|").replace('.', "\\.")
             }
             _ => "[A-Za-z0-9._-]+".to_owned(),

@@ -15,13 +15,13 @@ use crate::{
 };
 
 /// Largest size in bytes of one tool's input schema: as much as an agent can be expected to read.
-const INPUT: usize = 24 << 10;
+const MAX_INPUT_SCHEMA_BYTES: usize = 24 << 10;
 /// Largest size in bytes of one argument's schema. With many arguments the limit is lower.
-const ARGUMENT: usize = 12 << 10;
-const LEAST: usize = 200;
+const MAX_ARGUMENT_SCHEMA_BYTES: usize = 12 << 10;
+const MIN_ARGUMENT_SCHEMA_BYTES: usize = 200;
 /// Name that no argument can have. It stands for hidden values, which are sent but are not
 /// arguments.
-const HIDDEN: &str = "\u{0}";
+const HIDDEN_ARGUMENT: &str = "\u{0}";
 
 /// The arguments of one operation.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ impl Making<'_> {
             hidden,
         } = parameter;
         let argument = match hidden {
-            true => HIDDEN.to_owned(),
+            true => HIDDEN_ARGUMENT.to_owned(),
             false => self.add(name, suffix, schema, *required, default.as_ref()),
         };
         plan::Parameter {
@@ -282,7 +282,7 @@ impl Making<'_> {
             .filter(|(name, _)| fields.iter().all(|field| field.name != **name))
             .collect();
         fields.extend(hidden.into_iter().map(|(name, value)| FormField {
-            argument: Some(HIDDEN.to_owned()),
+            argument: Some(HIDDEN_ARGUMENT.to_owned()),
             name: name.clone(),
             carries: Carries::Plain,
             default: Some(value.clone()),
@@ -303,13 +303,17 @@ impl Making<'_> {
     fn finish(mut self, open: bool) -> (Value, bool) {
         self.entries.sort_by_key(|entry| !entry.required);
         let count = self.entries.len().max(1);
-        let mut budget = ARGUMENT;
+        let mut budget = MAX_ARGUMENT_SCHEMA_BYTES;
         loop {
             let (schema, cut) = self.schema(budget, open);
-            if schema.to_string().len() <= INPUT || budget <= LEAST {
+            if schema.to_string().len() <= MAX_INPUT_SCHEMA_BYTES
+                || budget <= MIN_ARGUMENT_SCHEMA_BYTES
+            {
                 return (schema, cut);
             }
-            budget = (budget / 2).min((INPUT / count * 4).max(LEAST)).max(LEAST);
+            budget = (budget / 2)
+                .min((MAX_INPUT_SCHEMA_BYTES / count * 4).max(MIN_ARGUMENT_SCHEMA_BYTES))
+                .max(MIN_ARGUMENT_SCHEMA_BYTES);
         }
     }
 

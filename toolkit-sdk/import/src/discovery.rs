@@ -18,7 +18,7 @@ use document::{Document, Resource};
 use method::Reader;
 
 /// Largest number of operations of one document. The largest known document has 1,100.
-const MOST_OPERATIONS: usize = 20_000;
+const MAX_OPERATIONS: usize = 20_000;
 
 /// Reads a document.
 ///
@@ -92,9 +92,9 @@ fn operations(reader: &Reader<'_>, document: &Document, api: &mut Api) -> Result
                 .map(|(name, it)| (format!("{path}.{name}"), it)),
         );
     }
-    if found.len() > MOST_OPERATIONS {
+    if found.len() > MAX_OPERATIONS {
         return Err(Error::new(format!(
-            "the document has more than {MOST_OPERATIONS} methods"
+            "the document has more than {MAX_OPERATIONS} methods"
         )));
     }
     found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));

@@ -19,9 +19,9 @@ use model::{Kind, Schema};
 
 /// Largest number of fields of the query and the mutation type together. The largest known schemas
 /// have 1,500.
-const MOST_OPERATIONS: usize = 5_000;
+const MAX_OPERATIONS: usize = 5_000;
 /// Words in the names of destructive mutations.
-const DESTROYING: [&str; 8] = [
+const DESTRUCTIVE_VERBS: [&str; 8] = [
     "clear", "delete", "destroy", "erase", "purge", "remove", "revoke", "wipe",
 ];
 
@@ -49,9 +49,9 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
             operation(&schema, root, field, &mut api);
         }
     }
-    if api.operations.len() > MOST_OPERATIONS {
+    if api.operations.len() > MAX_OPERATIONS {
         return Err(Error::new(format!(
-            "the schema has more than {MOST_OPERATIONS} queries and mutations"
+            "the schema has more than {MAX_OPERATIONS} queries and mutations"
         )));
     }
     let subscriptions = schema
@@ -134,7 +134,7 @@ fn destroys(name: &str) -> bool {
     use heck::ToSnakeCase;
     name.to_snake_case()
         .split('_')
-        .any(|word| DESTROYING.contains(&word))
+        .any(|word| DESTRUCTIVE_VERBS.contains(&word))
 }
 
 /// Returns the pagination of a list that follows the Relay convention: `after` takes the cursor at

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Largest number of tools of one server.
-const MOST_TOOLS: usize = 5_000;
+const MAX_TOOLS: usize = 5_000;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -79,9 +79,9 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
         found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
     let listing = Listing::deserialize(found)
         .map_err(|cause| Error::new(format!("the list of tools is not well made: {cause}")))?;
-    if listing.tools.len() > MOST_TOOLS {
+    if listing.tools.len() > MAX_TOOLS {
         return Err(Error::new(format!(
-            "the server has more than {MOST_TOOLS} tools"
+            "the server has more than {MAX_TOOLS} tools"
         )));
     }
     let name = listing

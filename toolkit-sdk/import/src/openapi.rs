@@ -23,9 +23,9 @@ use security::Security;
 
 /// Largest number of operations of one description. It exceeds the limit of any manifest, even
 /// before operations are chosen.
-const MOST_OPERATIONS: usize = 20_000;
+const MAX_OPERATIONS: usize = 20_000;
 /// Methods that are about the connection to the provider and never become tools.
-const NO_TOOLS: [&str; 2] = ["TRACE", "CONNECT"];
+const IGNORED_METHODS: [&str; 2] = ["TRACE", "CONNECT"];
 
 /// Reads a description.
 ///
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
             for (method, operation) in item {
                 let Some(operation) = operation.as_object().filter(|_| is_method(method)) else {
                     let method = method.to_ascii_uppercase();
-                    if NO_TOOLS.contains(&method.as_str()) {
+                    if IGNORED_METHODS.contains(&method.as_str()) {
                         let what = format!("the method {method}");
                         self.api
                             .unsupported
@@ -140,9 +140,9 @@ impl<'a> Reader<'a> {
                     continue;
                 }
                 count += 1;
-                if count > MOST_OPERATIONS {
+                if count > MAX_OPERATIONS {
                     return Err(Error::new(format!(
-                        "the description has more than {MOST_OPERATIONS} operations"
+                        "the description has more than {MAX_OPERATIONS} operations"
                     )));
                 }
                 let operation = self.operation(path, &method.to_ascii_uppercase(), item, operation);

@@ -35,43 +35,43 @@ pub(crate) struct Closed {
 
 /// Limits to try, in order: nesting, bytes of one description, values of one list. The first that
 /// fits is used.
-const LADDER: [Rung; 8] = [
-    Rung {
+const SIZE_LIMITS: [SizeLimits; 8] = [
+    SizeLimits {
         depth: 12,
         description: 1000,
         values: 200,
     },
-    Rung {
+    SizeLimits {
         depth: 8,
         description: 500,
         values: 100,
     },
-    Rung {
+    SizeLimits {
         depth: 6,
         description: 300,
         values: 60,
     },
-    Rung {
+    SizeLimits {
         depth: 5,
         description: 200,
         values: 40,
     },
-    Rung {
+    SizeLimits {
         depth: 4,
         description: 160,
         values: 30,
     },
-    Rung {
+    SizeLimits {
         depth: 3,
         description: 120,
         values: 20,
     },
-    Rung {
+    SizeLimits {
         depth: 2,
         description: 80,
         values: 10,
     },
-    Rung {
+    SizeLimits {
         depth: 1,
         description: 40,
         values: 5,
@@ -79,7 +79,7 @@ const LADDER: [Rung; 8] = [
 ];
 
 #[derive(Debug, Clone, Copy)]
-struct Rung {
+struct SizeLimits {
     depth: usize,
     description: usize,
     values: usize,
@@ -88,7 +88,7 @@ struct Rung {
 /// Inlines a schema so that its text has at most `bytes` bytes. The time is bounded by `bytes`,
 /// whatever the schema contains.
 pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> Closed {
-    for rung in LADDER {
+    for rung in SIZE_LIMITS {
         let mut closing = Closing {
             shared,
             way,
@@ -114,7 +114,7 @@ pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> 
 /// Resolves the references at the top of a schema and merges the parts of `allOf`, but leaves the
 /// members as they are. Parts that cannot be merged are returned as they are.
 pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
-    flatten(schema, shared, 0, &mut MOST_PARTS.clone())
+    flatten(schema, shared, 0, &mut MAX_MERGED_PARTS.clone())
 }
 
 /// Returns true if a member is read-only and therefore not an argument.
@@ -133,15 +133,15 @@ fn says(member: &Value, word: &str, shared: &Shared) -> bool {
 }
 
 /// Longest chain of references to references.
-const LONGEST_CHAIN: usize = 16;
+const MAX_REFERENCE_CHAIN: usize = 16;
 /// Largest number of parts that are merged into one schema, including parts of parts.
-const MOST_PARTS: usize = 200;
+const MAX_MERGED_PARTS: usize = 200;
 
 fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize) -> Value {
     let Value::Object(own) = schema else {
         return schema.clone();
     };
-    if depth > LONGEST_CHAIN || *parts_left == 0 {
+    if depth > MAX_REFERENCE_CHAIN || *parts_left == 0 {
         return json!({});
     }
     *parts_left -= 1;
@@ -224,7 +224,7 @@ fn kind_only(schema: &Value) -> Value {
 struct Closing<'a> {
     shared: &'a Shared,
     way: Way,
-    rung: Rung,
+    rung: SizeLimits,
     /// Bytes that may still be written. If none are left, no further schema is inlined.
     left: isize,
     /// References that enclose the current schema.
@@ -249,7 +249,9 @@ impl Closing<'_> {
         let Some(reference) = own.get("$ref").and_then(Value::as_str) else {
             return self.open(schema, depth);
         };
-        if self.path.iter().any(|above| above == reference) || self.path.len() > LONGEST_CHAIN * 4 {
+        if self.path.iter().any(|above| above == reference)
+            || self.path.len() > MAX_REFERENCE_CHAIN * 4
+        {
             self.cut = true;
             let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
             return self.described(found, own);

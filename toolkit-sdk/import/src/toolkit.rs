@@ -22,12 +22,12 @@ const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 const UNSTAMPED: &str = "19700101_00";
 /// Largest size in bytes of a tool's description. A manifest allows more, but an agent reads the
 /// descriptions of all tools.
-const DESCRIPTION: usize = 1500;
-const NAME: usize = 100;
+const MAX_DESCRIPTION_BYTES: usize = 1500;
+const MAX_NAME_BYTES: usize = 100;
 /// Largest size in bytes of an output schema. It helps an agent to plan and checks nothing.
-const OUTPUT: usize = 4 << 10;
-const LABEL: usize = 256;
-const MOST_LABELS: usize = 20;
+const MAX_OUTPUT_SCHEMA_BYTES: usize = 4 << 10;
+const MAX_LABEL_BYTES: usize = 256;
+const MAX_LABELS: usize = 20;
 
 /// A toolkit without code.
 #[derive(Debug, Clone)]
@@ -198,7 +198,7 @@ impl Making<'_> {
         address: &Address,
     ) -> Tool {
         let name = title(operation);
-        let description = text::block(&operation.description, DESCRIPTION);
+        let description = text::block(&operation.description, MAX_DESCRIPTION_BYTES);
         let mut tool = Tool {
             slug: slug.to_owned(),
             description: if description.is_empty() {
@@ -285,7 +285,7 @@ impl Making<'_> {
             let missing: Vec<_> = missing.cloned().collect();
             scheme.fields.extend(missing);
         }
-        let name = text::line(&api.name, NAME);
+        let name = text::line(&api.name, MAX_NAME_BYTES);
         let name = if name.is_empty() {
             self.slug.to_owned()
         } else {
@@ -388,12 +388,12 @@ fn unstamped() -> Version {
 /// Returns the readable title: that of the operation, or the words of its id.
 fn title(operation: &Operation) -> String {
     use heck::ToTitleCase;
-    let title = text::line(operation.title.trim_end_matches('.'), NAME);
+    let title = text::line(operation.title.trim_end_matches('.'), MAX_NAME_BYTES);
     if !title.is_empty() {
         return title;
     }
     let words = operation.id.replace(['{', '}', '/'], " ").to_title_case();
-    let words = text::line(&words, NAME);
+    let words = text::line(&words, MAX_NAME_BYTES);
     if words.is_empty() {
         operation.method.clone()
     } else {
@@ -405,10 +405,10 @@ fn labels(given: &[String]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for label in given
         .iter()
-        .map(|label| text::line(label, LABEL))
+        .map(|label| text::line(label, MAX_LABEL_BYTES))
         .filter(|label| !label.is_empty())
     {
-        if labels.len() < MOST_LABELS && !labels.contains(&label) {
+        if labels.len() < MAX_LABELS && !labels.contains(&label) {
             labels.push(label);
         }
     }
@@ -432,7 +432,7 @@ fn output(operation: &Operation, shared: &Shared) -> Value {
     let Some(schema) = &operation.answer.schema else {
         return json!({ "type": "object" });
     };
-    let closed = schema::close(schema, shared, Way::Out, OUTPUT).schema;
+    let closed = schema::close(schema, shared, Way::Out, MAX_OUTPUT_SCHEMA_BYTES).schema;
     let kind = match closed.get("type") {
         Some(Value::Array(kinds)) => kinds
             .iter()

@@ -20,7 +20,7 @@ use crate::egress::option;
 use crate::signature::{Problems, all};
 use crate::{oauth1, oauth2};
 
-const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
+const KNOWN_MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
                      service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…), oauth1(…), saml(…) or no_auth()";
 /// Modes in which the provider issues a token: the word in the macro, the variant in the manifest,
 /// and the readable name.
@@ -40,7 +40,7 @@ const FLOWS: [(&str, &str, &str); 10] = [
     ("calcom_auth", "CalcomAuth", "Client"),
     ("saml", "Saml", "Single sign-on"),
 ];
-const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
+const KNOWN_KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
 
 /// One scheme as the author wrote it.
 pub(crate) struct Scheme {
@@ -75,9 +75,9 @@ impl Parse for Scheme {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mode: Ident = input
             .parse()
-            .map_err(|error| syn::Error::new(error.span(), format!("write {MODES}")))?;
+            .map_err(|error| syn::Error::new(error.span(), format!("write {KNOWN_MODES}")))?;
         if !input.peek(token::Paren) {
-            return Err(syn::Error::new(mode.span(), format!("write {MODES}")));
+            return Err(syn::Error::new(mode.span(), format!("write {KNOWN_MODES}")));
         }
         let content;
         parenthesized!(content in input);
@@ -284,7 +284,7 @@ impl Scheme {
                     value: "Bearer {access_token}",
                 },
                 None => {
-                    let message = format!("`{other}` is not a way to connect; write {MODES}");
+                    let message = format!("`{other}` is not a way to connect; write {KNOWN_MODES}");
                     return Err(syn::Error::new(self.mode.span(), message));
                 }
             },
@@ -294,12 +294,13 @@ impl Scheme {
     fn check_keys(&self) -> syn::Result<()> {
         let mut problems = Problems::default();
         let flow = match () {
-            () if self.has_flow() => oauth2::KEYS,
+            () if self.has_flow() => oauth2::KNOWN_KEYS,
             () if self.is_oauth1() => "flow",
             () => "",
         };
         let known = |key: &Ident| {
-            KEYS.split(", ")
+            KNOWN_KEYS
+                .split(", ")
                 .chain(flow.split(", "))
                 .any(|known| key == known)
         };
@@ -308,7 +309,7 @@ impl Scheme {
                 let more = if flow.is_empty() { "" } else { ", " };
                 problems.add(
                     key,
-                    format!("`{key}` is unknown; known are {KEYS}{more}{flow}"),
+                    format!("`{key}` is unknown; known are {KNOWN_KEYS}{more}{flow}"),
                 );
             } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
                 problems.add(key, format!("`{key}` stands here twice; drop one of them"));

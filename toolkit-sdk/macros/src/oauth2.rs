@@ -10,7 +10,7 @@ use crate::signature::{Problems, all};
 
 /// Name of the issued access token in templates.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
-pub(crate) const KEYS: &str = "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
+pub(crate) const KNOWN_KEYS: &str = "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
 /// Methods of client authentication: the word in the macro and the variant in the manifest.
 const CLIENT_AUTH: [(&str, &str); 5] = [
     ("body", "Body"),

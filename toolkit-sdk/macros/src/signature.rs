@@ -11,7 +11,7 @@ use syn::{
     Expr, ExprLit, FnArg, Ident, ItemFn, Lit, LitStr, ReturnType, Token, Type, parenthesized, token,
 };
 
-const LONGEST_DESCRIPTION: usize = 4096;
+const MAX_DESCRIPTION_BYTES: usize = 4096;
 
 /// The annotated function, checked.
 pub(crate) struct Signature {
@@ -76,7 +76,7 @@ impl Signature {
                 &signature.ident,
                 format!("`{}` has no description; {hint}", signature.ident),
             );
-        } else if description.len() > LONGEST_DESCRIPTION {
+        } else if description.len() > MAX_DESCRIPTION_BYTES {
             problems.add(
                 &signature.ident,
                 "the doc comment is longer than 4 KiB; cut it".to_owned(),

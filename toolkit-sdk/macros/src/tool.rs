@@ -7,7 +7,7 @@ use syn::LitStr;
 use crate::egress;
 use crate::signature::{Problems, Signature, Word, at, words};
 
-const WORDS: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
+const KNOWN_ATTRIBUTES: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
                      egress(\"…\"), name = \"…\", slug = \"…\", example = r#\"{…}\"#";
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Attributes {
             _ => {
                 return Err(syn::Error::new(
                     word.name.span(),
-                    format!("`{}` is unknown; known are {WORDS}", word.name),
+                    format!("`{}` is unknown; known are {KNOWN_ATTRIBUTES}", word.name),
                 ));
             }
         }

@@ -10,7 +10,7 @@ use crate::auth::Scheme;
 use crate::egress::{self, option};
 use crate::signature::{Problems, all};
 
-const KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, import, tools, triggers";
+const KNOWN_KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, import, tools, triggers";
 
 #[derive(Default)]
 struct Declaration {
@@ -166,7 +166,7 @@ impl Declaration {
             other => {
                 return Err(syn::Error::new(
                     key.span(),
-                    format!("`{other}` is unknown; known are {KEYS}"),
+                    format!("`{other}` is unknown; known are {KNOWN_KEYS}"),
                 ));
             }
         }

@@ -19,8 +19,8 @@ use crate::is_false;
 /// Beginning of a plan. Its last byte is the version of the layout.
 pub const MAGIC: [u8; 4] = *b"TPL\x01";
 
-const HEADER: usize = 8;
-const ENTRY: usize = 16;
+const HEADER_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 16;
 
 /// The call of one tool: one request, and the conversion of its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -286,10 +286,10 @@ impl Answer {
 /// # Errors
 /// An error if the plan would be larger than 4 GiB.
 pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFromIntError> {
-    let mut index = Vec::with_capacity(HEADER + calls.len() * ENTRY);
+    let mut index = Vec::with_capacity(HEADER_BYTES + calls.len() * ENTRY_BYTES);
     index.extend_from_slice(&MAGIC);
     index.extend_from_slice(&u32::try_from(calls.len())?.to_le_bytes());
-    let begin = HEADER + calls.len() * ENTRY;
+    let begin = HEADER_BYTES + calls.len() * ENTRY_BYTES;
     let mut texts = Vec::new();
     for (name, call) in calls {
         let json = serde_json::to_vec(call).unwrap_or_default();
@@ -319,7 +319,7 @@ pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     let (mut low, mut high) = (0, number(4)?);
     while low < high {
         let middle = low + (high - low) / 2;
-        let entry = HEADER.checked_add(middle.checked_mul(ENTRY)?)?;
+        let entry = HEADER_BYTES.checked_add(middle.checked_mul(ENTRY_BYTES)?)?;
         match text(entry)?.cmp(name.as_bytes()) {
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,

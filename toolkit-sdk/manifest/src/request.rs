@@ -5,7 +5,7 @@
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Headers that carry credentials, frame the message or route it, in lower case.
-const RESERVED: [&str; 21] = [
+const RESERVED_HEADERS: [&str; 21] = [
     "authorization",
     "cookie",
     "cookie2",
@@ -37,7 +37,7 @@ pub fn is_platforms(header: &str) -> bool {
         .get(..6)
         .is_some_and(|begins| begins.eq_ignore_ascii_case("proxy-"));
     proxy
-        || RESERVED
+        || RESERVED_HEADERS
             .iter()
             .any(|name| name.eq_ignore_ascii_case(header))
 }

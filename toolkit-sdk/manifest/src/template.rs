@@ -12,8 +12,8 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 
-const LONGEST: usize = 4096;
-const DEEPEST: usize = 4;
+const MAX_TEMPLATE_BYTES: usize = 4096;
+const MAX_FUNCTION_DEPTH: usize = 4;
 
 /// A well-formed template.
 pub(crate) struct Template<'a>(Vec<Part<'a>>);
@@ -120,9 +120,9 @@ pub fn fill_each(
 impl<'a> Template<'a> {
     /// Parses a template. The error says what is wrong with it.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEMPLATE_BYTES {
             return Err(format!(
-                "{} bytes are too long; at most {LONGEST}",
+                "{} bytes are too long; at most {MAX_TEMPLATE_BYTES}",
                 text.len()
             ));
         }
@@ -130,9 +130,9 @@ impl<'a> Template<'a> {
     }
 
     fn nested(text: &'a str, depth: usize) -> Result<Self, String> {
-        if depth > DEEPEST {
+        if depth > MAX_FUNCTION_DEPTH {
             return Err(format!(
-                "functions stand more than {DEEPEST} deep in each other"
+                "functions stand more than {MAX_FUNCTION_DEPTH} deep in each other"
             ));
         }
         let mut parts = Vec::new();

@@ -33,17 +33,17 @@ pub use access::Access;
 /// its file.
 pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
 /// Maximum size of a component, in bytes. It is the limit of a server.
-const COMPONENT: usize = 24 << 20;
+const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Optional prefix of a reference.
 pub const SCHEME: &str = "oci://";
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time without a byte from the registry.
-const SILENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time of a whole push or pull.
-const TOTAL: Duration = Duration::from_secs(300);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum number of tags named in an error.
-const TAGS: usize = 20;
+const MAX_LISTED_TAGS: usize = 20;
 
 /// One location in one registry.
 pub struct Place {
@@ -118,8 +118,8 @@ impl Place {
         };
         let client = Client::try_from(ClientConfig {
             protocol,
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(SILENCE),
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            read_timeout: Some(READ_TIMEOUT),
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         });
@@ -149,9 +149,9 @@ impl Place {
             self.reference
         );
         ensure!(
-            component.len() <= COMPONENT,
+            component.len() <= MAX_COMPONENT_BYTES,
             "the component is larger than {} MiB",
-            COMPONENT >> 20
+            MAX_COMPONENT_BYTES >> 20
         );
         let tag = if self.tagged {
             self.reference.tag().unwrap_or_default()
@@ -267,9 +267,9 @@ impl Place {
         while let Some(chunk) = stream.try_next().await.with_context(failed)? {
             bytes.extend_from_slice(&chunk);
             ensure!(
-                bytes.len() <= COMPONENT,
+                bytes.len() <= MAX_COMPONENT_BYTES,
                 "{at} is larger than {} MiB",
-                COMPONENT >> 20
+                MAX_COMPONENT_BYTES >> 20
             );
         }
         Ok(bytes.freeze())
@@ -290,7 +290,7 @@ impl Place {
         }
         let tags = self
             .client
-            .list_tags(&self.reference, &self.auth, Some(TAGS), None)
+            .list_tags(&self.reference, &self.auth, Some(MAX_LISTED_TAGS), None)
             .await;
         let there = tags.map(|found| found.tags).unwrap_or_default();
         let hint = if there.is_empty() {
@@ -319,8 +319,14 @@ impl Place {
 }
 
 async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Result<T> {
-    let done = tokio::time::timeout(TOTAL, work).await;
-    done.unwrap_or_else(|_| bail!("{} did not finish in {} s", at.registry(), TOTAL.as_secs()))
+    let done = tokio::time::timeout(TOTAL_TIMEOUT, work).await;
+    done.unwrap_or_else(|_| {
+        bail!(
+            "{} did not finish in {} s",
+            at.registry(),
+            TOTAL_TIMEOUT.as_secs()
+        )
+    })
 }
 
 /// Returns the component's layer, without the alternative addresses that a manifest may give for
@@ -339,12 +345,12 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
         "its layer is of type {}",
         layer.media_type
     );
-    let fits = usize::try_from(layer.size).is_ok_and(|size| size <= COMPONENT);
+    let fits = usize::try_from(layer.size).is_ok_and(|size| size <= MAX_COMPONENT_BYTES);
     ensure!(
         fits,
         "its layer of {} bytes is larger than {} MiB",
         layer.size,
-        COMPONENT >> 20
+        MAX_COMPONENT_BYTES >> 20
     );
     Ok(OciDescriptor {
         urls: None,

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Timeout of a case for a response that its script never sends.
-const NO_ANSWER: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the cases one after the other. With `bless`, files whose expectations differ from the
 /// result are rewritten.
@@ -271,7 +271,7 @@ fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
 
 fn impatient(limits: Limits) -> Limits {
     Limits {
-        first_byte: NO_ANSWER,
+        first_byte: RESPONSE_TIMEOUT,
         ..limits
     }
 }

@@ -27,10 +27,10 @@ use url::Url;
 use super::compare::{self, Background, Sent};
 
 /// Size in bytes that exceeds the maximum response size in guest memory by one.
-const TOO_LARGE: usize = (10 << 20) + 1;
+const OVERSIZED_BODY_BYTES: usize = (10 << 20) + 1;
 
 /// Error name of an exchange that never gets a response.
-const TIMEOUT: &str = "timeout";
+const TIMEOUT_ERROR: &str = "timeout";
 
 /// Running servers. They stop when this value is dropped.
 pub(super) struct Upstream {
@@ -150,7 +150,7 @@ fn arrives(exchange: &Exchange) -> bool {
 
 /// Returns true if the exchange never gets a response.
 pub(super) fn hangs(exchange: &Exchange) -> bool {
-    exchange.response.error.as_deref() == Some(TIMEOUT)
+    exchange.response.error.as_deref() == Some(TIMEOUT_ERROR)
 }
 
 fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
@@ -175,7 +175,7 @@ impl Script {
         }
         match response.error.as_deref() {
             None => Reply::Answer(response),
-            Some(TIMEOUT) => Reply::Hang,
+            Some(TIMEOUT_ERROR) => Reply::Hang,
             Some("too_large") => Reply::Flood,
             Some(_) => Reply::Break,
         }
@@ -211,7 +211,7 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     match reply {
         Reply::Answer(response) => respond(&response),
         Reply::Hang => std::future::pending().await,
-        Reply::Flood => Response::new(vec![b' '; TOO_LARGE].into()),
+        Reply::Flood => Response::new(vec![b' '; OVERSIZED_BODY_BYTES].into()),
         Reply::Break => Response::new(broken()),
         Reply::NotExpected => plain(500, "this request was not expected"),
     }

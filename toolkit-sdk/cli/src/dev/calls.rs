@@ -15,14 +15,14 @@ use super::{
     console::{Console, Event},
 };
 
-const LOG: &str = "/logs/tool_execution";
+const LOG_PATH: &str = "/logs/tool_execution";
 /// Interval at which the log is read.
-const EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of records in a page, and of pages in one round.
-const PAGE: usize = 100;
-const PAGES: usize = 10;
+const PAGE_SIZE: usize = 100;
+const MAX_PAGES_PER_POLL: usize = 10;
 /// Maximum number of ids remembered as already shown.
-const REMEMBERED: usize = 4 * PAGE * PAGES;
+const MAX_SHOWN_IDS: usize = 4 * PAGE_SIZE * MAX_PAGES_PER_POLL;
 
 /// Calls of a project.
 pub(crate) struct Calls<'d> {
@@ -50,14 +50,14 @@ impl<'d> Calls<'d> {
             before.into_iter().for_each(|id| self.remember(id));
         }
         loop {
-            sleep(EVERY).await;
-            let Ok(unseen) = self.unseen(PAGES).await else {
+            sleep(POLL_INTERVAL).await;
+            let Ok(unseen) = self.unseen(MAX_PAGES_PER_POLL).await else {
                 continue;
             };
             for id in unseen {
                 if let Ok(Some(call)) = self
                     .api
-                    .ask(Method::GET, &format!("{LOG}/{id}"), None)
+                    .ask(Method::GET, &format!("{LOG_PATH}/{id}"), None)
                     .await
                 {
                     self.console.say(&Event::Call(&call));
@@ -72,10 +72,10 @@ impl<'d> Calls<'d> {
         let mut unseen = Vec::new();
         let mut cursor = Value::Null;
         for _ in 0..pages {
-            let asked = json!({ "limit": PAGE, "cursor": cursor });
+            let asked = json!({ "limit": PAGE_SIZE, "cursor": cursor });
             let page = self
                 .api
-                .ask(Method::POST, LOG, Some(&asked))
+                .ask(Method::POST, LOG_PATH, Some(&asked))
                 .await?
                 .context("the server keeps no log")?;
             let ids: Vec<_> = page["logs"]
@@ -101,7 +101,7 @@ impl<'d> Calls<'d> {
     fn remember(&mut self, id: String) {
         self.order.push_back(id.clone());
         self.shown.insert(id);
-        if self.order.len() > REMEMBERED
+        if self.order.len() > MAX_SHOWN_IDS
             && let Some(oldest) = self.order.pop_front()
         {
             self.shown.remove(&oldest);

@@ -9,7 +9,7 @@ use super::{Api, release::Served};
 use crate::progress;
 
 /// Maximum number of changed files named in a line.
-const NAMED: usize = 3;
+const MAX_NAMED_FILES: usize = 3;
 
 /// Writer for standard output.
 pub(crate) struct Console {
@@ -101,12 +101,12 @@ impl Event<'_> {
 fn files(changed: &[PathBuf]) -> String {
     let names: Vec<_> = changed
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED_FILES)
         .map(|path| path.display().to_string())
         .collect();
     match changed.len() {
-        0..=NAMED => names.join(", "),
-        more => format!("{} and {} more", names.join(", "), more - NAMED),
+        0..=MAX_NAMED_FILES => names.join(", "),
+        more => format!("{} and {} more", names.join(", "), more - MAX_NAMED_FILES),
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// Maximum number of versions to try if others publish at the same time.
-const TRIES: usize = 20;
-const TAKEN: u16 = 409;
+const MAX_ATTEMPTS: usize = 20;
+const CONFLICT_STATUS: u16 = 409;
 
 /// Served version of each toolkit.
 pub(crate) struct Releases<'d> {
@@ -86,7 +86,7 @@ impl<'d> Releases<'d> {
     /// Publishes under the manifest's version, or under a later one if that is taken.
     async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
         let server = self.api.publisher();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let bytes = manifest::embed(code.to_vec(), manifest);
             // Compatibility is not checked between two saves of a toolkit in development.
             let Published { status, answer, .. } = server
@@ -94,7 +94,7 @@ impl<'d> Releases<'d> {
                 .await?;
             match status {
                 200..300 => return Ok(()),
-                TAKEN => manifest.version = after(&manifest.version)?,
+                CONFLICT_STATUS => manifest.version = after(&manifest.version)?,
                 other => bail!(
                     "{} was not published: {}",
                     manifest.slug,

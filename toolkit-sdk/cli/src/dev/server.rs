@@ -16,9 +16,9 @@ use crate::toolchain;
 
 const PROGRAM: &str = "toolhost";
 /// Timeout of the start.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the server may take to finish running work.
-const END: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A ready server.
 pub(crate) struct Server {
@@ -80,7 +80,7 @@ impl Server {
     pub(crate) async fn stop(self) {
         let Some(mut own) = self.own else { return };
         drop(own.input.take());
-        if timeout(END, own.process.wait()).await.is_err() {
+        if timeout(STOP_TIMEOUT, own.process.wait()).await.is_err() {
             // The folder is removed in any case.
             let _ = own.process.kill().await;
         }
@@ -132,9 +132,14 @@ async fn start(options: &Dev) -> Result<Server> {
         .context("the server has no standard output")?;
     let mut first = String::new();
     let mut output = BufReader::new(output);
-    let read = timeout(START, output.read_line(&mut first)).await;
-    read.map_err(|_| anyhow!("the server did not start within {} s", START.as_secs()))?
-        .context("cannot read what the server says")?;
+    let read = timeout(START_TIMEOUT, output.read_line(&mut first)).await;
+    read.map_err(|_| {
+        anyhow!(
+            "the server did not start within {} s",
+            START_TIMEOUT.as_secs()
+        )
+    })?
+    .context("cannot read what the server says")?;
     if first.is_empty() {
         let status = process.wait().await?;
         bail!("the server did not start ({status}); what it said stands above");

@@ -19,17 +19,17 @@ use tokio::{sync::mpsc, time::timeout};
 
 /// Period without notifications after which a change counts as complete, because editors write in
 /// steps.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET_PERIOD: Duration = Duration::from_millis(50);
 /// Maximum number of notifications to wait for, because a program may write without end.
-const REPORTS: usize = 20;
+const MAX_NOTIFICATIONS: usize = 20;
 /// Interval of comparisons without a notification, for file systems that send none.
-const LOOK: Duration = Duration::from_secs(2);
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum size in bytes of files that are compared by content. Larger files are compared by size
 /// and time.
-const READ: u64 = 4 << 20;
+const MAX_READ_BYTES: u64 = 4 << 20;
 /// Names of build output folders. Any folder with a `CACHEDIR.TAG` is one, too.
-const OUTPUTS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
-const TAG: &str = "CACHEDIR.TAG";
+const OUTPUT_FOLDERS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
+const CACHE_TAG_FILE: &str = "CACHEDIR.TAG";
 /// File that both cargo and the author write.
 const LOCK_FILE: &str = "Cargo.lock";
 
@@ -75,11 +75,11 @@ impl Sources {
             let now = self.look()?;
             if now == *old {
                 // Waits for a notification or the next regular comparison.
-                let _ = timeout(LOOK, self.reports.recv()).await;
+                let _ = timeout(SCAN_INTERVAL, self.reports.recv()).await;
                 continue;
             }
-            for _ in 0..REPORTS {
-                if timeout(QUIET, self.reports.recv()).await.is_err() {
+            for _ in 0..MAX_NOTIFICATIONS {
+                if timeout(QUIET_PERIOD, self.reports.recv()).await.is_err() {
                     break;
                 }
             }
@@ -120,8 +120,8 @@ impl Sources {
             if !about.is_dir() {
                 let inside = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
                 files.insert(inside, content(&path, &about));
-            } else if !OUTPUTS.contains(&name.as_ref())
-                && !path.join(TAG).exists()
+            } else if !OUTPUT_FOLDERS.contains(&name.as_ref())
+                && !path.join(CACHE_TAG_FILE).exists()
                 && !entry.path().is_symlink()
             {
                 match self.folder(&path, files) {
@@ -137,7 +137,7 @@ impl Sources {
 /// Hashes a file. An unreadable file counts as empty: the build reports the problem.
 fn content(path: &Path, about: &fs::Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
-    if about.len() > READ {
+    if about.len() > MAX_READ_BYTES {
         (about.len(), about.modified().ok()).hash(&mut hasher);
     } else {
         fs::read(path).unwrap_or_default().hash(&mut hasher);

@@ -29,7 +29,7 @@ use wit_parser::{
 };
 
 /// Name of the stand-in that drops a handle of an absent resource.
-const DROP: &str = "drop";
+const DROP_EXPORT: &str = "drop";
 
 /// Replaces the imports that `given` does not name. `entry` is the interface that the component
 /// exports. Snapshot tools wrap the component that has this export into another one; such a
@@ -151,7 +151,7 @@ impl Absent {
             .iter()
             .map(|(name, signature)| (exported(name), signature.clone()))
             .collect();
-        names.push((DROP.to_owned(), (vec![ValType::I32], Vec::new())));
+        names.push((DROP_EXPORT.to_owned(), (vec![ValType::I32], Vec::new())));
         names.sort();
         for (index, (name, (params, results))) in (0..).zip(names) {
             types.ty().function(params, results);
@@ -296,7 +296,7 @@ impl Closing {
                 .types
                 .get(*resource as usize)
                 .is_some_and(|absent| *absent)
-                .then(|| DROP.to_owned()),
+                .then(|| DROP_EXPORT.to_owned()),
             _ => None,
         };
         if let Some(name) = stand_in {
@@ -435,7 +435,7 @@ mod tests {
 
     /// Component that imports a provided and an absent interface, calls a function of each, and
     /// drops a resource of the absent one.
-    const OPEN: &str = r#"(component
+    const OPEN_COMPONENT: &str = r#"(component
         (type $log (instance (export "write" (func (param "n" u32)))))
         (import "toolhost:toolkit/log@1.0.0" (instance $given (type $log)))
         (type $sockets (instance
@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn absent_imports_are_replaced_by_traps() {
-        let closed = closed(OPEN);
+        let closed = closed(OPEN_COMPONENT);
         assert_eq!(
             crate::component::imports(&closed).unwrap(),
             ["toolhost:toolkit/log@1.0.0"]
@@ -532,7 +532,7 @@ mod tests {
 
     #[test]
     fn wrapped_component_is_unwrapped() {
-        let wrapper = format!("(component (component) {} (core module))", OPEN);
+        let wrapper = format!("(component (component) {} (core module))", OPEN_COMPONENT);
         let closed = closed(&wrapper);
         assert_eq!(call(&closed, "quiet"), (vec![7], true));
     }

@@ -17,12 +17,12 @@ use super::{Language, files};
 use crate::{host, progress};
 
 /// Name of the file that marks a complete installation.
-const READY: &str = "ready";
+const READY_FILE: &str = "ready";
 /// Python version of the compiler, which determines the packages that a toolkit may use.
-const PYTHON: &str = "3.14";
+const PYTHON_VERSION: &str = "3.14";
 /// Python program that runs `componentize-py` without its own traceback, which says nothing about
 /// the toolkit.
-const COMPONENTIZE_PY: &str = "
+const COMPONENTIZE_SCRIPT: &str = "
 import sys
 from componentize_py import script
 try:
@@ -44,11 +44,11 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
     let name = files::digest_of(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     let compilers = host::cache()?.join("compilers");
     let folder = compilers.join(format!("{}-{}", language.word(), &name[..16]));
-    if !folder.join(READY).is_file() {
+    if !folder.join(READY_FILE).is_file() {
         let fresh = compilers.join(format!("{}.new", std::process::id()));
         files::write(&fresh, files)?;
         install(language, &fresh).inspect_err(|_| drop(fs::remove_dir_all(&fresh)))?;
-        fs::write(fresh.join(READY), "")
+        fs::write(fresh.join(READY_FILE), "")
             .with_context(|| format!("cannot write to {}", fresh.display()))?;
         // Another run of this command may have installed the same compiler meanwhile.
         if fs::rename(&fresh, &folder).is_err() {
@@ -103,7 +103,7 @@ impl Compiler {
                 requirements(folder, &environment)?;
                 let mut python = Command::new("python3");
                 python
-                    .args(["-c", COMPONENTIZE_PY, "--wit-path"])
+                    .args(["-c", COMPONENTIZE_SCRIPT, "--wit-path"])
                     .arg(self.folder.join("wit"));
                 python
                     .args([
@@ -178,7 +178,7 @@ fn requirements(folder: &Path, environment: &Path) -> Result<()> {
         "--abi",
         "none",
         "--python-version",
-        PYTHON,
+        PYTHON_VERSION,
     ]);
     done(&mut pip, Language::Python).with_context(|| {
         format!(

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wasmparser::{Parser, Payload};
 
-const MARK: &[u8] = b"toolhost:declaration:";
+const DECLARATION_MARK: &[u8] = b"toolhost:declaration:";
 /// Number of digits of the length.
-const DIGITS: usize = 8;
+const LENGTH_DIGITS: usize = 8;
 
 /// Declaration as the libraries write it. Checks here cover only facts that the manifest no longer
 /// contains; all others are made on the manifest.
@@ -166,16 +166,16 @@ pub(super) fn find(component: &[u8]) -> Result<Declaration> {
 /// Returns the JSON texts after each mark.
 fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = data
-        .windows(MARK.len())
+        .windows(DECLARATION_MARK.len())
         .enumerate()
-        .filter(|(_, window)| *window == MARK);
+        .filter(|(_, window)| *window == DECLARATION_MARK);
     starts.filter_map(move |(at, _)| {
-        let rest = data.get(at + MARK.len()..)?;
-        let length: usize = std::str::from_utf8(rest.get(..DIGITS)?)
+        let rest = data.get(at + DECLARATION_MARK.len()..)?;
+        let length: usize = std::str::from_utf8(rest.get(..LENGTH_DIGITS)?)
             .ok()?
             .parse()
             .ok()?;
-        let text = rest.get(DIGITS + 1..)?.get(..length)?;
+        let text = rest.get(LENGTH_DIGITS + 1..)?.get(..length)?;
         serde_json::from_slice::<serde::de::IgnoredAny>(text)
             .is_ok()
             .then_some(text)

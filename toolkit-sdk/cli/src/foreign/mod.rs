@@ -31,9 +31,9 @@ pub(crate) use {compiler::prepare, files::unpack};
 /// Name and version of the library, as stated in manifests.
 const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Interface that every toolkit exports.
-const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 /// Folder inside a toolkit's folder for files of this command.
-pub(crate) const KEPT: &str = ".toolkit";
+pub(crate) const WORK_FOLDER: &str = ".toolkit";
 
 /// A language that toolkits are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,7 +97,7 @@ impl Source {
             .folder
             .canonicalize()
             .with_context(|| format!("cannot read {place}"))?;
-        let kept = folder.join(KEPT);
+        let kept = folder.join(WORK_FOLDER);
         let stamp = files::digest(&folder, self.language)?;
         let (component, stamped) = (kept.join("component.wasm"), kept.join("component.from"));
         let fresh = match fs::read_to_string(&stamped) {
@@ -115,7 +115,7 @@ impl Source {
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
                 let bytes =
                     fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
-                let closed = close::close(&bytes, ENTRY, sandbox::gives)?;
+                let closed = close::close(&bytes, ENTRY_INTERFACE, sandbox::gives)?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
                 fs::write(&component, &closed)

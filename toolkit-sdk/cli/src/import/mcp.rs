@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const VERSION: &str = "2025-06-18";
-const SESSION: &str = "mcp-session-id";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const PROTOCOL_VERSION: &str = "2025-06-18";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum size of a response in bytes.
-const LARGEST: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Maximum number of pages of a list.
-const MOST_PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// Requests the tools of a server. Returns the input of [`import::mcp`].
 pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
@@ -34,7 +34,7 @@ pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
 )]
 fn client() -> Result<Client> {
     Client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .build()
         .context("cannot set up TLS")
 }
@@ -50,8 +50,7 @@ struct Session<'a> {
 impl Session<'_> {
     async fn listing(&mut self) -> Result<Value> {
         let client = json!({ "name": "toolkit", "version": env!("CARGO_PKG_VERSION") });
-        let params =
-            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client });
         let greeting = self.ask("initialize", params).await?;
         self.version = greeting["protocolVersion"].as_str().map(str::to_owned);
         self.send(
@@ -61,7 +60,7 @@ impl Session<'_> {
         .await?;
         let mut tools = Vec::new();
         let mut params = json!({});
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut page = self.ask("tools/list", params).await?;
             if let Value::Array(found) = page["tools"].take() {
                 tools.extend(found);
@@ -78,7 +77,7 @@ impl Session<'_> {
             params = json!({ "cursor": cursor });
         }
         bail!(
-            "{} divides its tools into more than {MOST_PAGES} answers",
+            "{} divides its tools into more than {MAX_PAGES} answers",
             self.url
         )
     }
@@ -96,7 +95,7 @@ impl Session<'_> {
         };
         let streamed =
             text("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        if let Some(id) = text(SESSION) {
+        if let Some(id) = text(SESSION_HEADER) {
             self.id = Some(id);
         }
         let mut body = Vec::new();
@@ -106,8 +105,12 @@ impl Session<'_> {
             .with_context(|| format!("the answer of {} was cut off", self.url))?
         {
             body.extend_from_slice(&chunk);
-            if body.len() > LARGEST {
-                bail!("{} answered more than {} MiB", self.url, LARGEST >> 20);
+            if body.len() > MAX_RESPONSE_BYTES {
+                bail!(
+                    "{} answered more than {} MiB",
+                    self.url,
+                    MAX_RESPONSE_BYTES >> 20
+                );
             }
             // A server may keep its stream open after the response.
             if let Some(result) = streamed.then(|| answer(&body, true)).flatten() {
@@ -130,7 +133,7 @@ impl Session<'_> {
             request = request.header("mcp-protocol-version", version);
         }
         if let Some(id) = &self.id {
-            request = request.header(SESSION, id);
+            request = request.header(SESSION_HEADER, id);
         }
         if let Some(message) = message {
             request = request.json(&message);

@@ -10,7 +10,7 @@ use crate::{Answer, Api, Body, Media, Operation, Parameter, Unsupported, file, h
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Prefixes of the names of methods that are destructive although their requests are POST.
-const DESTROYING: [&str; 10] = [
+const DESTRUCTIVE_VERBS: [&str; 10] = [
     "batchDelete",
     "batchRemove",
     "clear",
@@ -22,7 +22,7 @@ const DESTROYING: [&str; 10] = [
     "trash",
     "wipe",
 ];
-const FIELDS: &str = "Which parts of the answer to tell, so that it is short: names with commas between them, parts of \
+const FIELDS_PARAMETER: &str = "Which parts of the answer to tell, so that it is short: names with commas between them, parts of \
                       parts in brackets, for example `items(id,name),nextPageToken`. Without it, all.";
 
 pub(super) struct Reader<'a> {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         let mut hints = hints(&method.http_method);
         let name = id.rsplit('.').next().unwrap_or(id);
         hints.destructive |=
-            !hints.read_only && DESTROYING.iter().any(|word| name.starts_with(word));
+            !hints.read_only && DESTRUCTIVE_VERBS.iter().any(|word| name.starts_with(word));
         let mut operation = Operation {
             id: id.to_owned(),
             method: method.http_method.clone(),
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         let own = made.iter().any(|parameter| parameter.name == "fields");
         if let Some(fields) = self.document.parameters.get("fields").filter(|_| !own) {
             let mut fields = parameter("fields", fields, &method.path);
-            fields.schema = json!({ "type": "string", "description": FIELDS });
+            fields.schema = json!({ "type": "string", "description": FIELDS_PARAMETER });
             made.push(fields);
         }
         made

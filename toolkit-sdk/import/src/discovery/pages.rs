@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{Operation, schema, schema::Shared};
 
 /// Lists of a page that are about the response itself.
-const ASIDE: [&str; 4] = [
+const METADATA_MEMBERS: [&str; 4] = [
     "defaultReminders",
     "unreachable",
     "unreachables",
@@ -38,7 +38,7 @@ pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Opti
 /// Returns the list that the page is about, if it is unambiguous.
 fn list<'a>(members: &'a Map<String, Value>, resource: &str) -> Option<&'a String> {
     let is_list = |(name, member): &(&String, &Value)| {
-        member["type"] == "array" && !ASIDE.contains(&name.as_str())
+        member["type"] == "array" && !METADATA_MEMBERS.contains(&name.as_str())
     };
     let lists: Vec<&String> = members
         .iter()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::document::{Document, Parameter};
 
 /// Largest number of bytes that the meanings of an enumeration's values may add to a description.
-const MEANINGS: usize = 600;
+const MAX_MEANING_BYTES: usize = 600;
 
 /// Returns the shared schemas.
 pub(super) fn shared(document: &Document) -> BTreeMap<String, Value> {
@@ -172,7 +172,7 @@ fn choices(own: &Map<String, Value>) -> (Value, String) {
     }
     (
         Value::Array(values),
-        if words.len() <= MEANINGS {
+        if words.len() <= MAX_MEANING_BYTES {
             words
         } else {
             String::new()

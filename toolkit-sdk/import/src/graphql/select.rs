@@ -15,19 +15,19 @@ use super::input;
 use super::model::{Field, Kind, Ref, Schema};
 
 /// Largest number of fields of one document.
-const MOST_FIELDS: usize = 200;
+const MAX_FIELDS: usize = 200;
 /// Largest number of plain values of one object, by level.
-const VALUES: [usize; 3] = [60, 12, 5];
+const MAX_VALUES_BY_LEVEL: [usize; 3] = [60, 12, 5];
 /// Largest number of objects inside one object, by level.
-const OBJECTS: [usize; 3] = [15, 3, 0];
+const MAX_OBJECTS_BY_LEVEL: [usize; 3] = [15, 3, 0];
 /// Largest number of possible types of one union or interface.
-const MOST_TYPES: usize = 12;
+const MAX_POSSIBLE_TYPES: usize = 12;
 /// Largest number of values of each possible type.
-const MOST_OF_TYPE: usize = 10;
+const MAX_FIELDS_PER_POSSIBLE_TYPE: usize = 10;
 /// Largest number of fields of one type that are examined.
-const MOST_SEEN: usize = 2_000;
+const MAX_EXAMINED_FIELDS: usize = 2_000;
 /// Names of values that identify an object. They take precedence if not all values fit.
-const TELLING: [&str; 18] = [
+const IDENTIFYING_NAMES: [&str; 18] = [
     "id",
     "name",
     "title",
@@ -60,7 +60,7 @@ pub(super) struct Selected {
 pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
     let mut selecting = Selecting {
         schema,
-        left: MOST_FIELDS,
+        left: MAX_FIELDS,
         path: Vec::new(),
     };
     let name = ty.name();
@@ -193,12 +193,12 @@ impl<'a> Selecting<'a> {
 
     fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut Set) {
         let schema = self.schema;
-        let fields = &fields[..fields.len().min(MOST_SEEN)];
+        let fields = &fields[..fields.len().min(MAX_EXAMINED_FIELDS)];
         let plain: Vec<&Field> = fields
             .iter()
             .filter(|field| is_plain(field, schema))
             .collect();
-        for field in first(plain, VALUES[level].min(self.left)) {
+        for field in first(plain, MAX_VALUES_BY_LEVEL[level].min(self.left)) {
             set.add(
                 &field.name,
                 "",
@@ -209,7 +209,7 @@ impl<'a> Selecting<'a> {
         let objects = fields
             .iter()
             .filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
-        let mut room = OBJECTS[level];
+        let mut room = MAX_OBJECTS_BY_LEVEL[level];
         for field in objects {
             let name = field.ty.name();
             if schema.connection(name).is_some() {
@@ -249,7 +249,7 @@ impl<'a> Selecting<'a> {
     fn kinds(&mut self, common: &[Field], possible: &'a [String], level: usize, set: &mut Set) {
         let schema = self.schema;
         let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
-        for name in possible.iter().take(MOST_TYPES) {
+        for name in possible.iter().take(MAX_POSSIBLE_TYPES) {
             let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else {
                 continue;
             };
@@ -260,8 +260,17 @@ impl<'a> Selecting<'a> {
                         .get(field.name.as_str())
                         .is_none_or(|ty| **ty == field.ty)
             };
-            let plain: Vec<&Field> = fields.iter().take(MOST_SEEN).filter(fits).collect();
-            let chosen = first(plain, MOST_OF_TYPE.min(VALUES[level]).min(self.left));
+            let plain: Vec<&Field> = fields
+                .iter()
+                .take(MAX_EXAMINED_FIELDS)
+                .filter(fits)
+                .collect();
+            let chosen = first(
+                plain,
+                MAX_FIELDS_PER_POSSIBLE_TYPE
+                    .min(MAX_VALUES_BY_LEVEL[level])
+                    .min(self.left),
+            );
             self.left -= chosen.len();
             let names: Vec<&str> = chosen.iter().map(|field| field.name.as_str()).collect();
             if !names.is_empty() {
@@ -296,10 +305,10 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
         let place = |field: &&Field| {
-            TELLING
+            IDENTIFYING_NAMES
                 .iter()
                 .position(|name| *name == field.name)
-                .unwrap_or(TELLING.len())
+                .unwrap_or(IDENTIFYING_NAMES.len())
         };
         let mut ranked: Vec<(usize, usize)> = fields
             .iter()

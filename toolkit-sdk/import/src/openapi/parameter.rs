@@ -7,7 +7,7 @@ use super::Reader;
 use crate::{Operation, Parameter, Unsupported, parse, text};
 
 /// Headers that the platform writes, or that the specification describes elsewhere.
-const WRITTEN: [&str; 22] = [
+const PLATFORM_HEADERS: [&str; 22] = [
     "accept",
     "authorization",
     "connection",
@@ -31,7 +31,7 @@ const WRITTEN: [&str; 22] = [
     "x-forwarded-proto",
     "x-http-method-override",
 ];
-const MOST: usize = 500;
+const MAX_PARAMETERS: usize = 500;
 
 impl<'a> Reader<'a> {
     /// Reads the parameters of a path and of an operation. Those of the operation take precedence.
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
             .into_iter()
             .filter_map(|holder| holder.get("parameters")?.as_array())
         {
-            for parameter in list.iter().take(MOST) {
+            for parameter in list.iter().take(MAX_PARAMETERS) {
                 let found = self.document.follow(parameter);
                 if !found.is_object() {
                     let named = parameter["$ref"].as_str().unwrap_or("a parameter");
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     fn is_given(&self, place: Place, name: &str) -> bool {
         match place {
             Place::Header => {
-                WRITTEN.contains(&name.to_ascii_lowercase().as_str())
+                PLATFORM_HEADERS.contains(&name.to_ascii_lowercase().as_str())
                     || self.security.fills_header(name)
             }
             Place::Query => self.security.fills_query(name),

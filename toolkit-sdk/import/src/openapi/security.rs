@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Document;
 use crate::{Api, Unsupported, names, parse, text};
 
-const HELP: usize = 600;
+const MAX_HELP_BYTES: usize = 600;
 
 /// Place of a scheme's credential in a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -294,7 +294,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         made.fields.push(Field {
             name: name.to_owned(),
             title: title.to_owned(),
-            description: text::block(help, HELP),
+            description: text::block(help, MAX_HELP_BYTES),
             secret,
             optional,
             ..Field::default()

@@ -10,14 +10,14 @@ const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 /// Bounds of values. They are checked for arguments but are of no use in outputs.
-const NUMBERS: [&str; 5] = [
+const NUMBER_KEYWORDS: [&str; 5] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
     "maximum",
     "minimum",
     "multipleOf",
 ];
-const COUNTS: [&str; 6] = [
+const COUNT_KEYWORDS: [&str; 6] = [
     "maxItems",
     "maxLength",
     "maxProperties",
@@ -26,10 +26,10 @@ const COUNTS: [&str; 6] = [
     "minProperties",
 ];
 /// Limits of a manifest for a pattern.
-const PATTERN: usize = 1024;
-const PROGRAM: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1024;
+const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 /// Largest size in bytes of one default or one value of a list.
-const VALUE: usize = 500;
+const MAX_VALUE_BYTES: usize = 500;
 
 pub(super) fn is_type(kind: &Value) -> bool {
     let known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
@@ -76,7 +76,7 @@ pub(super) fn values(
     keep(
         "default",
         own.get("default")
-            .filter(|value| value.to_string().len() <= VALUE)
+            .filter(|value| value.to_string().len() <= MAX_VALUE_BYTES)
             .map(cleaned),
     );
     keep("required", required(own));
@@ -91,7 +91,7 @@ pub(super) fn values(
         "uniqueItems",
         own.get("uniqueItems").filter(|it| it.is_boolean()).cloned(),
     );
-    for keyword in NUMBERS {
+    for keyword in NUMBER_KEYWORDS {
         let number = own.get(keyword).filter(|value| value.is_number());
         keep(
             keyword,
@@ -100,7 +100,7 @@ pub(super) fn values(
                 .cloned(),
         );
     }
-    for keyword in COUNTS {
+    for keyword in COUNT_KEYWORDS {
         keep(
             keyword,
             own.get(keyword).filter(|value| value.is_u64()).cloned(),
@@ -138,7 +138,9 @@ fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Optio
     let given = own.get("enum")?.as_array()?;
     if given.is_empty()
         || given.len() > most
-        || given.iter().any(|value| value.to_string().len() > VALUE)
+        || given
+            .iter()
+            .any(|value| value.to_string().len() > MAX_VALUE_BYTES)
     {
         return None;
     }
@@ -181,9 +183,9 @@ fn required(own: &Map<String, Value>) -> Option<Value> {
 fn usable(pattern: &str) -> bool {
     let clean = manifest::cleaned(pattern) == pattern;
     clean
-        && pattern.len() <= PATTERN
+        && pattern.len() <= MAX_PATTERN_BYTES
         && RegexBuilder::new(pattern)
-            .size_limit(PROGRAM)
+            .size_limit(MAX_COMPILED_PATTERN_BYTES)
             .build()
             .is_ok()
 }

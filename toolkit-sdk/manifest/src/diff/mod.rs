@@ -204,7 +204,7 @@ impl Default for Report {
         Self {
             place: String::new(),
             changes: Vec::new(),
-            steps: schema::STEPS,
+            steps: schema::MAX_COMPARE_STEPS,
         }
     }
 }

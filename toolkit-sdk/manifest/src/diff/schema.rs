@@ -16,13 +16,13 @@ use node::{ARRAY, Node, OBJECT, STRING, mask_of};
 
 /// Maximum number of steps to compare two manifests. Comparing a schema of 64 KiB with a similar
 /// one takes about ten thousand.
-pub(super) const STEPS: usize = 1_000_000;
+pub(super) const MAX_COMPARE_STEPS: usize = 1_000_000;
 /// Number of listed values that are compared in one step.
-const VALUES: usize = 64;
+const VALUES_PER_STEP: usize = 64;
 /// Maximum length of a value in a line, in characters.
-const SHOWN: usize = 120;
+const MAX_VALUE_CHARS: usize = 120;
 /// Keywords that are compared for equality, as a whole.
-const WHOLE: [&str; 20] = [
+const KEYWORDS_COMPARED_WHOLE: [&str; 20] = [
     "additionalItems",
     "contains",
     "dependencies",
@@ -46,7 +46,7 @@ const WHOLE: [&str; 20] = [
 ];
 /// Keywords for bounds: the name, whether a greater value is stricter, and the kinds of values that
 /// it applies to.
-const BOUNDS: [(&str, bool, u8); 10] = [
+const BOUND_KEYWORDS: [(&str, bool, u8); 10] = [
     ("exclusiveMaximum", false, node::NUMBER),
     ("exclusiveMinimum", true, node::NUMBER),
     ("maximum", false, node::NUMBER),
@@ -290,7 +290,7 @@ impl Comparison {
                 self.find(place, "type", first.keyword("type"), demand.get("type"));
             }
             self.values(first, demand, place);
-            for (keyword, more, about) in BOUNDS
+            for (keyword, more, about) in BOUND_KEYWORDS
                 .into_iter()
                 .filter(|(_, _, about)| kinds & about != 0)
             {
@@ -331,7 +331,7 @@ impl Comparison {
                 std::slice::from_ref(second)
             };
             let known = first.finite();
-            let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES;
+            let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES_PER_STEP;
             self.steps = self.steps.saturating_sub(work);
             if !known
                 .as_ref()
@@ -351,7 +351,8 @@ impl Comparison {
     /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
         let is_whole = |keyword: &str| {
-            WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array())
+            KEYWORDS_COMPARED_WHOLE.contains(&keyword)
+                || (keyword == "items" && demand[keyword].is_array())
         };
         let lone = demand
             .keys()
@@ -398,7 +399,7 @@ impl Comparison {
         first: &Node<'_>,
         demand: &Map<String, Value>,
     ) {
-        let name = WHOLE
+        let name = KEYWORDS_COMPARED_WHOLE
             .into_iter()
             .chain(["items"])
             .find(|known| *known == keyword)
@@ -523,7 +524,7 @@ fn below(place: &str, name: &str) -> String {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

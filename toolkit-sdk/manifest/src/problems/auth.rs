@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::{LONGEST_NAME, Report, flow, hosts, oauth1, sign, template, text};
+use super::{MAX_NAME_BYTES, Report, flow, hosts, oauth1, sign, template, text};
 use crate::{AuthMode, AuthScheme, Check, ClientCertificate, Field, Manifest, Placement};
 
-const LARGEST_HELP: usize = 1024;
-const LONGEST_PATTERN: usize = 512;
-const MOST_FIELDS: usize = 20;
-const MOST_CHOICES: usize = 100;
+const MAX_HELP_BYTES: usize = 1024;
+const MAX_PATTERN_BYTES: usize = 512;
+const MAX_FIELDS: usize = 20;
+const MAX_CHOICES: usize = 100;
 /// Headers that frame or route the message. The host writes them.
-const FRAMING: [&str; 15] = [
+const PLATFORM_HEADERS: [&str; 15] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -43,7 +43,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 }
 
 fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
-    text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
+    text::line(&scheme.name, MAX_NAME_BYTES, &mut report.at("name"));
     check_fields(&scheme.fields, &mut report.at("fields"));
     let mut known: Vec<&str> = scheme
         .fields
@@ -101,9 +101,9 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
 }
 
 fn check_fields(fields: &[Field], report: &mut Report) {
-    if fields.len() > MOST_FIELDS {
+    if fields.len() > MAX_FIELDS {
         report.add(format_args!(
-            "{} are too many; at most {MOST_FIELDS}",
+            "{} are too many; at most {MAX_FIELDS}",
             fields.len()
         ));
     }
@@ -114,10 +114,10 @@ fn check_fields(fields: &[Field], report: &mut Report) {
         if !crate::template::is_field(&field.name) {
             report.add("write the name as 1 to 48 of a-z, 0-9 and _, beginning with a letter");
         }
-        text::line(&field.title, LONGEST_NAME, &mut report.at("title"));
+        text::line(&field.title, MAX_NAME_BYTES, &mut report.at("title"));
         text::optional(
             &field.description,
-            LARGEST_HELP,
+            MAX_HELP_BYTES,
             &mut report.at("description"),
         );
         if field.secret && field.default.is_some() {
@@ -129,15 +129,15 @@ fn check_fields(fields: &[Field], report: &mut Report) {
 }
 
 fn check_choice(field: &Field, report: &mut Report) {
-    if field.one_of.len() > MOST_CHOICES {
+    if field.one_of.len() > MAX_CHOICES {
         report.at("one_of").add(format_args!(
-            "{} are too many; at most {MOST_CHOICES}",
+            "{} are too many; at most {MAX_CHOICES}",
             field.one_of.len()
         ));
     }
     super::unique(&field.one_of, &mut report.at("one_of"));
     for (place, words) in [("prefix", &field.prefix), ("suffix", &field.suffix)] {
-        text::optional(words, LONGEST_NAME, &mut report.at(place));
+        text::optional(words, MAX_NAME_BYTES, &mut report.at(place));
     }
     if field.pattern.is_none()
         && field
@@ -155,9 +155,9 @@ fn check_pattern(field: &Field, report: &mut Report) {
     let Some(pattern) = &field.pattern else {
         return;
     };
-    if pattern.len() > LONGEST_PATTERN {
+    if pattern.len() > MAX_PATTERN_BYTES {
         return report.add(format_args!(
-            "{} bytes are too long; at most {LONGEST_PATTERN}",
+            "{} bytes are too long; at most {MAX_PATTERN_BYTES}",
             pattern.len()
         ));
     }
@@ -257,7 +257,7 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
     if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
         report.add("is not the name of a header; write it in lower case, for example x-api-key");
     }
-    if FRAMING.contains(&name) {
+    if PLATFORM_HEADERS.contains(&name) {
         report.add("this header frames or routes the message; the platform writes it");
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::schema::{FOREIGN, NAMED};
+use super::schema::{IDENTITY_KEYWORDS, SCHEMA_MAP_KEYWORDS};
 
 /// Maximum number of schemas that may check one value, references followed.
 pub const MAX_SCHEMAS_PER_VALUE: usize = 1_000;
@@ -25,9 +25,9 @@ const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with one schema for the same value.
 const SAME_VALUE: [&str; 4] = ["else", "if", "not", "then"];
 /// Keywords with named schemas for the same value.
-const SAME_VALUE_NAMED: [&str; 2] = ["dependencies", "dependentSchemas"];
+const SAME_VALUE_MAPS: [&str; 2] = ["dependencies", "dependentSchemas"];
 /// Keywords with schemas for the properties, names or items of the value.
-const INNER: [&str; 11] = [
+const INNER_VALUE_KEYWORDS: [&str; 11] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -159,7 +159,7 @@ impl<'a> Survey<'a> {
                 schemas = schemas.saturating_add(size.schemas);
                 chain = chain.max(size.chain);
             }
-            if INNER.contains(&keyword) {
+            if INNER_VALUE_KEYWORDS.contains(&keyword) {
                 self.waiting.extend(children(keyword, value, place));
             }
         }
@@ -191,7 +191,7 @@ impl<'a> Survey<'a> {
         }
         let applies = SAME_VALUE.contains(&keyword)
             || (SAME_VALUE_LISTS.contains(&keyword) && value.is_array())
-            || (SAME_VALUE_NAMED.contains(&keyword) && value.is_object());
+            || (SAME_VALUE_MAPS.contains(&keyword) && value.is_object());
         Ok(if applies {
             children(keyword, value, place)
         } else {
@@ -224,7 +224,7 @@ impl<'a> Survey<'a> {
                 .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
         };
         let old = names_old(&self.root["$schema"]);
-        let foreign = FOREIGN
+        let foreign = IDENTITY_KEYWORDS
             .into_iter()
             .find(|keyword| keywords.contains_key(*keyword));
         let foreign = foreign
@@ -253,7 +253,7 @@ fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value,
             .enumerate()
             .map(|(index, schema)| (schema, format!("{place}.{keyword}.{index}")))
             .collect(),
-        Value::Object(named) if NAMED.contains(&keyword) => named
+        Value::Object(named) if SCHEMA_MAP_KEYWORDS.contains(&keyword) => named
             .iter()
             .map(|(name, schema)| (schema, format!("{place}.{keyword}.{name}")))
             .collect(),

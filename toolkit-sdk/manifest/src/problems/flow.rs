@@ -11,13 +11,13 @@ use crate::{
     ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, OAuth2, Pick, Step, path,
 };
 
-const LONGEST_PARAMETER: usize = 256;
-const MOST_PARAMETERS: usize = 20;
-const MOST_STEPS: usize = 5;
+const MAX_PARAMETER_BYTES: usize = 256;
+const MAX_PARAMETERS: usize = 20;
+const MAX_STEPS: usize = 5;
 /// Maximum lifetime: a day, in seconds.
-const LONGEST_LIFETIME: u32 = 86_400;
+const MAX_LIFETIME_SECONDS: u32 = 86_400;
 /// Parameters that the platform writes into the authorization URL (RFC 6749, RFC 7636).
-const ADDRESS: [&str; 7] = [
+const AUTHORIZATION_PARAMETERS: [&str; 7] = [
     "response_type",
     "client_id",
     "redirect_uri",
@@ -27,7 +27,7 @@ const ADDRESS: [&str; 7] = [
     "code_challenge_method",
 ];
 /// Parameters that the platform sends in other requests (RFC 6749, RFC 7009, RFC 7523).
-const SENT: [&str; 12] = [
+const TOKEN_PARAMETERS: [&str; 12] = [
     "grant_type",
     "code",
     "redirect_uri",
@@ -125,11 +125,11 @@ impl<'a> Checked<'a, '_> {
         }
         if flow
             .refresh_margin
-            .is_some_and(|margin| margin > LONGEST_LIFETIME)
+            .is_some_and(|margin| margin > MAX_LIFETIME_SECONDS)
         {
-            report
-                .at("refresh_margin")
-                .add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
+            report.at("refresh_margin").add(format_args!(
+                "is longer than {MAX_LIFETIME_SECONDS} seconds"
+            ));
         }
         if self.scheme.mode == AuthMode::Saml && !flow.token.params.contains_key("assertion") {
             let why =
@@ -206,7 +206,7 @@ impl<'a> Checked<'a, '_> {
         for name in flow
             .authorize_params
             .keys()
-            .filter(|name| ADDRESS.contains(&name.as_str()))
+            .filter(|name| AUTHORIZATION_PARAMETERS.contains(&name.as_str()))
         {
             report_params
                 .at(name)
@@ -214,7 +214,10 @@ impl<'a> Checked<'a, '_> {
         }
         self.check_values(&flow.authorize_params, false, &mut report_params);
         drop(report_params);
-        let named: Vec<_> = ADDRESS.into_iter().chain(["user_scope"]).collect();
+        let named: Vec<_> = AUTHORIZATION_PARAMETERS
+            .into_iter()
+            .chain(["user_scope"])
+            .collect();
         check_names(
             &flow.authorize_rename,
             &named,
@@ -260,14 +263,14 @@ impl<'a> Checked<'a, '_> {
         for name in call
             .drop
             .iter()
-            .filter(|name| !SENT.contains(&name.as_str()))
+            .filter(|name| !TOKEN_PARAMETERS.contains(&name.as_str()))
         {
             report.at("drop").add(format_args!(
                 "`{name}` is not sent unasked; there are {}",
-                SENT.join(", ")
+                TOKEN_PARAMETERS.join(", ")
             ));
         }
-        check_names(&call.rename, &SENT, &mut report.at("rename"));
+        check_names(&call.rename, &TOKEN_PARAMETERS, &mut report.at("rename"));
     }
 
     /// Checks templates by name.
@@ -338,7 +341,7 @@ impl<'a> Checked<'a, '_> {
         let kept: Vec<_> = callback.keep.keys().map(String::as_str).collect();
         self.check_filled(&kept, &mut report.at("keep"));
         for name in callback.keep.values().chain(&callback.code_param) {
-            text::line(name, LONGEST_PARAMETER, report);
+            text::line(name, MAX_PARAMETER_BYTES, report);
         }
     }
 
@@ -356,9 +359,9 @@ impl<'a> Checked<'a, '_> {
             self.check_template(template, true, report);
         }
         self.check_values(&assertion.claims, true, &mut report.at("claims"));
-        if !(1..=LONGEST_LIFETIME).contains(&assertion.lifetime) {
+        if !(1..=MAX_LIFETIME_SECONDS).contains(&assertion.lifetime) {
             report.at("lifetime").add(format_args!(
-                "is not between 1 and {LONGEST_LIFETIME} seconds"
+                "is not between 1 and {MAX_LIFETIME_SECONDS} seconds"
             ));
         }
     }
@@ -378,9 +381,9 @@ impl<'a> Checked<'a, '_> {
     }
 
     fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {
-        if steps.len() > MOST_STEPS {
+        if steps.len() > MAX_STEPS {
             report.add(format_args!(
-                "{} are too many; at most {MOST_STEPS}",
+                "{} are too many; at most {MAX_STEPS}",
                 steps.len()
             ));
         }
@@ -422,21 +425,21 @@ fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Rep
                 sent.join(", ")
             ));
         }
-        text::line(other, LONGEST_PARAMETER, &mut report.at(name));
+        text::line(other, MAX_PARAMETER_BYTES, &mut report.at(name));
     }
 }
 
 pub(super) fn check_count(count: usize, report: &mut Report) {
-    if count > MOST_PARAMETERS {
+    if count > MAX_PARAMETERS {
         report.add(format_args!(
-            "{count} are too many; at most {MOST_PARAMETERS}"
+            "{count} are too many; at most {MAX_PARAMETERS}"
         ));
     }
 }
 
 /// Checks the name of a parameter or header, and the text of its template.
 pub(super) fn check_value(name: &str, value: &str, report: &mut Report) {
-    text::line(name, LONGEST_PARAMETER, report);
+    text::line(name, MAX_PARAMETER_BYTES, report);
     if value
         .chars()
         .any(|letter| letter.is_control() && letter != '\n')

@@ -6,7 +6,7 @@ use super::{Report, auth, flow, template};
 use crate::{AuthMode, AuthScheme, OAuth1};
 
 /// Prefix of the parameters that the platform writes into addresses and requests (RFC 5849).
-const SENT: &str = "oauth_";
+const SENT_VALUE: &str = "oauth_";
 
 /// Checks the flow, if the mode requires one. The fields it uses appear only in addresses, which
 /// must not contain secrets.
@@ -83,7 +83,7 @@ fn check_params(
     flow::check_count(params.len(), report);
     for (name, value) in params {
         let mut report = report.at(name);
-        if name.starts_with(SENT) || name == "state" {
+        if name.starts_with(SENT_VALUE) || name == "state" {
             report.add("the platform writes this parameter");
         }
         flow::check_value(name, value, &mut report);

@@ -10,7 +10,7 @@ use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
 /// Largest number of bytes that is copied at once.
-const CHUNK: u32 = 1 << 20;
+const CHUNK_BYTES: u32 = 1 << 20;
 
 /// Adds the body that is built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
@@ -178,7 +178,7 @@ fn related(request: Request, members: &Arguments, content: &File) -> Result<Requ
     body.append(format!("{head}--{boundary}\r\ncontent-type: {kind}\r\n\r\n").as_bytes())?;
     let mut offset = 0;
     loop {
-        let chunk = content.read_at(offset, CHUNK)?;
+        let chunk = content.read_at(offset, CHUNK_BYTES)?;
         if chunk.is_empty() {
             break;
         }

@@ -16,9 +16,9 @@ use super::answer::written;
 use crate::http::{Request, Response};
 use crate::{File, Result, ToolError};
 
-const VERSION: &str = "2025-06-18";
-const SESSION: &str = "mcp-session-id";
-const BOTH: &str = "application/json, text/event-stream";
+const PROTOCOL_VERSION: &str = "2025-06-18";
+const SESSION_HEADER: &str = "mcp-session-id";
+const ACCEPTED_MEDIA_TYPES: &str = "application/json, text/event-stream";
 
 /// Calls a tool and returns its result.
 pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Result<Vec<u8>> {
@@ -37,12 +37,11 @@ struct Session {
 impl Session {
     fn open(request: &Request) -> Result<Self> {
         let fresh = Self {
-            request: request.clone().header("accept", BOTH),
+            request: request.clone().header("accept", ACCEPTED_MEDIA_TYPES),
             kept: false,
         };
         let client = json!({ "name": "toolkit-sdk", "version": env!("CARGO_PKG_VERSION") });
-        let params =
-            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client });
         let response = fresh
             .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))?;
         let greeting = result(&response, 1)?;
@@ -50,10 +49,10 @@ impl Session {
         if let Some(version) = greeting["protocolVersion"].as_str() {
             request = request.header("mcp-protocol-version", version);
         }
-        let session = response.header(SESSION).map(str::to_owned);
+        let session = response.header(SESSION_HEADER).map(str::to_owned);
         let kept = session.is_some();
         let opened = Self {
-            request: request.header_opt(SESSION, session),
+            request: request.header_opt(SESSION_HEADER, session),
             kept,
         };
         // A server without sessions would not remember the notification.

@@ -9,7 +9,7 @@ use crate::http::{self, Request, Response};
 use crate::{Result, ToolError};
 
 /// Largest number of pages that one call reads. A call may send 50 requests.
-const MOST_PAGES: u32 = 45;
+const MAX_PAGES: u32 = 45;
 
 /// Reads pages until they hold the wanted number of items. The result is the first page, with the
 /// items of all pages in its list and with the continuation of the last page. The continuation is
@@ -44,7 +44,7 @@ pub(super) fn read(
         };
         at.read += 1;
         at.items += found.len();
-        let more = !found.is_empty() && items.len() + found.len() < wanted && at.read < MOST_PAGES;
+        let more = !found.is_empty() && items.len() + found.len() < wanted && at.read < MAX_PAGES;
         items.extend(found);
         if more {
             request = match (&call.body, &pages.next) {

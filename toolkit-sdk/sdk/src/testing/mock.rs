@@ -267,8 +267,8 @@ fn describe(request: &Request) -> String {
 pub(crate) mod calls {
     use super::{Failure, HOST, Info, Level, Line, Request, Response, cases};
 
-    const LARGEST_STATE: usize = 64 * 1024;
-    const KEYS: usize = 128;
+    const MAX_STATE_BYTES: usize = 64 * 1024;
+    const MAX_STATE_KEYS: usize = 128;
 
     pub(crate) fn send(request: Request) -> Result<Response, Failure> {
         HOST.with_borrow_mut(|host| host.answer(&request))
@@ -315,8 +315,8 @@ pub(crate) mod calls {
 
     pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
         HOST.with_borrow_mut(|host| {
-            let room = host.state.len() < KEYS || host.state.contains_key(key);
-            let fits = room && key.len() <= 256 && value.len() <= LARGEST_STATE;
+            let room = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
+            let fits = room && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
             if fits {
                 host.state.insert(key.to_owned(), value.to_vec());
             }

@@ -13,14 +13,14 @@ pub(super) const NUMBER: u8 = INTEGER | FRACTION;
 pub(super) const STRING: u8 = 16;
 pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
-const ALL: u8 = 127;
+const ALL_KINDS: u8 = 127;
 const KINDS: [u8; 7] = [NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT];
 /// Maximum number of references in a row. More are treated as a cycle.
-const DEEPEST: usize = 64;
+const MAX_REFERENCE_CHAIN: usize = 64;
 /// Maximum number of listed values that are split into separate nodes.
-const MOST_VALUES: usize = 64;
+const MAX_SPLIT_VALUES: usize = 64;
 /// Maximum depth of the search for a property that tells two objects apart.
-const APART: usize = 3;
+const MAX_TAG_DEPTH: usize = 3;
 
 /// All demands on one value. Each must hold.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
             choices,
             made,
             never: false,
-            kinds: ALL,
+            kinds: ALL_KINDS,
             value: None,
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
             let target = reference
                 .as_str()
                 .and_then(|text| self.root.pointer(text.strip_prefix('#')?));
-            match target.filter(|_| depth < DEEPEST) {
+            match target.filter(|_| depth < MAX_REFERENCE_CHAIN) {
                 Some(target) => self.take(target, depth + 1),
                 // A schema that cannot be read accepts no value.
                 None => self.never = true,
@@ -170,7 +170,10 @@ impl<'a> Node<'a> {
         if self.value.is_some() {
             return Vec::new();
         }
-        if let Some(values) = self.finite().filter(|values| values.len() <= MOST_VALUES) {
+        if let Some(values) = self
+            .finite()
+            .filter(|values| values.len() <= MAX_SPLIT_VALUES)
+        {
             return values
                 .into_iter()
                 .map(|value| Self {
@@ -264,7 +267,7 @@ impl<'a> Node<'a> {
     /// Returns true if no value can be accepted by both nodes: they differ in kind, in listed
     /// values, or in a property that both require.
     pub(super) fn excludes(&self, other: &Self) -> bool {
-        self.is_apart(other, APART)
+        self.is_apart(other, MAX_TAG_DEPTH)
     }
 
     /// Returns true if this node may be a later version of the other: they share a kind, and no
@@ -324,7 +327,7 @@ pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
         _ => 0,
     };
     match map.get("type") {
-        None => ALL,
+        None => ALL_KINDS,
         Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask(name)),
         Some(name) => mask(name),
     }
