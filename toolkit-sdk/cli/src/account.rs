@@ -75,8 +75,8 @@ pub(crate) fn complete(
     given: impl Fn(&str) -> Option<String>,
 ) -> Result<Values, Vec<String>> {
     let values = scheme.complete(&given);
-    let brought = scheme.brought().map(|name| (name, given(name)));
-    let (found, missing): (Vec<_>, Vec<_>) = brought.partition(|(_, value)| value.is_some());
+    let from_flow = scheme.flow_values().map(|name| (name, given(name)));
+    let (found, missing): (Vec<_>, Vec<_>) = from_flow.partition(|(_, value)| value.is_some());
     let missing: Vec<_> = missing
         .iter()
         .map(|(name, _)| format!("{name}: is required (otherwise the application gives it)"))

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use registry::{Access, Place};
+use registry::{Access, RegistryReference};
 
 use crate::{component, progress, sign};
 
@@ -33,7 +33,7 @@ pub(crate) struct Pull {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
-    let place = Place::new(&options.reference, &options.access)?;
+    let place = RegistryReference::new(&options.reference, &options.access)?;
     let spinner = progress::spinner(&format!("pulling {}", options.reference));
     let pulled = place.pull().await?;
     drop(spinner);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use registry::{About, Access, Place, SCHEME};
+use registry::{Access, ComponentInfo, RegistryReference, SCHEME};
 
 use crate::{build::What, component, progress, sign};
 
@@ -29,7 +29,7 @@ pub(crate) struct Push {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
-    let place = Place::new(&options.reference, &options.access)?;
+    let place = RegistryReference::new(&options.reference, &options.access)?;
     let files = options.what.components(None)?;
     let [file] = files.as_slice() else {
         bail!(
@@ -40,7 +40,7 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     let (bytes, manifest) = component::read(file)?;
     let signature = sign::read_beside(file, &bytes)?;
     let (slug, version) = (manifest.slug, manifest.version.to_string());
-    let about = About {
+    let about = ComponentInfo {
         slug: slug.clone(),
         description: manifest.description,
         version: version.clone(),

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use manifest::plan::{self, Carries, FormField, Place};
+use manifest::plan::{self, FieldEncoding, FormField, ParameterIn};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Body, Field, Media, Operation, is_file, names,
-    schema::{self, Shared, Way},
+    schema::{self, Direction, Shared},
 };
 
 /// Largest size in bytes of one tool's input schema: as much as an agent can be expected to read.
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 /// Builds the arguments of an operation.
 pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     let names = &operation.names;
-    let mut made = Making {
+    let mut made = Builder {
         shared,
         names,
         taken: BTreeSet::new(),
@@ -48,9 +48,9 @@ pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     };
     // The places have a fixed order, so that a name never depends on the order of the description.
     let parameters = [
-        (Place::Path, "path"),
-        (Place::Query, "query"),
-        (Place::Header, "header"),
+        (ParameterIn::Path, "path"),
+        (ParameterIn::Query, "query"),
+        (ParameterIn::Header, "header"),
     ];
     let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
         operation
@@ -83,7 +83,7 @@ struct Entry {
     default: Option<Value>,
 }
 
-struct Making<'a> {
+struct Builder<'a> {
     shared: &'a Shared,
     /// Names that the overlay gives to arguments.
     names: &'a BTreeMap<String, String>,
@@ -93,7 +93,7 @@ struct Making<'a> {
     open: bool,
 }
 
-impl Making<'_> {
+impl Builder<'_> {
     fn add(
         &mut self,
         name: &str,
@@ -238,7 +238,7 @@ impl Making<'_> {
             .unwrap_or_default();
         let mut added = Vec::new();
         for (name, schema) in members {
-            if !schema::only_read(&schema, self.shared) {
+            if !schema::is_read_only(&schema, self.shared) {
                 let argument = self.add(
                     &name,
                     "body",
@@ -263,7 +263,7 @@ impl Making<'_> {
                 .map(|field| field.carries);
             let file = is_file(&schema) || is_file(&schema["items"]);
             if file {
-                Carries::File
+                FieldEncoding::File
             } else {
                 stated.unwrap_or_else(|| usual(&schema, &body.media))
             }
@@ -284,7 +284,7 @@ impl Making<'_> {
         fields.extend(hidden.into_iter().map(|(name, value)| FormField {
             argument: Some(HIDDEN_ARGUMENT.to_owned()),
             name: name.clone(),
-            carries: Carries::Plain,
+            carries: FieldEncoding::Plain,
             default: Some(value.clone()),
         }));
         fields
@@ -321,7 +321,7 @@ impl Making<'_> {
         let mut cut = false;
         let mut properties = Map::new();
         for entry in &self.entries {
-            let closed = schema::close(&entry.schema, self.shared, Way::In, budget);
+            let closed = schema::inline(&entry.schema, self.shared, Direction::In, budget);
             cut |= closed.cut;
             let mut schema = closed.schema;
             if let (Some(default), Some(schema)) = (&entry.default, schema.as_object_mut()) {
@@ -365,7 +365,7 @@ fn allows_object(whole: &Value) -> bool {
 
 /// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
 /// Object).
-fn usual(schema: &Value, media: &Media) -> Carries {
+fn usual(schema: &Value, media: &Media) -> FieldEncoding {
     let kind = schema
         .get("type")
         .and_then(Value::as_str)
@@ -373,11 +373,11 @@ fn usual(schema: &Value, media: &Media) -> Carries {
     let of_objects =
         schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";
     match (kind, media) {
-        ("object", Media::Form { .. }) => Carries::Brackets,
-        ("array", Media::Form { .. }) if of_objects => Carries::Brackets,
-        ("object", _) => Carries::Json,
-        ("array", _) if of_objects => Carries::Json,
-        _ => Carries::Plain,
+        ("object", Media::Form { .. }) => FieldEncoding::Brackets,
+        ("array", Media::Form { .. }) if of_objects => FieldEncoding::Brackets,
+        ("object", _) => FieldEncoding::Json,
+        ("array", _) if of_objects => FieldEncoding::Json,
+        _ => FieldEncoding::Plain,
     }
 }
 
@@ -459,9 +459,14 @@ mod tests {
             }
             _ => panic!(),
         };
-        let expected = [Carries::Plain, Carries::File, Carries::File, Carries::Json];
+        let expected = [
+            FieldEncoding::Plain,
+            FieldEncoding::File,
+            FieldEncoding::File,
+            FieldEncoding::Json,
+        ];
         assert_eq!(carried(arguments(body("multipart"))), expected);
-        assert_eq!(carried(arguments(body("form")))[3], Carries::Brackets);
+        assert_eq!(carried(arguments(body("form")))[3], FieldEncoding::Brackets);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, Arguments},
     names,
     overlay::merge,
-    schema::{self, Shared, Way},
+    schema::{self, Direction, Shared},
     text,
 };
 
@@ -62,7 +62,7 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     let not_chosen = overlay
         .apply(&mut api)
         .map_err(|problems| Error::new(problems.join("\n")))?;
-    let mut making = Making {
+    let mut making = Builder {
         slug,
         overlay,
         shared: std::mem::take(&mut api.schemas),
@@ -92,7 +92,7 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     )
 }
 
-struct Making<'a> {
+struct Builder<'a> {
     slug: &'a str,
     overlay: &'a Overlay,
     shared: Shared,
@@ -103,7 +103,7 @@ struct Making<'a> {
     no_server: String,
 }
 
-impl Making<'_> {
+impl Builder<'_> {
     /// Adds a server to the toolkit.
     fn address(&mut self, server: &Server, operation: Option<&str>) -> Option<Address> {
         match address::of(server) {
@@ -260,7 +260,7 @@ impl Making<'_> {
             headers: operation.headers.iter().cloned().chain(fixed).collect(),
             parameters: arguments.parameters,
             body: arguments.body,
-            answer: plan::Answer {
+            answer: plan::ResponseRule {
                 file: operation.answer.file,
                 pick: operation.answer.pick.clone(),
             },
@@ -432,7 +432,7 @@ fn output(operation: &Operation, shared: &Shared) -> Value {
     let Some(schema) = &operation.answer.schema else {
         return json!({ "type": "object" });
     };
-    let closed = schema::close(schema, shared, Way::Out, MAX_OUTPUT_SCHEMA_BYTES).schema;
+    let closed = schema::inline(schema, shared, Direction::Out, MAX_OUTPUT_SCHEMA_BYTES).schema;
     let kind = match closed.get("type") {
         Some(Value::Array(kinds)) => kinds
             .iter()

@@ -44,8 +44,8 @@ pub struct Call {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
     /// Conversion of the response.
-    #[serde(skip_serializing_if = "Answer::is_default")]
-    pub answer: Answer,
+    #[serde(skip_serializing_if = "ResponseRule::is_default")]
+    pub answer: ResponseRule,
     /// Paging of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -64,7 +64,7 @@ pub struct Parameter {
     /// Name as the provider spells it.
     pub name: String,
     /// Part of the request.
-    pub place: Place,
+    pub place: ParameterIn,
     /// Serialization of a list or an object.
     pub style: Style,
     /// True if each item is a pair or part of its own, instead of one for all.
@@ -81,7 +81,7 @@ pub struct Parameter {
 /// The part of a request that a parameter goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ParameterIn {
     /// Path, in place of `{name}` in the address.
     Path,
     /// Query, after `?`.
@@ -195,7 +195,7 @@ pub struct FormField {
     /// Name as the provider spells it.
     pub name: String,
     /// Content of the field.
-    pub carries: Carries,
+    pub carries: FieldEncoding,
     /// Value that is sent when the argument is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
@@ -204,7 +204,7 @@ pub struct FormField {
 /// The content of a form field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Carries {
+pub enum FieldEncoding {
     /// Text or number. A list becomes several fields of the same name, an object becomes JSON.
     Plain,
     /// Text or number. A list becomes one field with commas.
@@ -220,7 +220,7 @@ pub enum Carries {
 /// The conversion of the provider's response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Answer {
+pub struct ResponseRule {
     /// True if the response is stored in a file, whatever it contains.
     #[serde(skip_serializing_if = "is_false")]
     pub file: bool,
@@ -275,7 +275,7 @@ pub enum Next {
     },
 }
 
-impl Answer {
+impl ResponseRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -62,7 +62,7 @@ pub enum Hash {
 
 impl Digest {
     /// Finds the function of a name, for example `hmac_sha256_base64`.
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let (name, base64) = name
             .strip_suffix("_base64")
             .map_or((name, false), |name| (name, true));
@@ -231,7 +231,7 @@ impl<'a> Term<'a> {
         let arguments = arguments
             .strip_suffix(')')
             .ok_or_else(|| format!("`{name}(` without `)`"))?;
-        let (function, count) = match (name, Digest::named(name)) {
+        let (function, count) = match (name, Digest::from_name(name)) {
             ("base64", _) => (Function::Base64, 1),
             ("base64url", _) => (Function::Base64Url, 1),
             (_, Some(digest)) => (Function::Digest(digest), 1 + usize::from(digest.keyed)),

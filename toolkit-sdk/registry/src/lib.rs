@@ -46,7 +46,7 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_LISTED_TAGS: usize = 20;
 
 /// One location in one registry.
-pub struct Place {
+pub struct RegistryReference {
     client: Client,
     auth: RegistryAuth,
     reference: Reference,
@@ -56,7 +56,7 @@ pub struct Place {
 
 /// The description of a component for its manifest.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct ComponentInfo {
     /// Slug of the toolkit.
     pub slug: String,
     /// Description for users.
@@ -87,7 +87,7 @@ pub struct Pulled {
     pub signature: Option<String>,
 }
 
-impl Place {
+impl RegistryReference {
     /// Prepares the access to `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Sends nothing.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Place {
     pub async fn push(
         &self,
         component: Vec<u8>,
-        about: &About,
+        about: &ComponentInfo,
         signature: Option<&str>,
     ) -> Result<Pushed> {
         ensure!(
@@ -358,7 +358,7 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     })
 }
 
-fn annotations(about: &About, signature: Option<&str>) -> BTreeMap<String, String> {
+fn annotations(about: &ComponentInfo, signature: Option<&str>) -> BTreeMap<String, String> {
     let pairs = [
         (ORG_OPENCONTAINERS_IMAGE_TITLE, about.slug.as_str()),
         (
@@ -390,8 +390,8 @@ fn day(version: &str) -> DateTime<Utc> {
 mod tests {
     use super::*;
 
-    fn place(reference: &str) -> Result<Place> {
-        Place::new(reference, &Access::default())
+    fn place(reference: &str) -> Result<RegistryReference> {
+        RegistryReference::new(reference, &Access::default())
     }
 
     #[test]

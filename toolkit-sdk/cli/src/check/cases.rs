@@ -264,7 +264,7 @@ fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
         .iter()
         .filter_map(|field| Some((field.name.clone(), value(field)?)));
     let granted = scheme
-        .brought()
+        .flow_values()
         .map(|name| (name.to_owned(), format!("case-{name}")));
     filled_in.chain(granted).collect()
 }

@@ -1,7 +1,7 @@
 //! Observed result of a case, in the format of its file.
 
 use anyhow::{Context, Result};
-use manifest::cases::{Case, Ended, lines};
+use manifest::cases::{Case, CaseResult, lines};
 use sandbox::{File, Outcome};
 use serde_json::{Value, json};
 
@@ -76,13 +76,13 @@ impl Happened {
 
     fn ends_as(&self, case: &Case) -> bool {
         match &self.ended {
-            Ok(data) => case.judge(Ended::Data(data)).is_none(),
+            Ok(data) => case.judge(CaseResult::Data(data)).is_none(),
             // The platform's own message about a failed exchange is not compared: the scripted host
             // and the sandbox use different texts.
             Err((kind, _)) if is_broken(case) => {
                 case.error.as_ref().is_some_and(|error| error.kind == *kind)
             }
-            Err((kind, message)) => case.judge(Ended::Error { kind, message }).is_none(),
+            Err((kind, message)) => case.judge(CaseResult::Error { kind, message }).is_none(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Converts a method to operations.
 
-use manifest::plan::{Place, Style};
+use manifest::plan::{ParameterIn, Style};
 use serde_json::{Map, Value, json};
 
 use super::document::{self, Document, MediaUpload, Method, Simple};
@@ -237,9 +237,9 @@ fn with_id(id: &str, plain: &Operation, description: &str) -> Operation {
 
 fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
     let place = if about.location == "path" {
-        Place::Path
+        ParameterIn::Path
     } else {
-        Place::Query
+        ParameterIn::Query
     };
     let list = about.schema.get("type").and_then(Value::as_str) == Some("object");
     Parameter {
@@ -247,13 +247,13 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
         place,
         style: match place {
             _ if list => Style::Json,
-            Place::Path => Style::Simple,
+            ParameterIn::Path => Style::Simple,
             _ => Style::Form,
         },
         explode: about.repeated,
         // `{+name}` is a name of several segments that keeps its `/` (RFC 6570, 3.2.3).
         segments: path.contains(&format!("{{+{name}}}")),
-        required: about.required || place == Place::Path,
+        required: about.required || place == ParameterIn::Path,
         schema: schema::parameter(about),
         default: None,
         hidden: false,
@@ -264,7 +264,7 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
 fn fixed(name: &str, value: &str) -> Parameter {
     Parameter {
         name: name.to_owned(),
-        place: Place::Query,
+        place: ParameterIn::Query,
         style: Style::Form,
         explode: false,
         segments: false,

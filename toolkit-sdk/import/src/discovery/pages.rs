@@ -1,6 +1,6 @@
 //! Pagination of lists: `pageToken` takes the value of `nextPageToken`.
 
-use manifest::plan::{Next, Pages, Place};
+use manifest::plan::{Next, Pages, ParameterIn};
 use serde_json::{Map, Value};
 
 use crate::{Operation, schema, schema::Shared};
@@ -19,7 +19,7 @@ pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Opti
     let asks = operation
         .parameters
         .iter()
-        .any(|it| it.place == Place::Query && it.name == "pageToken");
+        .any(|it| it.place == ParameterIn::Query && it.name == "pageToken");
     let page = schema::flat(operation.answer.schema.as_ref()?, shared);
     let members = page.get("properties")?.as_object()?;
     if !asks || !members.contains_key("nextPageToken") {

@@ -1,7 +1,7 @@
 //! Detects pagination from widely used names. A wrong guess does no harm: reading further pages is
 //! only an option, and it ends at a response without a next page.
 
-use manifest::plan::{Next, Pages, Place};
+use manifest::plan::{Next, Pages, ParameterIn};
 use serde_json::Value;
 
 use crate::Operation;
@@ -133,7 +133,7 @@ fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter
     let named = |name: &&str| {
         made.parameters
             .iter()
-            .find(|it| it.place == Place::Query && it.name == **name)
+            .find(|it| it.place == ParameterIn::Query && it.name == **name)
     };
     names.iter().find_map(named)
 }

@@ -3,7 +3,7 @@
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-use super::Way;
+use super::Direction;
 use crate::text;
 
 const TYPES: [&str; 7] = [
@@ -42,9 +42,9 @@ pub(super) fn is_type(kind: &Value) -> bool {
 /// Returns the keywords that are kept, with cleaned values. The caller handles nested schemas.
 pub(super) fn values(
     own: &Map<String, Value>,
-    way: Way,
-    most: usize,
-    longest: usize,
+    direction: Direction,
+    max_values: usize,
+    max_description: usize,
 ) -> Map<String, Value> {
     let mut out = Map::new();
     let mut keep = |keyword: &str, value: Option<Value>| {
@@ -54,8 +54,8 @@ pub(super) fn values(
     };
     let kind = own.get("type").filter(|kind| is_type(kind));
     keep("type", kind.cloned().or_else(|| implied(own)));
-    keep("description", description(own, longest));
-    keep("enum", choices(own, kind, most));
+    keep("description", description(own, max_description));
+    keep("enum", choices(own, kind, max_values));
     keep(
         "format",
         own.get("format")
@@ -63,7 +63,7 @@ pub(super) fn values(
             .filter(|it| it.len() <= 64)
             .map(|it| text::line(it, 64).into()),
     );
-    if way == Way::Out {
+    if direction == Direction::Out {
         return out;
     }
     keep(
@@ -121,23 +121,23 @@ fn implied(own: &Map<String, Value>) -> Option<Value> {
         .or_else(|| array.then(|| "array".into()))
 }
 
-fn description(own: &Map<String, Value>, longest: usize) -> Option<Value> {
+fn description(own: &Map<String, Value>, max_description: usize) -> Option<Value> {
     let said = ["description", "title"].iter().find_map(|keyword| {
         own.get(*keyword)
             .and_then(Value::as_str)
             .filter(|text| !text.trim().is_empty())
     });
-    said.map(|said| text::block(said, longest))
+    said.map(|said| text::block(said, max_description))
         .filter(|said| !said.is_empty())
         .map(Value::from)
 }
 
 /// Returns the possible values. A list that is too long is left out: it would be the longest part
 /// of the schema.
-fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Option<Value> {
+fn choices(own: &Map<String, Value>, kind: Option<&Value>, max_values: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
     if given.is_empty()
-        || given.len() > most
+        || given.len() > max_values
         || given
             .iter()
             .any(|value| value.to_string().len() > MAX_VALUE_BYTES)

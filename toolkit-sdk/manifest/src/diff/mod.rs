@@ -85,13 +85,13 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     if old.limits != new.limits {
         report.add("limits", "asks for other limits".to_owned(), &[]);
     }
-    report.named(
+    report.by_name(
         "tools",
         (&old.tools, &new.tools),
         |tool| &tool.slug,
         |report, one, other| tool(report, (old, one), (new, other)),
     );
-    report.named(
+    report.by_name(
         "triggers",
         (&old.triggers, &new.triggers),
         |trigger| &trigger.slug,
@@ -120,8 +120,8 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
         ),
         _ => report.reworded("no_auth", old.no_auth != new.no_auth),
     }
-    report.schema("input", &old.input, &new.input, schema::Flow::In);
-    report.schema("output", &old.output, &new.output, schema::Flow::Out);
+    report.schema("input", &old.input, &new.input, schema::Direction::In);
+    report.schema("output", &old.output, &new.output, schema::Direction::Out);
     match (old.loose_output, new.loose_output) {
         (false, true) => report.add(
             "loose_output",
@@ -147,8 +147,13 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
             &[Callers, Accounts],
         );
     }
-    report.schema("config", &old.config, &new.config, schema::Flow::In);
-    report.schema("payload", &old.payload, &new.payload, schema::Flow::Out);
+    report.schema("config", &old.config, &new.config, schema::Direction::In);
+    report.schema(
+        "payload",
+        &old.payload,
+        &new.payload,
+        schema::Direction::Out,
+    );
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
 }
@@ -224,7 +229,7 @@ impl Report {
     }
 
     /// Adds a change of the place itself.
-    fn here(&mut self, change: String, breaks: &[Party]) {
+    fn add_here(&mut self, change: String, breaks: &[Party]) {
         self.changes.push(Change {
             place: self.place.clone(),
             change,
@@ -321,13 +326,13 @@ impl Report {
         part: &str,
         old: &serde_json::Value,
         new: &serde_json::Value,
-        flow: schema::Flow,
+        flow: schema::Direction,
     ) {
         self.at(part, |report| schema::compare(old, new, flow, report));
     }
 
     /// Compares items by name. A removed item breaks callers.
-    fn named<T>(
+    fn by_name<T>(
         &mut self,
         part: &str,
         (old, new): (&[T], &[T]),
@@ -353,7 +358,7 @@ impl Report {
             before.sort();
             after.sort();
             if moved && before == after {
-                report.here("are in another order".to_owned(), &[]);
+                report.add_here("are in another order".to_owned(), &[]);
             }
         });
     }

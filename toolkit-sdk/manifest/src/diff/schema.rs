@@ -61,7 +61,7 @@ const BOUND_KEYWORDS: [(&str, bool, u8); 10] = [
 
 /// The direction of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum Direction {
     /// From callers: values that are no longer accepted break them.
     In,
     /// To callers: values that are newly possible break them.
@@ -83,7 +83,7 @@ struct Finding {
 type Findings = BTreeMap<(String, &'static str), Finding>;
 
 /// Reports the differences at the place of the report.
-pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report) {
+pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &mut Report) {
     if old == new {
         return;
     }
@@ -94,11 +94,11 @@ pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report)
     for key in keys {
         if seen.insert(key.clone()) {
             let (narrow, wide) = (narrowed.remove(&key), widened.remove(&key));
-            line(&key.0, key.1, narrow, wide, flow, report);
+            line(&key.0, key.1, narrow, wide, direction, report);
         }
     }
     if seen.is_empty() {
-        report.here("is described differently".to_owned(), &[]);
+        report.add_here("is described differently".to_owned(), &[]);
     }
 }
 
@@ -107,16 +107,16 @@ fn line(
     keyword: &str,
     narrow: Option<Finding>,
     wide: Option<Finding>,
-    flow: Flow,
+    direction: Direction,
     report: &mut Report,
 ) {
     let strict =
         |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
-    let breaking = match (flow, keyword) {
+    let breaking = match (direction, keyword) {
         // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
-        (Flow::In, _) => strict(&narrow),
-        (Flow::Out, _) => strict(&wide),
+        (Direction::In, _) => strict(&narrow),
+        (Direction::Out, _) => strict(&wide),
     };
     let (gone, came) = (narrow.is_some(), wide.is_some());
     let (old, new) = match (narrow, wide) {
@@ -142,7 +142,7 @@ fn line(
     };
     let breaks: &[Party] = if breaking { &[Party::Callers] } else { &[] };
     if place.is_empty() {
-        report.here(change, breaks)
+        report.add_here(change, breaks)
     } else {
         report.add(place, change, breaks)
     }
@@ -155,7 +155,7 @@ fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
         found: Findings::new(),
         open: HashSet::new(),
     };
-    comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
+    comparison.nodes(&Node::new(first, first), &Node::new(second, second), "");
     *steps = comparison.steps;
     comparison.found
 }
@@ -176,7 +176,13 @@ impl Comparison {
         first: Option<&Value>,
         second: Option<&Value>,
     ) {
-        self.put(place, keyword, first.map(shown), second.map(shown), false);
+        self.put(
+            place,
+            keyword,
+            first.map(abbreviated),
+            second.map(abbreviated),
+            false,
+        );
     }
 
     fn put(
@@ -203,13 +209,13 @@ impl Comparison {
             return self.put("", "work", None, None, false);
         }
         self.steps -= 1;
-        if first.takes_nothing() {
+        if first.accepts_nothing() {
             return;
         }
         // Each form that the first schema allows is compared by itself.
         if let Some(choice) = first.choice() {
             for form in choice.forms {
-                self.nodes(&first.opened(choice, form), second, place);
+                self.nodes(&first.with_form(choice, form), second, place);
             }
             return;
         }
@@ -233,12 +239,12 @@ impl Comparison {
     ) {
         let mut best: Option<Findings> = None;
         for form in choice.forms {
-            let opened = second.opened(choice, form);
-            let found = self.trial(first, &opened, place);
+            let opened = second.with_form(choice, form);
+            let found = self.compare_apart(first, &opened, place);
             let alone = !choice.exactly_one
                 || first.was_in(choice)
                 || choice.forms.iter().all(|other| {
-                    std::ptr::eq(other, form) || first.excludes(&second.opened(choice, other))
+                    std::ptr::eq(other, form) || first.excludes(&second.with_form(choice, other))
                 });
             if found.is_empty() && alone {
                 return;
@@ -272,7 +278,7 @@ impl Comparison {
     }
 
     /// Returns the findings of a comparison without recording them.
-    fn trial(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
+    fn compare_apart(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
         let before = std::mem::take(&mut self.found);
         self.nodes(first, second, place);
         std::mem::replace(&mut self.found, before)
@@ -360,10 +366,11 @@ impl Comparison {
         let follows = |keywords: &[&str]| {
             first.maps.iter().any(|own| {
                 let alike = |keyword: &&str| {
-                    own.get(*keyword) == demand.get(*keyword) && closed_in_itself(&demand[*keyword])
+                    own.get(*keyword) == demand.get(*keyword)
+                        && has_no_references(&demand[*keyword])
                 };
                 if lone {
-                    *own == demand && demand.values().all(closed_in_itself)
+                    *own == demand && demand.values().all(has_no_references)
                 } else {
                     keywords.iter().all(alike)
                 }
@@ -485,7 +492,7 @@ impl Comparison {
                         .iter()
                         .all(|keyword| own.get(*keyword) == demand.get(*keyword))
                 };
-                if !(first.maps.iter().any(alike) && closed_in_itself(schema)) {
+                if !(first.maps.iter().any(alike) && has_no_references(schema)) {
                     self.find(place, "items", first.keyword("items"), Some(schema));
                 }
             }
@@ -504,12 +511,12 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
 }
 
 /// Returns true if a schema contains no references and so means the same in any place.
-fn closed_in_itself(schema: &Value) -> bool {
+fn has_no_references(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            !members.contains_key("$ref") && members.values().all(closed_in_itself)
+            !members.contains_key("$ref") && members.values().all(has_no_references)
         }
-        Value::Array(items) => items.iter().all(closed_in_itself),
+        Value::Array(items) => items.iter().all(has_no_references),
         _ => true,
     }
 }
@@ -522,7 +529,7 @@ fn below(place: &str, name: &str) -> String {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn abbreviated(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

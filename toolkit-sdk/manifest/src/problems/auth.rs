@@ -58,7 +58,7 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
             .at(name)
             .add("the platform knows a value of that name; give the field another one");
     }
-    known.extend(scheme.brought());
+    known.extend(scheme.flow_values());
     let mut used = check_request(scheme, &known, &mut report.at("request"));
     used.extend(by_flow);
     used.extend(sign::check(scheme, &known, report));
@@ -375,7 +375,7 @@ pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
 /// Returns true if an address with fields in it can lead to this host and port. The fields' values
 /// come from users and providers, so a caller that sends a secret checks again after filling them.
 #[must_use]
-pub fn leads_to(url: &str, host: &str, port: u16) -> bool {
+pub fn template_matches_host(url: &str, host: &str, port: u16) -> bool {
     address(url).is_ok_and(|(rule, own, _)| own == port && hosts::covers(&rule, host))
 }
 

@@ -103,7 +103,7 @@ impl<'a> Survey<'a> {
         if self.open.contains(&address) {
             return Err(format!(
                 "{} leads back to itself without a property or an item between",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         let size = match self.measured.get(&address) {
@@ -119,7 +119,7 @@ impl<'a> Survey<'a> {
         if self.open.len() + size.chain > MAX_SCHEMA_CHAIN {
             return Err(format!(
                 "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         Ok(size)
@@ -133,7 +133,7 @@ impl<'a> Survey<'a> {
         if self.open.len() > MAX_SCHEMA_CHAIN {
             return Err(format!(
                 "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         self.check_dialect(keywords, place)?;
@@ -209,7 +209,7 @@ impl<'a> Survey<'a> {
         let Some(pointer) = local else {
             return Err(format!(
                 "{}: {reference} is not local; write it as \"#/$defs/name\", without %",
-                shown(place)
+                place_or_schema(place)
             ));
         };
         Ok(self.root.pointer(pointer))
@@ -232,13 +232,13 @@ impl<'a> Survey<'a> {
         if let Some(keyword) = foreign {
             return Err(format!(
                 "{}: remove `{keyword}`; a schema stands by itself",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         if !old && keywords.get("$schema").is_some_and(names_old) {
             return Err(format!(
                 "{}: remove `$schema`; the top of the schema names the dialect",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         Ok(())
@@ -262,7 +262,7 @@ fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value,
     }
 }
 
-fn shown(place: &str) -> &str {
+fn place_or_schema(place: &str) -> &str {
     if place.is_empty() {
         "the schema"
     } else {

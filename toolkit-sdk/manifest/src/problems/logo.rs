@@ -141,7 +141,7 @@ pub(super) fn check(logo: &str, report: &mut Report) {
 /// Returns the form of a logo that browsers may show: an image as it is, an SVG document without
 /// its disallowed content, or an empty text for anything else.
 #[must_use]
-pub fn shown_logo(logo: &str) -> String {
+pub fn sanitized_logo(logo: &str) -> String {
     let trimmed = logo.trim_start();
     if is_svg(trimmed) {
         return rebuilt(trimmed).0;

@@ -20,13 +20,13 @@ mod tools;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-pub use auth::leads_to;
+pub use auth::template_matches_host;
 pub use cost::{
     MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, SchemaCost, schema_cost,
 };
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
-pub use logo::shown_logo;
+pub use logo::sanitized_logo;
 pub use schema::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH};
 pub use text::cleaned;
 

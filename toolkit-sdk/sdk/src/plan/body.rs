@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use manifest::plan::{Body, Carries, FormField};
+use manifest::plan::{Body, FieldEncoding, FormField};
 use serde_json::{Value, json};
 
 use super::{Arguments, style};
@@ -124,9 +124,9 @@ fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a For
 fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
     let name = || field.name.clone();
     match (field.carries, value) {
-        (Carries::Json, value) => pairs.push((name(), value.to_string())),
-        (Carries::Brackets, value) => style::brackets(pairs, &field.name, value),
-        (Carries::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
+        (FieldEncoding::Json, value) => pairs.push((name(), value.to_string())),
+        (FieldEncoding::Brackets, value) => style::brackets(pairs, &field.name, value),
+        (FieldEncoding::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
         (_, Value::Array(items)) => {
             pairs.extend(items.iter().map(|item| (name(), style::plain(item))))
         }
@@ -137,7 +137,7 @@ fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
 fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) -> Result<Request> {
     let mut form = Multipart::new();
     for (field, value) in given(fields, arguments) {
-        if field.carries == Carries::File {
+        if field.carries == FieldEncoding::File {
             let files = match value {
                 Value::Array(files) => files,
                 one => vec![one],

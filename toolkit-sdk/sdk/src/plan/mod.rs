@@ -12,7 +12,7 @@ mod style;
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use manifest::plan::{self, Body, Call, Place};
+use manifest::plan::{self, Body, Call, ParameterIn};
 use serde_json::{Map, Value};
 
 use crate::http::{Client, Request};
@@ -112,9 +112,9 @@ fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Re
             continue;
         };
         match parameter.place {
-            Place::Path => style::fill(&mut url, parameter, &value)?,
-            Place::Query => style::query(&mut queries, parameter, &value),
-            Place::Header => {
+            ParameterIn::Path => style::fill(&mut url, parameter, &value)?,
+            ParameterIn::Query => style::query(&mut queries, parameter, &value),
+            ParameterIn::Header => {
                 headers.push((parameter.name.as_str(), style::header(parameter, &value)))
             }
         }

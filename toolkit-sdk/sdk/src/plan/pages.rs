@@ -24,7 +24,7 @@ pub(super) fn read(
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
     let mut request = Some(first.clone());
-    let mut at = Place {
+    let mut at = Position {
         read: 0,
         items: 0,
         last: None,
@@ -119,7 +119,7 @@ fn queried(
 }
 
 /// Progress of the reading.
-struct Place {
+struct Position {
     read: u32,
     items: usize,
     /// Last cursor or URL of a next page. A provider that repeats it would otherwise never end the
@@ -127,7 +127,7 @@ struct Place {
     last: Option<String>,
 }
 
-impl Place {
+impl Position {
     fn next(
         &mut self,
         first: &Request,

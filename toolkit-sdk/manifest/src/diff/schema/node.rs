@@ -29,7 +29,7 @@ pub(super) struct Node<'a> {
     pub(super) maps: Vec<&'a Map<String, Value>>,
     choices: Vec<Choice<'a>>,
     /// Choices of which one form is already among the demands.
-    made: Vec<Choice<'a>>,
+    decided: Vec<Choice<'a>>,
     /// True if no value is accepted.
     pub(super) never: bool,
     /// Accepted kinds of values.
@@ -46,19 +46,19 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn of(schema: &'a Value, root: &'a Value) -> Self {
+    pub(super) fn new(schema: &'a Value, root: &'a Value) -> Self {
         let mut node = Self::anything(root);
         node.take(schema, 0);
         node
     }
 
     fn anything(root: &'a Value) -> Self {
-        let (maps, choices, made) = (Vec::new(), Vec::new(), Vec::new());
+        let (maps, choices, decided) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             root,
             maps,
             choices,
-            made,
+            decided,
             never: false,
             kinds: ALL_KINDS,
             value: None,
@@ -67,7 +67,7 @@ impl<'a> Node<'a> {
 
     /// Returns the node of a schema inside this one.
     pub(super) fn child(&self, schema: &'a Value) -> Self {
-        Self::of(schema, self.root)
+        Self::new(schema, self.root)
     }
 
     fn take(&mut self, schema: &'a Value, depth: usize) {
@@ -106,20 +106,20 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the node with one form of its last choice added to its demands.
-    pub(super) fn opened(&self, choice: Choice<'a>, form: &'a Value) -> Self {
+    pub(super) fn with_form(&self, choice: Choice<'a>, form: &'a Value) -> Self {
         let mut node = self.clone();
         node.choices.pop();
-        node.made.push(choice);
+        node.decided.push(choice);
         node.take(form, 0);
         node
     }
 
     /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
-        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::closed_in_itself);
-        self.made
+        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::has_no_references);
+        self.decided
             .iter()
-            .any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
+            .any(|decided| decided.exactly_one && decided.forms == choice.forms && closed(choice))
     }
 
     /// Returns a key that identifies the node.
@@ -143,7 +143,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn takes_nothing(&self) -> bool {
+    pub(super) fn accepts_nothing(&self) -> bool {
         self.never || self.mask() == 0
     }
 
@@ -231,7 +231,7 @@ impl<'a> Node<'a> {
 
     /// Returns true if no value may have this property.
     pub(super) fn forbids(&self, name: &str) -> bool {
-        self.property(name).takes_nothing()
+        self.property(name).accepts_nothing()
     }
 
     /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
