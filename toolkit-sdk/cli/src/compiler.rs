@@ -35,7 +35,7 @@ const LEAN_EXTENSION: &str = "lean";
 const REMAPPED_FOLDERS: [(&str, &str); 2] = [("OUT_DIR", "/out"), ("CARGO_MANIFEST_DIR", "")];
 
 /// Configures a cargo command to compile through this wrapper.
-pub(crate) fn stand_between(cargo: &mut Command, linker: &str) {
+pub(crate) fn wrap_compiler(cargo: &mut Command, linker: &str) {
     // If the path of this executable is unknown, the modules are compiled without the wrapper.
     if let Ok(this) = env::current_exe() {
         cargo
@@ -59,7 +59,7 @@ pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
     clippy::disallowed_methods,
     reason = "it is called as another program, which has no options of ours"
 )]
-pub(crate) fn stand_in() -> Option<ExitCode> {
+pub(crate) fn run_as_wrapper() -> Option<ExitCode> {
     let linker = env::var_os(LINKER_VARIABLE)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let done = match arguments.split_first() {
@@ -91,7 +91,7 @@ fn compile(
     command.args(arguments);
     // Build scripts and macros run on this machine and are compiled unchanged.
     if arguments.iter().any(|argument| argument == TARGET) {
-        command.args(remapped(variable));
+        command.args(remap_flags(variable));
         let mut linker = OsString::from("-Clinker=");
         linker.push(env::current_exe().context("this command has no path")?);
         command.arg(linker);
@@ -100,7 +100,7 @@ fn compile(
 }
 
 /// Returns flags that replace the crate's folders by the crate's name.
-fn remapped(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
+fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
     let part = |name: &str| variable(name).unwrap_or_default();
     let mut flags = Vec::new();
     // The last matching flag wins, and the crate's output folder may be inside its source folder.
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn crate_folders_are_remapped_to_crate_name() {
-        let flags = remapped(|name| {
+        let flags = remap_flags(|name| {
             Some(match name {
                 "CARGO_MANIFEST_DIR" => "/home/ada/serde".into(),
                 "CARGO_PKG_NAME" => "serde".into(),

@@ -30,7 +30,7 @@ pub(crate) struct Component {
 
 /// Builds the component of a core module from the description that [`describe`] returns. `version`
 /// takes precedence over the author's version; `today` is used if both are absent.
-pub(crate) fn make(
+pub(crate) fn from_module(
     core: &[u8],
     described: Value,
     version: Option<&Version>,
@@ -66,10 +66,10 @@ pub(crate) fn make(
 
 /// Returns advice about imports that only a dependency can have added.
 fn hint(cause: &str) -> &'static str {
-    let brought = |names: &[&str]| names.iter().any(|name| cause.contains(name));
-    if brought(&["__wbindgen", "__wbg_"]) {
+    let imports_any = |names: &[&str]| names.iter().any(|name| cause.contains(name));
+    if imports_any(&["__wbindgen", "__wbg_"]) {
         "; a dependency takes the host for a browser: turn off its features `js`, `wasmbind` or `wasm-bindgen`, often default ones"
-    } else if brought(&["wasi_snapshot_preview1", "wasi_unstable"]) {
+    } else if imports_any(&["wasi_snapshot_preview1", "wasi_unstable"]) {
         "; the module was compiled for WASI: `toolkit build` compiles for `wasm32-unknown-unknown`, and a dependency in C does not fit"
     } else {
         ""
@@ -246,7 +246,8 @@ mod tests {
         ] {
             let module =
                 wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
-            let Err(error) = make(&module, described(None), None, &version("20261121_00")) else {
+            let Err(error) = from_module(&module, described(None), None, &version("20261121_00"))
+            else {
                 panic!("{import}")
             };
             assert!(error.to_string().contains(word), "{error}");

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    build::{self, Built, What},
+    build::{self, BuildTarget, Built},
     progress,
     toolchain::Mode,
 };
@@ -132,7 +132,7 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
     }
     ignore(&folder)?;
     let built = build::build(
-        &What::at(folder, options.toolchain),
+        &BuildTarget::at(folder, options.toolchain),
         options.version.as_ref(),
         None,
     )?;

@@ -67,7 +67,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    compiler::stand_in().unwrap_or_else(command_line)
+    compiler::run_as_wrapper().unwrap_or_else(command_line)
 }
 
 #[tokio::main]

@@ -86,7 +86,7 @@ pub(crate) struct New {
 /// Runs the command.
 pub(crate) fn run(options: &New) -> Result<()> {
     let folder = &options.name;
-    let names = Names::of(folder)?;
+    let names = Names::from_folder(folder)?;
     if folder.exists() {
         bail!(
             "{} is there already; choose another name, or remove it",
@@ -139,7 +139,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(folder: &Path) -> Result<Self> {
+    fn from_folder(folder: &Path) -> Result<Self> {
         let name = folder
             .file_name()
             .and_then(|name| name.to_str())
@@ -178,14 +178,14 @@ impl Names {
 }
 
 /// Returns the dependency on the SDK for `Cargo.toml`.
-pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
-    let path = match asked {
-        Some(asked) if Path::new(asked).is_dir() => Some(PathBuf::from(asked)),
+pub(crate) fn dependency(requested: Option<&str>) -> Result<String> {
+    let path = match requested {
+        Some(requested) if Path::new(requested).is_dir() => Some(PathBuf::from(requested)),
         Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
             return Ok(format!("\"{version}\""));
         }
         Some(other) => bail!("`{other}` is neither the folder of the SDK nor a version of it"),
-        None => around(),
+        None => surrounding_repository(),
     };
     let Some(path) = path else {
         return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned());
@@ -205,7 +205,7 @@ pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
 }
 
 /// Finds the SDK of the repository that contains the current folder or this program.
-fn around() -> Option<PathBuf> {
+fn surrounding_repository() -> Option<PathBuf> {
     let places = [env::current_dir().ok(), env::current_exe().ok()];
     let roots = places.iter().flatten().flat_map(|place| place.ancestors());
     roots
@@ -215,7 +215,7 @@ fn around() -> Option<PathBuf> {
 
 /// Returns true if cargo treats the new crate as a member of a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
-    let mut command = toolchain::clean("cargo");
+    let mut command = toolchain::clean_command("cargo");
     command
         .args(["locate-project", "--workspace", "--message-format", "plain"])
         .current_dir(folder);
@@ -254,10 +254,14 @@ mod tests {
             "HackerNews",
             "/somewhere/else/Hacker News",
         ] {
-            assert_eq!(Names::of(Path::new(name)).unwrap(), expected, "{name}");
+            assert_eq!(
+                Names::from_folder(Path::new(name)).unwrap(),
+                expected,
+                "{name}"
+            );
         }
         for name in ["", "7zip", "a", "größe", ".."] {
-            assert!(Names::of(Path::new(name)).is_err(), "{name}");
+            assert!(Names::from_folder(Path::new(name)).is_err(), "{name}");
         }
     }
 
@@ -284,7 +288,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_template_is_left_unfilled() {
-        let names = Names::of(Path::new("hello")).unwrap();
+        let names = Names::from_folder(Path::new("hello")).unwrap();
         for (path, template) in COMMON_FILES
             .iter()
             .chain(&RUST_FILES)

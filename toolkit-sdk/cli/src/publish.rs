@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::{build::What, component, progress, sign};
+use crate::{build::BuildTarget, component, progress, sign};
 
 /// Timeout of publishing. The server compiles the component before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     #[command(flatten)]
     server: Server,
     /// Dated version to build, instead of the one in the source.
@@ -58,7 +58,7 @@ pub(crate) struct Published {
 /// Runs the command. Returns exit code 1 if the server refuses a component.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     let mut all = Vec::new();
-    for file in options.what.components(options.version.as_ref())? {
+    for file in options.target.components(options.version.as_ref())? {
         let published = publish(options, &file).await?;
         if !options.json {
             print(&published);

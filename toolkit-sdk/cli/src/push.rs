@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use registry::{Access, ComponentInfo, RegistryReference, SCHEME};
 
-use crate::{build::What, component, progress, sign};
+use crate::{build::BuildTarget, component, progress, sign};
 
 const EXAMPLES: &str = "Examples:
   toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
@@ -19,7 +19,7 @@ pub(crate) struct Push {
     /// Destination: HOST[:PORT]/PATH[:TAG].
     reference: String,
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     #[command(flatten)]
     access: Access,
     /// Print one JSON object.
@@ -30,7 +30,7 @@ pub(crate) struct Push {
 /// Runs the command.
 pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     let place = RegistryReference::new(&options.reference, &options.access)?;
-    let files = options.what.components(None)?;
+    let files = options.target.components(None)?;
     let [file] = files.as_slice() else {
         bail!(
             "a reference is of one toolkit, and here are {}",

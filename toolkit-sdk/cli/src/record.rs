@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::{
     progress,
-    run::{Run, call, tell},
+    run::{Run, call, print_call},
 };
 
 /// Maximum content of a cassette in bytes. Including its JSON, it stays below the maximum size of a
@@ -44,7 +44,7 @@ pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
     let text = serde_json::to_string_pretty(cassette)? + "\n";
     fs::write(&options.output, text)
         .with_context(|| format!("cannot write {}", options.output.display()))?;
-    let ended = tell(&options.run, &done)?;
+    let ended = print_call(&options.run, &done)?;
     eprintln!("\nrecorded {}", options.output.display());
     Ok(ended)
 }

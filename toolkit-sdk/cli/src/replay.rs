@@ -52,12 +52,12 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
         )
         .await?
     };
-    knows(&host.installed.manifest, &cassette.call)?;
+    check_target(&host.installed.manifest, &cassette.call)?;
     let outcome = {
         let _spinner = progress::spinner("replaying");
         host.replay(&cassette).await?
     };
-    let differs = differs(&cassette, &outcome)?;
+    let differs = difference(&cassette, &outcome)?;
     if options.json {
         let mut record = outcome::record(&outcome);
         record["same"] = differs.is_none().into();
@@ -86,7 +86,7 @@ fn read(file: &Path) -> Result<Cassette> {
 }
 
 /// Checks that the toolkit has the recorded tool or trigger.
-fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
+fn check_target(manifest: &Manifest, asked: &Asked) -> Result<()> {
     let (slug, known) = match asked {
         Asked::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
         Asked::Poll { trigger, .. } | Asked::Receive { trigger, .. } => {
@@ -104,7 +104,7 @@ fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
 }
 
 /// Describes the difference between the recorded and the replayed outcome.
-fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
+fn difference(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     if cassette.matches(outcome) {
         return Ok(None);
     }

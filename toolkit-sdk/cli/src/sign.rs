@@ -18,7 +18,7 @@ use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox, SignatureBox};
 use sandbox::Digest;
 use serde_json::{Value, json};
 
-use crate::{build::What, component};
+use crate::{build::BuildTarget, component};
 
 const EXAMPLES: &str = "Examples:
   toolkit sign --generate --key toolkit.key      # once; share toolkit.pub, keep toolkit.key
@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sign {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     /// Secret key.
     #[arg(
         long,
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
     let key = secret_key(&options.key, options.password.clone())?;
     let id = id(PublicKey::from_secret_key(&key)?.keynum());
     let mut all = Vec::new();
-    for file in options.what.components(None)? {
+    for file in options.target.components(None)? {
         let signature = sign(&key, &file)?;
         if !options.json {
             println!(

@@ -4,7 +4,7 @@
 //! without that target, some of them without a way to download it. The standard library can then be
 //! compiled from its source, by the active toolchain or by the distribution's.
 //!
-//! Guarantee: the order of [`next`] is the whole decision, a pure function of [`Facts`]. `toolkit
+//! Guarantee: the order of [`next`] is the whole decision, a pure function of [`Probe`]. `toolkit
 //! build` never changes the machine; only `toolkit setup` does. All settings reach cargo through
 //! the environment, so that no file contains a path of a machine.
 
@@ -65,7 +65,7 @@ pub(crate) enum Mode {
 
 /// Facts about this machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Facts {
+pub(crate) struct Probe {
     /// True if the active `rustc` has the target's libraries.
     pub(crate) target: bool,
     /// True if the active `rustc` has the source of its standard library.
@@ -93,32 +93,32 @@ pub(crate) enum Step {
 
 /// Steps that were already tried or must not be taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tried {
+pub(crate) struct AttemptedSteps {
     pub(crate) target: bool,
     pub(crate) packages: bool,
 }
 
 /// Decides the next step.
-pub(crate) fn next(facts: Facts, tried: Tried) -> Step {
-    match facts {
-        Facts { target: true, .. } => Step::Use(Mode::Native),
-        Facts { rustup: true, .. } if !tried.target => Step::AddTarget,
-        Facts { source: true, .. } => Step::Use(Mode::BuildStd),
-        Facts { debian: true, .. } => Step::Use(Mode::Debian),
-        Facts { apt: true, .. } if !tried.packages => Step::Install,
+pub(crate) fn next(probed: Probe, attempted: AttemptedSteps) -> Step {
+    match probed {
+        Probe { target: true, .. } => Step::Use(Mode::Native),
+        Probe { rustup: true, .. } if !attempted.target => Step::AddTarget,
+        Probe { source: true, .. } => Step::Use(Mode::BuildStd),
+        Probe { debian: true, .. } => Step::Use(Mode::Debian),
+        Probe { apt: true, .. } if !attempted.packages => Step::Install,
         _ => Step::GiveUp,
     }
 }
 
 /// Finds a toolchain without changing the machine. Fails with advice on how to install one.
 pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
-    let facts = probe();
+    let probed = probe();
     if let Some(mode) = wanted {
-        return wanted_mode(facts, mode);
+        return wanted_mode(probed, mode);
     }
     match next(
-        facts,
-        Tried {
+        probed,
+        AttemptedSteps {
             target: true,
             packages: true,
         },
@@ -126,24 +126,24 @@ pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
         Step::Use(mode) => Ok(mode),
         _ => bail!(
             "no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}",
-            ways_out()
+            install_instructions()
         ),
     }
 }
 
 /// Returns the requested mode if this machine supports it.
-pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
+pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
     let (there, missing) = match mode {
         Mode::Native => (
-            facts.target,
+            probed.target,
             format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"),
         ),
         Mode::BuildStd => (
-            facts.source,
+            probed.source,
             "the active rustc has no library source: `rustup component add rust-src`".to_owned(),
         ),
         Mode::Debian => (
-            facts.debian,
+            probed.debian,
             format!(
                 "some of Debian's packages are missing: `apt-get install -y {}`",
                 DEBIAN_PACKAGES.join(" ")
@@ -154,7 +154,7 @@ pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
 }
 
 /// Returns the two installation options as text.
-pub(crate) fn ways_out() -> String {
+pub(crate) fn install_instructions() -> String {
     format!(
         "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
          on Debian, as root:    apt-get install -y {}",
@@ -163,10 +163,11 @@ pub(crate) fn ways_out() -> String {
 }
 
 /// Collects the facts about this machine.
-pub(crate) fn probe() -> Facts {
-    let libraries = print(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
-    let sysroot = print(&["--print", "sysroot"]).map(PathBuf::from);
-    Facts {
+pub(crate) fn probe() -> Probe {
+    let libraries =
+        rustc_output(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
+    let sysroot = rustc_output(&["--print", "sysroot"]).map(PathBuf::from);
+    Probe {
         target: libraries.is_some_and(|folder| has_core(&folder)),
         source: sysroot.is_some_and(|root| {
             root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
@@ -195,8 +196,8 @@ fn has_core(folder: &Path) -> bool {
 }
 
 /// Runs the active `rustc` and returns its output as one line.
-fn print(arguments: &[&str]) -> Option<String> {
-    let output = clean("rustc")
+fn rustc_output(arguments: &[&str]) -> Option<String> {
+    let output = clean_command("rustc")
         .args(arguments)
         .stderr(Stdio::null())
         .output()
@@ -224,7 +225,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Creates a command without inherited variables that would select another compiler, target or
 /// flag.
-pub(crate) fn clean(program: &str) -> Command {
+pub(crate) fn clean_command(program: &str) -> Command {
     let mut command = Command::new(program);
     for name in INHERITED_VARIABLES {
         command.env_remove(name);
@@ -256,8 +257,8 @@ impl Mode {
     /// Returns the cargo command of this mode, without a subcommand.
     pub(crate) fn cargo(self) -> Command {
         match self {
-            Self::Native | Self::BuildStd => clean("cargo"),
-            Self::Debian => clean(DEBIAN_CARGO),
+            Self::Native | Self::BuildStd => clean_command("cargo"),
+            Self::Debian => clean_command(DEBIAN_CARGO),
         }
     }
 
@@ -271,7 +272,7 @@ impl Mode {
         if self != Self::Native {
             command.arg("-Zbuild-std=std,panic_abort");
         }
-        compiler::stand_between(
+        compiler::wrap_compiler(
             &mut command,
             if self == Self::Debian {
                 DEBIAN_LINKER
@@ -312,7 +313,7 @@ fn toolkit_flags() -> String {
         format!("-Clink-arg=-zstack-size={STACK_BYTES} --cfg getrandom_backend=\"custom\"");
     // This renames sources of the standard library; `compiler` renames those of crates. Cargo
     // splits flags at spaces.
-    if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
+    if let Some(root) = rustc_output(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
         let _ = write!(flags, " --remap-path-prefix={root}=/rust");
     }
     flags
@@ -326,7 +327,7 @@ const STACK_BYTES: u32 = 128 << 10;
 mod tests {
     use super::*;
 
-    const NO_TOOLCHAIN: Facts = Facts {
+    const NO_TOOLCHAIN: Probe = Probe {
         target: false,
         source: false,
         rustup: false,
@@ -336,37 +337,40 @@ mod tests {
 
     #[test]
     fn installed_target_is_used_first() {
-        let everything = Facts {
+        let everything = Probe {
             target: true,
             source: true,
             rustup: true,
             debian: true,
             apt: true,
         };
-        assert_eq!(next(everything, Tried::default()), Step::Use(Mode::Native));
+        assert_eq!(
+            next(everything, AttemptedSteps::default()),
+            Step::Use(Mode::Native)
+        );
     }
 
     #[test]
     fn rustup_is_tried_once_before_building_std() {
-        let facts = Facts {
+        let probed = Probe {
             rustup: true,
             source: true,
             debian: true,
             ..NO_TOOLCHAIN
         };
-        assert_eq!(next(facts, Tried::default()), Step::AddTarget);
-        let tried = Tried {
+        assert_eq!(next(probed, AttemptedSteps::default()), Step::AddTarget);
+        let attempted = AttemptedSteps {
             target: true,
-            ..Tried::default()
+            ..AttemptedSteps::default()
         };
-        assert_eq!(next(facts, tried), Step::Use(Mode::BuildStd));
+        assert_eq!(next(probed, attempted), Step::Use(Mode::BuildStd));
         assert_eq!(
             next(
-                Facts {
+                Probe {
                     source: false,
-                    ..facts
+                    ..probed
                 },
-                tried
+                attempted
             ),
             Step::Use(Mode::Debian)
         );
@@ -374,27 +378,27 @@ mod tests {
 
     #[test]
     fn packages_are_installed_once_if_possible() {
-        let facts = Facts {
+        let probed = Probe {
             apt: true,
             ..NO_TOOLCHAIN
         };
-        assert_eq!(next(facts, Tried::default()), Step::Install);
+        assert_eq!(next(probed, AttemptedSteps::default()), Step::Install);
         assert_eq!(
             next(
-                facts,
-                Tried {
+                probed,
+                AttemptedSteps {
                     packages: true,
-                    ..Tried::default()
+                    ..AttemptedSteps::default()
                 }
             ),
             Step::GiveUp
         );
-        assert_eq!(next(NO_TOOLCHAIN, Tried::default()), Step::GiveUp);
+        assert_eq!(next(NO_TOOLCHAIN, AttemptedSteps::default()), Step::GiveUp);
     }
 
     #[test]
     fn the_way_out_names_both_commands_in_full() {
-        let text = ways_out();
+        let text = install_instructions();
         assert!(
             text.contains("rustup target add wasm32-unknown-unknown"),
             "{text}"
@@ -417,7 +421,7 @@ mod tests {
         assert!(refused.contains("rust-web-src"), "{refused}");
         assert_eq!(
             wanted_mode(
-                Facts {
+                Probe {
                     source: true,
                     ..NO_TOOLCHAIN
                 },

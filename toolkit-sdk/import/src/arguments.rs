@@ -37,9 +37,9 @@ pub(crate) struct Arguments {
 }
 
 /// Builds the arguments of an operation.
-pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
+pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
     let names = &operation.names;
-    let mut made = Builder {
+    let mut builder = Builder {
         shared,
         names,
         taken: BTreeSet::new(),
@@ -60,12 +60,12 @@ pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
             .map(move |it| (it, suffix))
     });
     let parameters = parameters
-        .map(|(parameter, suffix)| made.parameter(parameter, suffix))
+        .map(|(parameter, suffix)| builder.parameter(parameter, suffix))
         .collect();
-    let body = operation.body.as_ref().map(|body| made.body(body));
-    let pages = operation.pages.is_some().then(|| made.pages());
-    let open = made.open;
-    let (schema, cut) = made.finish(open);
+    let body = operation.body.as_ref().map(|body| builder.body(body));
+    let pages = operation.pages.is_some().then(|| builder.pages());
+    let open = builder.open;
+    let (schema, cut) = builder.finish(open);
     Arguments {
         schema,
         parameters,
@@ -102,8 +102,8 @@ impl Builder<'_> {
         required: bool,
         default: Option<&Value>,
     ) -> String {
-        let called = self.names.get(name).map_or(name, String::as_str);
-        let argument = names::distinct(names::argument(called), suffix, &self.taken);
+        let renamed_to = self.names.get(name).map_or(name, String::as_str);
+        let argument = names::distinct(names::argument(renamed_to), suffix, &self.taken);
         self.taken.insert(argument.clone());
         self.entries.push(Entry {
             name: argument.clone(),
@@ -188,7 +188,7 @@ impl Builder<'_> {
 
     fn json(&mut self, body: &Body, media_type: Option<String>) -> plan::Body {
         let whole = schema::flat(&body.schema, self.shared);
-        if !is_spread(&whole) {
+        if !has_spread_members(&whole) {
             let argument = self.add("body", "json", &body.schema, body.required, None);
             let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
             return plan::Body::Json {
@@ -265,7 +265,7 @@ impl Builder<'_> {
             if file {
                 FieldEncoding::File
             } else {
-                stated.unwrap_or_else(|| usual(&schema, &body.media))
+                stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
             }
         };
         let field = |(name, argument): (String, String)| FormField {
@@ -347,7 +347,7 @@ impl Builder<'_> {
 }
 
 /// Returns true if the members of a body become arguments.
-fn is_spread(whole: &Value) -> bool {
+fn has_spread_members(whole: &Value) -> bool {
     let members = whole
         .get("properties")
         .and_then(Value::as_object)
@@ -365,7 +365,7 @@ fn allows_object(whole: &Value) -> bool {
 
 /// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
 /// Object).
-fn usual(schema: &Value, media: &Media) -> FieldEncoding {
+fn default_encoding(schema: &Value, media: &Media) -> FieldEncoding {
     let kind = schema
         .get("type")
         .and_then(Value::as_str)
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     fn arguments(operation: Value) -> Arguments {
-        of(&serde_json::from_value(operation).unwrap(), &Shared::new())
+        build(&serde_json::from_value(operation).unwrap(), &Shared::new())
     }
 
     fn parameter(name: &str, place: &str) -> Value {
@@ -395,27 +395,27 @@ mod tests {
 
     #[test]
     fn parameters_and_members_stand_side_by_side() {
-        let made = arguments(json!({
+        let builder = arguments(json!({
             "parameters": [parameter("q", "query"), parameter("id", "path")],
             "body": {
                 "media": { "kind": "json" }, "required": true,
                 "schema": { "type": "object", "properties": { "title": { "type": "string" }, "id": { "type": "integer" } }, "required": ["title"] },
             },
         }));
-        let names: Vec<_> = made.schema["properties"]
+        let names: Vec<_> = builder.schema["properties"]
             .as_object()
             .unwrap()
             .keys()
             .collect();
         assert_eq!(names, ["id", "title", "q", "id_body"]);
-        assert_eq!(made.schema["required"], json!(["id", "title"]));
-        assert_eq!(made.schema["additionalProperties"], json!(false));
+        assert_eq!(builder.schema["required"], json!(["id", "title"]));
+        assert_eq!(builder.schema["additionalProperties"], json!(false));
         let Some(plan::Body::Json {
             argument: None,
             required: true,
             renamed,
             ..
-        }) = made.body
+        }) = builder.body
         else {
             panic!()
         };
@@ -432,12 +432,12 @@ mod tests {
             json!({ "type": "object" }),
             json!({ "oneOf": [{}], "properties": { "a": {} } }),
         ] {
-            let made = arguments(
+            let builder = arguments(
                 json!({ "body": { "media": { "kind": "json" }, "schema": schema, "required": true } }),
             );
-            assert_eq!(made.schema["required"], json!(["body"]), "{schema}");
+            assert_eq!(builder.schema["required"], json!(["body"]), "{schema}");
             assert!(matches!(
-                made.body,
+                builder.body,
                 Some(plan::Body::Json {
                     argument: Some(_),
                     ..
@@ -453,7 +453,7 @@ mod tests {
             "object": { "type": "object" },
         }});
         let body = |kind: &str| json!({ "body": { "media": { "kind": kind }, "schema": schema } });
-        let carried = |made: Arguments| match made.body {
+        let carried = |builder: Arguments| match builder.body {
             Some(plan::Body::Form { fields } | plan::Body::Multipart { fields }) => {
                 fields.iter().map(|it| it.carries).collect::<Vec<_>>()
             }
@@ -474,13 +474,13 @@ mod tests {
         let mut hidden = parameter("v", "query");
         hidden["hidden"] = true.into();
         hidden["default"] = 2.into();
-        let made = arguments(json!({ "parameters": [hidden] }));
+        let builder = arguments(json!({ "parameters": [hidden] }));
         assert_eq!(
-            made.schema,
+            builder.schema,
             json!({ "type": "object", "properties": {}, "additionalProperties": false })
         );
-        assert_eq!(made.parameters[0].default, Some(json!(2)));
-        assert_ne!(made.parameters[0].argument, None);
+        assert_eq!(builder.parameters[0].default, Some(json!(2)));
+        assert_ne!(builder.parameters[0].argument, None);
     }
 
     #[test]
@@ -494,12 +494,12 @@ mod tests {
             })
             .collect();
         let body = json!({ "media": { "kind": "json" }, "schema": { "type": "object", "properties": members } });
-        let made = arguments(json!({ "body": body }));
+        let builder = arguments(json!({ "body": body }));
         assert!(
-            made.schema.to_string().len() <= 60_000,
+            builder.schema.to_string().len() <= 60_000,
             "{}",
-            made.schema.to_string().len()
+            builder.schema.to_string().len()
         );
-        assert_eq!(made.schema["properties"].as_object().unwrap().len(), 200);
+        assert_eq!(builder.schema["properties"].as_object().unwrap().len(), 200);
     }
 }

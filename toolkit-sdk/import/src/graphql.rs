@@ -80,7 +80,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         field.name.clone()
     };
     let read_only = root == "query";
-    let selected = select::of(schema, &field.ty);
+    let selected = select::select(schema, &field.ty);
     let body = input::arguments(schema, &field.arguments);
     for name in &body.unsupported {
         let what = format!("the argument `{name}` takes a file");
@@ -108,7 +108,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         tags: vec![root.to_owned()],
         hints: Hints {
             read_only,
-            destructive: !read_only && destroys(&field.name),
+            destructive: !read_only && is_destructive(&field.name),
             idempotent: read_only,
             open_world: true,
         },
@@ -130,7 +130,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
     });
 }
 
-fn destroys(name: &str) -> bool {
+fn is_destructive(name: &str) -> bool {
     use heck::ToSnakeCase;
     name.to_snake_case()
         .split('_')

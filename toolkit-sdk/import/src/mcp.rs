@@ -122,27 +122,27 @@ fn operation(tool: Tool, api: &mut Api) {
         )));
         return;
     }
-    let said = tool.annotations.unwrap_or_default();
-    let read_only = said.read_only_hint.unwrap_or(false);
+    let annotations = tool.annotations.unwrap_or_default();
+    let read_only = annotations.read_only_hint.unwrap_or(false);
     let hints = Hints {
         read_only,
-        destructive: !read_only && said.destructive_hint.unwrap_or(true),
-        idempotent: read_only || said.idempotent_hint.unwrap_or(false),
-        open_world: said.open_world_hint.unwrap_or(true),
+        destructive: !read_only && annotations.destructive_hint.unwrap_or(true),
+        idempotent: read_only || annotations.idempotent_hint.unwrap_or(false),
+        open_world: annotations.open_world_hint.unwrap_or(true),
     };
-    let mut input = schema::taken(&tool.input_schema, &format!("{id}.in"), api);
+    let mut input = schema::import(&tool.input_schema, &format!("{id}.in"), api);
     input["type"] = "object".into();
     // A schema without members accepts any.
     if input.get("properties").is_none() && input.get("additionalProperties").is_none() {
         input["additionalProperties"] = true.into();
     }
     let output = match &tool.output_schema {
-        Some(output) => schema::taken(output, &format!("{id}.out"), api),
+        Some(output) => schema::import(output, &format!("{id}.out"), api),
         None => json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
     };
     api.operations.push(Operation {
         method: "POST".to_owned(),
-        title: text::line(&tool.title.or(said.title).unwrap_or_default(), 100),
+        title: text::line(&tool.title.or(annotations.title).unwrap_or_default(), 100),
         description: text::block(&tool.description.unwrap_or_default(), 4000),
         hints,
         body: Some(Body {

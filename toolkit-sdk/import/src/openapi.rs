@@ -258,7 +258,7 @@ fn server(server: &Value) -> Option<Server> {
 impl Reader<'_> {
     /// Returns the title and the description for an agent, made from the summary and the
     /// description.
-    fn words(operation: &Map<String, Value>) -> (String, String) {
+    fn title_and_description(operation: &Map<String, Value>) -> (String, String) {
         let said = |name: &str| {
             operation
                 .get(name)
@@ -294,7 +294,7 @@ impl Reader<'_> {
 
     /// Reads an operation without its parameters, body and responses.
     fn outline(&self, path: &str, method: &str, operation: &Map<String, Value>) -> Operation {
-        let (title, description) = Self::words(operation);
+        let (title, description) = Self::title_and_description(operation);
         Operation {
             id: self.id(path, method, operation),
             method: method.to_owned(),

@@ -180,7 +180,7 @@ impl Overlay {
         let mut problems = self.choose.problems(&api.operations);
         let before = api.operations.len();
         api.operations
-            .retain(|operation| self.choose.takes(operation));
+            .retain(|operation| self.choose.chooses(operation));
         let left_out = before - api.operations.len();
         if let Some(server) = &self.server {
             self.serve(api, server);
@@ -258,7 +258,7 @@ impl Overlay {
     }
 
     /// Returns the changes to one operation that concern its tool, in their order.
-    pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes_of(&self, id: &str) -> impl Iterator<Item = &Change> {
         self.operations
             .iter()
             .filter(move |(pattern, _)| glob::fits(pattern, id))
@@ -267,7 +267,7 @@ impl Overlay {
 }
 
 impl Choose {
-    fn takes(&self, operation: &Operation) -> bool {
+    fn chooses(&self, operation: &Operation) -> bool {
         let any = |globs: &[String], text: &str| globs.iter().any(|glob| glob::fits(glob, text));
         let path = |globs: &[String]| {
             globs

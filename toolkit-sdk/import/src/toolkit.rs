@@ -62,7 +62,7 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     let not_chosen = overlay
         .apply(&mut api)
         .map_err(|problems| Error::new(problems.join("\n")))?;
-    let mut making = Builder {
+    let mut builder = Builder {
         slug,
         overlay,
         shared: std::mem::take(&mut api.schemas),
@@ -72,16 +72,17 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
         no_server: String::new(),
     };
     let main = match api.servers.first() {
-        Some(server) => making.address(server, None),
+        Some(server) => builder.address(server, None),
         None => {
-            making.no_server = "the description names no server; name one with --server".to_owned();
+            builder.no_server =
+                "the description names no server; name one with --server".to_owned();
             None
         }
     };
-    let operations = making.usable(std::mem::take(&mut api.operations));
-    let (tools, calls, taken) = making.tools(&operations, main.as_ref());
-    let manifest = making.manifest(api, tools);
-    making.finish(
+    let operations = builder.usable(std::mem::take(&mut api.operations));
+    let (tools, calls, taken) = builder.tools(&operations, main.as_ref());
+    let manifest = builder.manifest(api, tools);
+    builder.finish(
         manifest,
         calls,
         Report {
@@ -106,7 +107,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Adds a server to the toolkit.
     fn address(&mut self, server: &Server, operation: Option<&str>) -> Option<Address> {
-        match address::of(server) {
+        match address::parse(server) {
             Ok(address) => {
                 for note in &address.notes {
                     let note = Unsupported::whole(note.clone());
@@ -154,7 +155,7 @@ impl Builder<'_> {
         let given = operations.iter().filter_map(|operation| {
             let slug = self
                 .overlay
-                .of(&operation.id)
+                .changes_of(&operation.id)
                 .filter_map(|change| change.slug.clone())
                 .last()?;
             Some((operation.id.clone(), slug))
@@ -176,7 +177,7 @@ impl Builder<'_> {
                 }
             };
             let Some(address) = address else { continue };
-            let arguments = arguments::of(operation, &self.shared);
+            let arguments = arguments::build(operation, &self.shared);
             if arguments.cut {
                 self.unsupported.push(Unsupported::part(
                     &operation.id,
@@ -217,7 +218,7 @@ impl Builder<'_> {
             no_auth: operation.no_auth,
             examples: operation.examples.clone(),
         };
-        let changes: Vec<&Change> = self.overlay.of(&operation.id).collect();
+        let changes: Vec<&Change> = self.overlay.changes_of(&operation.id).collect();
         for change in changes {
             change
                 .input

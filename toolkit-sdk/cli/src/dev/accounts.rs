@@ -30,11 +30,11 @@ pub(crate) async fn connect(
             Err(cause) => Err(cause),
         };
         match connected {
-            Ok(account) => console.say(&Event::Connected {
+            Ok(account) => console.print(&Event::Connected {
                 toolkit: &manifest.slug,
                 account: &account,
             }),
-            Err(cause) => console.say(&Event::Failed(&format!(
+            Err(cause) => console.print(&Event::Failed(&format!(
                 "no account was connected: {cause:#}"
             ))),
         }

@@ -42,7 +42,7 @@ impl Console {
     }
 
     /// Prints an event.
-    pub(crate) fn say(&self, event: &Event<'_>) {
+    pub(crate) fn print(&self, event: &Event<'_>) {
         if self.json {
             println!("{}", event.record());
         } else {
@@ -66,7 +66,7 @@ impl Event<'_> {
                 "size": served.size,
                 "tools": served.manifest.tools.iter().map(|tool| &tool.slug).collect::<Vec<_>>(),
                 "elapsed_ms": took.as_millis() as u64,
-                "try": to_paste(served, api),
+                "try": example_command(served, api),
             }),
             Self::Failed(message) => json!({ "event": "failed", "message": message }),
             Self::Connected { toolkit, account } => {
@@ -125,12 +125,12 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
         served.manifest.tools.len(),
         progress::time(took)
     )];
-    lines.extend(to_paste(served, api).map(|line| format!("  {}", style(line).dim())));
+    lines.extend(example_command(served, api).map(|line| format!("  {}", style(line).dim())));
     lines
 }
 
 /// Returns a shell command that calls the first tool.
-fn to_paste(served: &Served, api: &Api) -> Option<String> {
+fn example_command(served: &Served, api: &Api) -> Option<String> {
     let tools = &served.manifest.tools;
     let tool = tools
         .iter()

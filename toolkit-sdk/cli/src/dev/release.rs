@@ -68,8 +68,8 @@ impl<'d> Releases<'d> {
             Some(last) => Some(last.manifest.version.clone()),
             None => self.newest(&manifest.slug).await?,
         };
-        if let Some(after) = last.as_ref().map(after).transpose()? {
-            manifest.version = after.max(manifest.version);
+        if let Some(next) = last.as_ref().map(next_version).transpose()? {
+            manifest.version = next.max(manifest.version);
         }
         self.publish(code, &mut manifest).await?;
         let served = Served {
@@ -94,7 +94,7 @@ impl<'d> Releases<'d> {
                 .await?;
             match status {
                 200..300 => return Ok(()),
-                CONFLICT_STATUS => manifest.version = after(&manifest.version)?,
+                CONFLICT_STATUS => manifest.version = next_version(&manifest.version)?,
                 other => bail!(
                     "{} was not published: {}",
                     manifest.slug,
@@ -124,7 +124,7 @@ impl<'d> Releases<'d> {
 }
 
 /// Returns the next version: the next number of the same day, or the first of the next day.
-fn after(version: &Version) -> Result<Version> {
+fn next_version(version: &Version) -> Result<Version> {
     let none = || anyhow!("there is no version after {version}");
     let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;
     let next = match number.parse::<u8>()? {
@@ -153,11 +153,11 @@ mod tests {
             ("20261231_99", "20270101_00"),
         ] {
             let version: Version = version.parse().unwrap();
-            assert_eq!(after(&version).unwrap().as_str(), next);
-            assert!(after(&version).unwrap() > version);
+            assert_eq!(next_version(&version).unwrap().as_str(), next);
+            assert!(next_version(&version).unwrap() > version);
         }
         assert!(
-            after(&"20260231_99".parse().unwrap()).is_err(),
+            next_version(&"20260231_99".parse().unwrap()).is_err(),
             "no such day"
         );
     }

@@ -72,7 +72,7 @@ impl Sources {
     /// Waits until the content of the folder differs from `old`.
     pub(crate) async fn changed_from(&mut self, old: &Snapshot) -> Result<Snapshot> {
         loop {
-            let now = self.look()?;
+            let now = self.scan()?;
             if now == *old {
                 // Waits for a notification or the next regular comparison.
                 let _ = timeout(SCAN_INTERVAL, self.reports.recv()).await;
@@ -83,7 +83,7 @@ impl Sources {
                     break;
                 }
             }
-            let settled = self.look()?;
+            let settled = self.scan()?;
             if settled != *old {
                 return Ok(settled);
             }
@@ -91,7 +91,7 @@ impl Sources {
     }
 
     /// Reads the current content.
-    pub(crate) fn look(&mut self) -> Result<Snapshot> {
+    pub(crate) fn scan(&mut self) -> Result<Snapshot> {
         let mut files = BTreeMap::new();
         let root = self.root.clone();
         self.folder(&root, &mut files)
@@ -179,8 +179,8 @@ mod tests {
         folder
     }
 
-    fn look(folder: &tempfile::TempDir) -> Snapshot {
-        Sources::watch(folder.path().to_owned()).look().unwrap()
+    fn scan(folder: &tempfile::TempDir) -> Snapshot {
+        Sources::watch(folder.path().to_owned()).scan().unwrap()
     }
 
     #[test]
@@ -196,36 +196,36 @@ mod tests {
         ];
         let folder = folder(&files);
         fs::write(folder.path().join("src/lib.rs~"), "backup").unwrap();
-        let seen: Vec<_> = look(&folder).0.into_keys().collect();
+        let seen: Vec<_> = scan(&folder).0.into_keys().collect();
         assert_eq!(seen, [Path::new("cases/a/b.json"), Path::new("src/lib.rs")]);
     }
 
     #[test]
     fn identical_rewrite_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
-        let before = look(&folder);
+        let before = scan(&folder);
         fs::write(folder.path().join("src/lib.rs"), "src/lib.rs").unwrap();
-        assert_eq!(look(&folder), before);
+        assert_eq!(scan(&folder), before);
         fs::write(folder.path().join("src/new.rs"), "").unwrap();
         fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
-        let changed = look(&folder).changed_from(&before);
+        let changed = scan(&folder).changed_from(&before);
         assert_eq!(changed, [Path::new("src/new.rs"), Path::new("src/lib.rs")]);
     }
 
     #[test]
     fn lock_file_of_a_build_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
-        let mut built = look(&folder);
+        let mut built = scan(&folder);
         fs::write(folder.path().join(LOCK_FILE), "made").unwrap();
-        built.take_lock_file(&look(&folder));
-        assert_eq!(look(&folder), built);
+        built.take_lock_file(&scan(&folder));
+        assert_eq!(scan(&folder), built);
     }
 
     #[tokio::test]
     async fn changes_in_folders_that_came_later_are_found() {
         let folder = folder(&["src/lib.rs"]);
         let mut sources = Sources::watch(folder.path().to_owned());
-        let mut known = sources.look().unwrap();
+        let mut known = sources.scan().unwrap();
         for path in ["src/deep/er/mod.rs", "src/deep/er/other.rs"] {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -43,7 +43,7 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
     let files = language.compiler();
     let name = files::digest_of(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     let compilers = host::cache()?.join("compilers");
-    let folder = compilers.join(format!("{}-{}", language.word(), &name[..16]));
+    let folder = compilers.join(format!("{}-{}", language.name(), &name[..16]));
     if !folder.join(READY_FILE).is_file() {
         let fresh = compilers.join(format!("{}.new", std::process::id()));
         files::write(&fresh, files)?;
@@ -62,14 +62,14 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
 fn install(language: Language, folder: &Path) -> Result<()> {
     let _spinner = progress::spinner(&format!(
         "installing the compiler of {} toolkits",
-        language.word()
+        language.name()
     ));
     match language {
         Language::Js => npm(folder),
         Language::Python => {
             let mut pip = pip(folder, "requirements.txt", &folder.join("packages"));
             pip.args(["--require-hashes", "--no-deps"]);
-            done(&mut pip, language)
+            run_install(&mut pip, language)
         }
     }
 }
@@ -96,7 +96,7 @@ impl Compiler {
                 let mut node = Command::new("node");
                 node.arg(self.folder.join("build.mjs"))
                     .arg(asked.to_string());
-                compiled(&mut node, self.language)
+                run_compiler(&mut node, self.language)
             }
             Language::Python => {
                 let environment = kept.join("environment");
@@ -125,7 +125,7 @@ impl Compiler {
                     .env("PYTHONPATH", self.folder.join("packages"))
                     .env("VIRTUAL_ENV", environment);
                 python.env("RUST_BACKTRACE", "0");
-                compiled(&mut python, self.language)
+                run_compiler(&mut python, self.language)
             }
         }
     }
@@ -143,7 +143,7 @@ fn npm(folder: &Path) -> Result<()> {
         "error",
     ])
     .current_dir(folder);
-    done(&mut npm, Language::Js)
+    run_install(&mut npm, Language::Js)
 }
 
 fn has_dependencies(folder: &Path) -> Result<bool> {
@@ -180,7 +180,7 @@ fn requirements(folder: &Path, environment: &Path) -> Result<()> {
         "--python-version",
         PYTHON_VERSION,
     ]);
-    done(&mut pip, Language::Python).with_context(|| {
+    run_install(&mut pip, Language::Python).with_context(|| {
         format!(
             "cannot install what {} names; a toolkit can use packages written in Python alone",
             file.display()
@@ -207,7 +207,7 @@ fn pip(folder: &Path, list: &str, target: &Path) -> Command {
 }
 
 /// Runs an installation step. Its output goes to the user.
-fn done(command: &mut Command, language: Language) -> Result<()> {
+fn run_install(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         let what = command.get_program().to_string_lossy();
         bail!(
@@ -218,7 +218,7 @@ fn done(command: &mut Command, language: Language) -> Result<()> {
     Ok(())
 }
 
-fn compiled(command: &mut Command, language: Language) -> Result<()> {
+fn run_compiler(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         bail!("the toolkit does not compile; the compiler says why above");
     }

@@ -36,20 +36,20 @@ pub(super) struct Declaration {
     /// Path of a file in the toolkit's folder.
     logo: Option<String>,
     #[serde(default)]
-    auth: Vec<Scheme>,
+    auth: Vec<SchemeDeclaration>,
     #[serde(default)]
     egress: Vec<String>,
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
-    tools: Vec<Tool>,
+    tools: Vec<ToolDeclaration>,
     #[serde(default)]
-    triggers: Vec<Told>,
+    triggers: Vec<TriggerDeclaration>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tool {
+struct ToolDeclaration {
     /// Part of the slug after the toolkit's slug, in any case.
     key: String,
     name: Option<String>,
@@ -79,7 +79,7 @@ struct Tool {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct TriggerDeclaration {
     key: String,
     kind: TriggerKind,
     name: Option<String>,
@@ -93,7 +93,7 @@ struct Told {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scheme {
+struct SchemeDeclaration {
     mode: String,
     name: Option<String>,
     title: Option<String>,
@@ -101,7 +101,7 @@ struct Scheme {
     header: Option<String>,
     query: Option<String>,
     value: Option<String>,
-    fields: Option<Vec<Asked>>,
+    fields: Option<Vec<FieldDeclaration>>,
     request: Option<Vec<Placement>>,
     base_url: Option<String>,
     verify: Option<String>,
@@ -113,7 +113,7 @@ struct Scheme {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct FieldDeclaration {
     name: String,
     title: Option<String>,
     help: Option<String>,
@@ -206,7 +206,7 @@ impl Declaration {
             "logo": logo,
             "categories": self.categories,
             "version": self.version,
-            "auth": self.auth.into_iter().map(Scheme::manifest).collect::<Result<Vec<_>>>()?,
+            "auth": self.auth.into_iter().map(SchemeDeclaration::manifest).collect::<Result<Vec<_>>>()?,
             "egress": rules(&self.egress)?,
             "tools": tools,
             "triggers": triggers,
@@ -216,12 +216,12 @@ impl Declaration {
     }
 }
 
-impl Tool {
+impl ToolDeclaration {
     fn manifest(self, slug: &str) -> Result<manifest::Tool> {
         let important = self.important.then(|| "important".to_owned());
         Ok(manifest::Tool {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
-            name: self.name.unwrap_or_else(|| words(&self.key)),
+            name: self.name.unwrap_or_else(|| title_from(&self.key)),
             description: self.description,
             input: self.input,
             output: self.output,
@@ -241,11 +241,11 @@ impl Tool {
     }
 }
 
-impl Told {
+impl TriggerDeclaration {
     fn manifest(self, slug: &str) -> Result<Trigger> {
         Ok(Trigger {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
-            name: self.name.unwrap_or_else(|| words(&self.key)),
+            name: self.name.unwrap_or_else(|| title_from(&self.key)),
             description: self.description,
             kind: self.kind,
             config: self.config,
@@ -256,10 +256,10 @@ impl Told {
     }
 }
 
-impl Scheme {
+impl SchemeDeclaration {
     fn manifest(self) -> Result<AuthScheme> {
         let secret = |name: &str, title: &str| {
-            Asked::new(
+            FieldDeclaration::new(
                 name,
                 self.title.as_deref().unwrap_or(title),
                 self.help.clone(),
@@ -280,7 +280,7 @@ impl Scheme {
                 "Bearer {token}",
             ),
             "basic" => {
-                let user = Asked::new("username", "User name", None, false);
+                let user = FieldDeclaration::new("username", "User name", None, false);
                 (
                     AuthMode::Basic,
                     "User name and password",
@@ -329,7 +329,7 @@ impl Scheme {
                 .fields
                 .unwrap_or(fields)
                 .into_iter()
-                .map(Asked::manifest)
+                .map(FieldDeclaration::manifest)
                 .collect(),
             request,
             base_url: self.base_url,
@@ -344,7 +344,7 @@ impl Scheme {
     }
 }
 
-impl Asked {
+impl FieldDeclaration {
     fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
         let (name, title) = (name.to_owned(), Some(title.to_owned()));
         Self {
@@ -358,7 +358,7 @@ impl Asked {
 
     fn manifest(self) -> Field {
         Field {
-            title: self.title.unwrap_or_else(|| words(&self.name)),
+            title: self.title.unwrap_or_else(|| title_from(&self.name)),
             name: self.name,
             description: self.help.unwrap_or_default(),
             secret: self.secret,
@@ -376,7 +376,7 @@ impl Asked {
 
 /// Converts an identifier to a title: `get_item` and `getItem` become `Get item`, `api_key` becomes
 /// `API key`.
-fn words(name: &str) -> String {
+fn title_from(name: &str) -> String {
     let text = name.to_snake_case().replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
         return format!("API {rest}");

@@ -10,10 +10,10 @@
 //!
 //! Basis: [`compiler`], [`close`], [`declaration`].
 
-mod close;
 mod compiler;
 mod declaration;
 mod files;
+mod stub_imports;
 
 use std::{
     fs,
@@ -61,7 +61,7 @@ pub(crate) struct Compiled {
 
 impl Language {
     /// Returns the language's name in lower case.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Js => "javascript",
             Self::Python => "python",
@@ -115,7 +115,7 @@ impl Source {
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
                 let bytes =
                     fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
-                let closed = close::close(&bytes, ENTRY_INTERFACE, sandbox::gives)?;
+                let closed = stub_imports::stub_imports(&bytes, ENTRY_INTERFACE, sandbox::gives)?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
                 fs::write(&component, &closed)
@@ -125,7 +125,7 @@ impl Source {
                 closed
             }
         };
-        let sdk = format!("{SDK} ({})", self.language.word());
+        let sdk = format!("{SDK} ({})", self.language.name());
         let described = declaration::find(&component)?.manifest(&folder, &sdk)?;
         Ok(Compiled {
             component,

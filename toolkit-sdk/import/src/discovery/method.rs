@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             .as_ref()
             .map(|response| schema::reference(&response.name));
         let listed = resource.rsplit('.').next().unwrap_or_default();
-        operation.pages = pages::of(&operation, listed, &api.schemas);
+        operation.pages = pages::detect(&operation, listed, &api.schemas);
         operation
     }
 

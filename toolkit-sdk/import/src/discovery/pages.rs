@@ -15,7 +15,7 @@ const METADATA_MEMBERS: [&str; 4] = [
 
 /// Returns the pagination of the list that an operation returns. `resource` is the name of the
 /// listed resource.
-pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
+pub(super) fn detect(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
     let asks = operation
         .parameters
         .iter()

@@ -57,8 +57,8 @@ pub(super) struct Selected {
 }
 
 /// Returns the selection for a field of this type.
-pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
-    let mut selecting = Selecting {
+pub(super) fn select(schema: &Schema, ty: &Ref) -> Selected {
+    let mut selector = Selector {
         schema,
         left: MAX_FIELDS,
         path: Vec::new(),
@@ -71,8 +71,8 @@ pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
         };
     }
     let (text, inner) = match schema.connection(name) {
-        Some(list) => selecting.connection(name, list),
-        None => selecting.object(name, 0),
+        Some(list) => selector.connection(name, list),
+        None => selector.object(name, 0),
     };
     Selected {
         text: format!(" {{ {text} }}"),
@@ -80,7 +80,7 @@ pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
     }
 }
 
-struct Selecting<'a> {
+struct Selector<'a> {
     schema: &'a Schema,
     left: usize,
     /// Types that enclose the current one.
@@ -89,12 +89,12 @@ struct Selecting<'a> {
 
 /// Parts of a selection set, and the members that they return.
 #[derive(Default)]
-struct Set {
+struct SelectionSet {
     parts: Vec<String>,
     members: Map<String, Value>,
 }
 
-impl Set {
+impl SelectionSet {
     fn add(&mut self, name: &str, text: &str, schema: Value) {
         self.parts.push(format!("{name}{text}"));
         self.members.insert(name.to_owned(), schema);
@@ -111,11 +111,11 @@ impl Set {
     }
 }
 
-impl<'a> Selecting<'a> {
+impl<'a> Selector<'a> {
     /// Selects the items, the length and the end of a list.
     fn connection(&mut self, name: &'a str, list: &str) -> (String, Value) {
         let schema = self.schema;
-        let mut set = Set::default();
+        let mut set = SelectionSet::default();
         self.path.push(name);
         if let Some(items) = schema.field(name, list) {
             let (text, inner) = self.items(items.ty.name(), list);
@@ -173,7 +173,7 @@ impl<'a> Selecting<'a> {
     fn object(&mut self, name: &'a str, level: usize) -> (String, Value) {
         let schema = self.schema;
         self.path.push(name);
-        let mut set = Set::default();
+        let mut set = SelectionSet::default();
         match schema.types.get(name).map(|it| &it.kind) {
             Some(Kind::Object(fields)) => self.fields(fields, level, &mut set),
             Some(Kind::Interface { fields, possible }) => {
@@ -191,7 +191,7 @@ impl<'a> Selecting<'a> {
         set.finish()
     }
 
-    fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut Set) {
+    fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut SelectionSet) {
         let schema = self.schema;
         let fields = &fields[..fields.len().min(MAX_EXAMINED_FIELDS)];
         let plain: Vec<&Field> = fields
@@ -231,7 +231,7 @@ impl<'a> Selecting<'a> {
     }
 
     /// Selects the length of a list whose items are not selected.
-    fn count(&mut self, field: &'a Field, set: &mut Set) {
+    fn count(&mut self, field: &'a Field, set: &mut SelectionSet) {
         let count = self
             .schema
             .field(field.ty.name(), "totalCount")
@@ -246,7 +246,13 @@ impl<'a> Selecting<'a> {
 
     /// Selects the values of each possible type beside the common fields. Values with the same name
     /// but different types cannot be part of one response.
-    fn kinds(&mut self, common: &[Field], possible: &'a [String], level: usize, set: &mut Set) {
+    fn kinds(
+        &mut self,
+        common: &[Field],
+        possible: &'a [String],
+        level: usize,
+        set: &mut SelectionSet,
+    ) {
         let schema = self.schema;
         let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
         for name in possible.iter().take(MAX_POSSIBLE_TYPES) {

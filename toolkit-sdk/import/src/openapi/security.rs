@@ -49,7 +49,7 @@ pub(super) struct Security<'a> {
 
 /// Security requirements of one operation.
 #[derive(Debug, Default)]
-pub(super) struct Needed {
+pub(super) struct Requirements {
     pub(super) scopes: Vec<String>,
     /// True if the operation requires no credential.
     pub(super) none: bool,
@@ -85,10 +85,10 @@ impl<'a> Security<'a> {
     }
 
     /// Reads the requirements of an operation: its own, otherwise those of the document.
-    pub(super) fn of(&mut self, own: Option<&'a Value>) -> Needed {
+    pub(super) fn requirements_of(&mut self, own: Option<&'a Value>) -> Requirements {
         self.stated |= own.is_some_and(Value::is_array);
         let Some(all) = own.or(self.general).and_then(Value::as_array) else {
-            return Needed::default();
+            return Requirements::default();
         };
         let sets: Vec<BTreeMap<&'a str, &'a Value>> = all
             .iter()
@@ -138,7 +138,7 @@ impl<'a> Security<'a> {
                 *self.asked.entry(names).or_default() += 1;
             }
         }
-        Needed {
+        Requirements {
             scopes,
             none: open || sets.is_empty(),
             unsupported,
