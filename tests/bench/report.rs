@@ -71,7 +71,7 @@ impl Verdict {
 }
 
 impl Line {
-    pub(crate) fn of(
+    pub(crate) fn new(
         part: &'static str,
         what: impl Into<String>,
         connections: usize,

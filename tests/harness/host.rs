@@ -19,10 +19,10 @@ use crate::{
 
 /// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
 /// machine.
-const START: Duration = Duration::from_secs(180);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Files that are expected to hold secrets: the client keys written by the first start, and the
 /// master key.
-const KEPT: [&str; 2] = ["data.env", "data.key"];
+const KEY_FILES: [&str; 2] = ["data.env", "data.key"];
 
 /// Settings and folder of a server that can run, stop and run again.
 #[derive(Debug, Clone)]
@@ -237,7 +237,7 @@ impl Setup {
     pub fn command(&self, arguments: &[&str]) -> Finished {
         let mut command = self.program();
         command.args(arguments);
-        let finished = Finished::of(command);
+        let finished = Finished::run(command);
         for printed in [&finished.stdout, &finished.stderr] {
             hunt::assert_none(
                 &format!("what `{}` prints", arguments.join(" ")),
@@ -313,8 +313,10 @@ impl Setup {
                     output,
                 });
             }
-            if begun.elapsed() > START {
-                panic!("the server neither served nor ended in {START:?}; it printed:\n{printed}");
+            if begun.elapsed() > START_TIMEOUT {
+                panic!(
+                    "the server neither served nor ended in {START_TIMEOUT:?}; it printed:\n{printed}"
+                );
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -349,7 +351,7 @@ impl Setup {
         );
         let hunt = Hunt::for_mark_and(&keys);
         hunt.within_file(output.path())?;
-        hunt.within_folder(folder, &KEPT)?;
+        hunt.within_folder(folder, &KEY_FILES)?;
         let rows = self.database.as_ref().and_then(|database| database.rows());
         hunt.within("the database", &rows.unwrap_or_default())
     }
@@ -433,7 +435,7 @@ impl Host {
         static SHARED: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
             let setup = Setup::new().with_application(&crate::fake_app::HOSTS, Self::application());
-            setup.start().await.for_good()
+            setup.start().await.until_exit()
         };
         SHARED.get_or_init(start).await
     }
@@ -441,9 +443,9 @@ impl Host {
     /// Keeps the server running until this process ends. The search for secrets runs at that point:
     /// it fails the process instead of a test, and its message names the place where the secret was
     /// made.
-    pub fn for_good(self) -> &'static Self {
+    pub fn until_exit(self) -> &'static Self {
         let host: &Self = Box::leak(Box::new(self));
-        let mut lasting = LASTING.lock().expect("no panic holds it");
+        let mut lasting = RUNNING_UNTIL_EXIT.lock().expect("no panic holds it");
         if lasting.is_empty() {
             #[expect(
                 unsafe_code,
@@ -530,7 +532,7 @@ impl Host {
 
     /// Stops the process with `SIGSTOP` and waits until none of its threads runs. On a busy machine
     /// that takes a moment.
-    pub async fn stand_still(&self) {
+    pub async fn suspend(&self) {
         self.signal("STOP");
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
         let stands = |task: std::io::Result<std::fs::DirEntry>| {
@@ -569,7 +571,7 @@ impl Host {
                 break status;
             }
             assert!(
-                begun.elapsed() < START,
+                begun.elapsed() < START_TIMEOUT,
                 "the server does not stop; it printed:\n{}",
                 self.output()
             );
@@ -620,10 +622,10 @@ impl Host {
 }
 
 /// Servers that run until this process ends.
-static LASTING: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
+static RUNNING_UNTIL_EXIT: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
 
 extern "C" fn hunt_at_the_end() {
-    let lasting = LASTING
+    let lasting = RUNNING_UNTIL_EXIT
         .lock()
         .map(|mut lasting| std::mem::take(&mut *lasting))
         .unwrap_or_default();
@@ -723,11 +725,11 @@ pub fn author() -> PathBuf {
 
 /// Starts a process that is killed when this process ends, for any reason.
 pub(crate) fn spawn(command: Command) -> Child {
-    type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+    type SpawnRequest = (Command, mpsc::Sender<std::io::Result<Child>>);
     // The kernel ties the child to the thread that started it, not to the process. This thread
     // therefore runs until the process ends.
-    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
-        let (orders, inbox) = mpsc::channel::<Order>();
+    static SPAWN_THREAD: LazyLock<mpsc::Sender<SpawnRequest>> = LazyLock::new(|| {
+        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
         std::thread::spawn(move || {
             for (mut command, reply) in inbox {
                 reply.send(command.spawn()).ok();
@@ -747,7 +749,7 @@ pub(crate) fn spawn(command: Command) -> Child {
         });
     }
     let (reply, answer) = mpsc::channel();
-    KEEPER
+    SPAWN_THREAD
         .send((command, reply))
         .expect("the keeper never ends");
     answer

@@ -25,7 +25,7 @@ use crate::{FakeApp, host::Setup, room::Room, tunnel};
 pub enum Record {
     /// Addresses of either family.
     To(Vec<IpAddr>),
-    /// Another name (`CNAME`).
+    /// Another name (`TYPE_CNAME`).
     Alias(String),
     /// A different record for each query; the last record is then repeated.
     InTurn(Vec<Record>),
@@ -80,7 +80,7 @@ impl Names {
         let order = file("nsswitch.conf", "hosts: files dns\n".to_owned());
         let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && touch /etc/nsswitch.conf &&
             mount --bind "$1" "$(readlink -f /etc/nsswitch.conf)""#;
-        let room = Room::furnished(script, &[resolver, order])?;
+        let room = Room::prepare(script, &[resolver, order])?;
         let acceptor = tunnel::acceptor(folder.path(), certified);
         let origin = application.origin.trim_start_matches("http://").to_owned();
         let served = shared.clone();
@@ -187,9 +187,9 @@ fn random() -> [u8; 2] {
     bytes.map(|byte| byte.clamp(1, 254))
 }
 
-const A: u16 = 1;
-const CNAME: u16 = 5;
-const AAAA: u16 = 28;
+const TYPE_A: u16 = 1;
+const TYPE_CNAME: u16 = 5;
+const TYPE_AAAA: u16 = 28;
 
 impl Shared {
     fn serve(&self, socket: &UdpSocket) {
@@ -213,7 +213,7 @@ impl Shared {
         }
         let (name, end) = (labels.join("."), at + 5);
         let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
-        if kind == A {
+        if kind == TYPE_A {
             self.asked
                 .lock()
                 .expect("no panic holds it")
@@ -280,14 +280,14 @@ impl Shared {
                 let data = addresses
                     .into_iter()
                     .filter_map(|address| match (address, kind) {
-                        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
-                        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+                        (IpAddr::V4(address), TYPE_A) => Some(address.octets().to_vec()),
+                        (IpAddr::V6(address), TYPE_AAAA) => Some(address.octets().to_vec()),
                         _ => None,
                     });
                 Some(data.map(|data| (name.to_owned(), kind, data)).collect())
             }
             Record::Alias(other) => {
-                let mut all = vec![(name.to_owned(), CNAME, written(&other))];
+                let mut all = vec![(name.to_owned(), TYPE_CNAME, written(&other))];
                 all.extend(self.records(&other, kind)?);
                 Some(all)
             }

@@ -477,7 +477,7 @@ fn field(call: &Call) -> syn::Result<Field> {
     };
     let word = |wanted: &str| flags.iter().any(|flag| flag == wanted);
     let name = name.to_string();
-    let title = get("title").unwrap_or_else(|| words(&name));
+    let title = get("title").unwrap_or_else(|| title_from(&name));
     let help = get("help").unwrap_or_default();
     let more = more_tokens(call, &get, word("hidden"))?;
     let tokens = field_tokens(&name, &title, &help, secret, word("optional"), &more);
@@ -526,7 +526,7 @@ fn more_tokens(
 }
 
 /// Converts a name to words: `api_key` to `API key`, `site` to `Site`.
-fn words(name: &str) -> String {
+fn title_from(name: &str) -> String {
     let text = name.replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
         return format!("API {rest}");

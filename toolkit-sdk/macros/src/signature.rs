@@ -177,7 +177,7 @@ fn description(function: &ItemFn) -> String {
 }
 
 /// One word of an attribute: `read_only`, `name = "…"` or `tags("…", "…")`.
-pub(crate) struct Word {
+pub(crate) struct Attribute {
     pub(crate) name: Ident,
     pub(crate) value: Given,
 }
@@ -189,7 +189,7 @@ pub(crate) enum Given {
     Many(Vec<LitStr>),
 }
 
-impl Parse for Word {
+impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name: Ident = input.parse()?;
         let value = if input.peek(Token![=]) {
@@ -210,7 +210,7 @@ impl Parse for Word {
     }
 }
 
-impl Word {
+impl Attribute {
     /// Reads a word that stands alone.
     pub(crate) fn flag(self) -> syn::Result<bool> {
         match self.value {
@@ -246,9 +246,11 @@ impl Word {
 }
 
 /// Parses the words of an attribute.
-pub(crate) fn words(attributes: TokenStream) -> syn::Result<Vec<Word>> {
-    let words =
-        syn::parse::Parser::parse2(Punctuated::<Word, Token![,]>::parse_terminated, attributes)?;
+pub(crate) fn attribute_list(attributes: TokenStream) -> syn::Result<Vec<Attribute>> {
+    let words = syn::parse::Parser::parse2(
+        Punctuated::<Attribute, Token![,]>::parse_terminated,
+        attributes,
+    )?;
     Ok(words.into_iter().collect())
 }
 

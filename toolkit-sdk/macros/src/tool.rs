@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::LitStr;
 
 use crate::egress;
-use crate::signature::{Problems, Signature, Word, at, words};
+use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
 
 const KNOWN_ATTRIBUTES: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
                      egress(\"…\"), name = \"…\", slug = \"…\", example = r#\"{…}\"#";
@@ -43,7 +43,7 @@ impl Attributes {
     fn read(tokens: TokenStream) -> syn::Result<Self> {
         let mut read = Self::default();
         let mut problems = Problems::default();
-        for word in words(tokens)? {
+        for word in attribute_list(tokens)? {
             let place = word.name.clone();
             if let Err(error) = read.take(word) {
                 problems.push(error);
@@ -59,7 +59,7 @@ impl Attributes {
         Ok(read)
     }
 
-    fn take(&mut self, word: Word) -> syn::Result<()> {
+    fn take(&mut self, word: Attribute) -> syn::Result<()> {
         match word.name.to_string().as_str() {
             "read_only" => self.read_only = word.flag()?,
             "destructive" => self.destructive = word.flag()?,

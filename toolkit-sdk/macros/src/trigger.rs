@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::LitStr;
 
 use crate::egress;
-use crate::signature::{Problems, Signature, Word, at, words};
+use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -51,7 +51,7 @@ impl Attributes {
     fn read(tokens: TokenStream) -> syn::Result<Self> {
         let mut read = Self::default();
         let mut problems = Problems::default();
-        for word in words(tokens)? {
+        for word in attribute_list(tokens)? {
             if let Err(error) = read.take(word) {
                 problems.push(error);
             }
@@ -60,7 +60,7 @@ impl Attributes {
         Ok(read)
     }
 
-    fn take(&mut self, word: Word) -> syn::Result<()> {
+    fn take(&mut self, word: Attribute) -> syn::Result<()> {
         let span = word.name.span();
         let name = word.name.to_string();
         match name.as_str() {

@@ -38,6 +38,6 @@ pub(crate) fn decoded(text: &str) -> String {
 
 /// Returns true if a URL parser would treat this segment as a step in the path rather than as a
 /// name. Encoding does not prevent this.
-pub(crate) fn is_step(segment: &str) -> bool {
+pub(crate) fn is_dot_segment(segment: &str) -> bool {
     matches!(segment, "" | "." | "..")
 }

@@ -13,7 +13,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 const MAX_DETAILS_BYTES: usize = 32 * 1024;
 
 /// Returns the error for a request that got no response.
-pub(super) fn of_transport(failure: Failure) -> ToolError {
+pub(super) fn from_transport(failure: Failure) -> ToolError {
     let Failure { kind, message } = failure;
     match kind.as_str() {
         "denied" => ToolError::denied(message),
@@ -25,7 +25,7 @@ pub(super) fn of_transport(failure: Failure) -> ToolError {
 }
 
 /// Returns the error for a response that is not a success.
-pub(super) fn of_response(response: &Response) -> ToolError {
+pub(super) fn from_response(response: &Response) -> ToolError {
     let status = response.status();
     let body: Option<Value> = serde_json::from_slice(response.bytes()).ok();
     let said = body

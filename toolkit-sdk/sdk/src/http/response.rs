@@ -101,7 +101,7 @@ impl Response {
     /// default rules: the kind from the status, the message from the common places in the body, and
     /// the time to wait from the common headers.
     pub fn error(&self) -> ToolError {
-        failure::of_response(self)
+        failure::from_response(self)
     }
 
     pub(super) fn checked(self, errors: Option<fn(&Self) -> Option<ToolError>>) -> Result<Self> {

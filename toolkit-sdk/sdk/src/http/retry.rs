@@ -53,7 +53,7 @@ fn read(value: &str, now_ms: u64) -> Option<Duration> {
         let at = date.duration_since(UNIX_EPOCH).ok()?;
         return Some(at.saturating_sub(Duration::from_millis(now_ms)));
     }
-    units(value)
+    parse_units(value)
 }
 
 fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
@@ -72,7 +72,7 @@ fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
 }
 
 /// Parses `6m0s`, `1s` or `20ms`.
-fn units(mut text: &str) -> Option<Duration> {
+fn parse_units(mut text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     while !text.is_empty() {
         let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;

@@ -8,7 +8,7 @@ use crate::http::{self, Request, Response};
 use crate::{File, Result, ToolError};
 
 /// Sends the request and returns the response body as an object.
-pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
+pub(super) fn convert(request: Request, call: &Call) -> Result<Vec<u8>> {
     if call.answer.file {
         let file = request.into_file().send()?.file()?;
         return written(&json!({ "file": file }));

@@ -38,7 +38,7 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
         }
         Body::Form { fields } => {
             let mut pairs = Vec::new();
-            for (field, value) in given(fields, arguments) {
+            for (field, value) in given_fields(fields, arguments) {
                 push(&mut pairs, field, &value);
             }
             Ok(if pairs.is_empty() {
@@ -111,7 +111,10 @@ fn members(
 }
 
 /// Takes the fields of a form that have a value.
-fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a FormField, Value)> {
+fn given_fields<'a>(
+    fields: &'a [FormField],
+    arguments: &mut Arguments,
+) -> Vec<(&'a FormField, Value)> {
     let value = |field: &'a FormField| {
         let given = arguments
             .remove(field.argument.as_ref().unwrap_or(&field.name))
@@ -136,7 +139,7 @@ fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
 
 fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) -> Result<Request> {
     let mut form = Multipart::new();
-    for (field, value) in given(fields, arguments) {
+    for (field, value) in given_fields(fields, arguments) {
         if field.carries == FieldEncoding::File {
             let files = match value {
                 Value::Array(files) => files,

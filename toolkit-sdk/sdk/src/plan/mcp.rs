@@ -26,7 +26,7 @@ pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Resul
     let params = json!({ "name": tool, "arguments": arguments });
     let answer = session.ask(2, "tools/call", params);
     session.close();
-    told(Answer::deserialize(answer?).map_err(|cause| unreadable(&cause.to_string()))?)
+    to_output(ToolCallResult::deserialize(answer?).map_err(|cause| unreadable(&cause.to_string()))?)
 }
 
 struct Session {
@@ -140,7 +140,7 @@ fn unreadable(cause: &str) -> ToolError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ToolCallResult {
     #[serde(default)]
     content: Vec<Value>,
     structured_content: Option<Map<String, Value>>,
@@ -150,7 +150,7 @@ struct Answer {
 
 /// Returns the structured content if there is any, otherwise the parts: texts, files, and links to
 /// resources.
-fn told(answer: Answer) -> Result<Vec<u8>> {
+fn to_output(answer: ToolCallResult) -> Result<Vec<u8>> {
     let is = |kind: &'static str| {
         answer
             .content

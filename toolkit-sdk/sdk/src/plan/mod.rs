@@ -96,7 +96,7 @@ fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>>
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             pages::read(request, call, pages, wanted, &given)
         }
-        _ => answer::of(request, call),
+        _ => answer::convert(request, call),
     }
 }
 
