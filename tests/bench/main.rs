@@ -177,7 +177,8 @@ impl Bench {
         ours: &Target,
         connections: usize,
     ) -> Result<(Round, Round)> {
-        let (mut best_bare, mut best_ours) = (None, None);
+        let mut best_bare = None;
+        let mut best_ours = None;
         for _ in 0..self.options.rounds {
             best_bare = better(best_bare, bare.round(connections, ROUND_DURATION).await?);
             best_ours = better(best_ours, ours.round(connections, ROUND_DURATION).await?);
@@ -190,7 +191,8 @@ impl Bench {
 
     async fn small_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
-        let (bare, ours) = (self.bare(&call(&small()))?, echo(&host, &small())?);
+        let bare = self.bare(&call(&small()))?;
+        let ours = echo(&host, &small())?;
         ours.times(8, 5_000).await?;
         for connections in CONNECTION_COUNTS {
             let (a, b) = self.beside(&bare, &ours, connections).await?;
@@ -228,7 +230,8 @@ impl Bench {
         let alone = self
             .beside(&self.bare(&call(&small()))?, &echo(&host, &small())?, 8)
             .await?;
-        let (most, logs) = (self.options.toolkits, self.options.logs);
+        let most = self.options.toolkits;
+        let logs = self.options.logs;
         let mut steps = vec![1, 100, most];
         steps.dedup();
         for count in steps {
@@ -264,7 +267,8 @@ impl Bench {
     async fn both_stores(&mut self) -> Result<()> {
         let embedded = serving_echo(setup()).await?;
         let scaled = serving_echo(setup().on(Postgres::shared().database(None))).await?;
-        let (sled, postgres) = (echo(&embedded, &small())?, echo(&scaled, &small())?);
+        let sled = echo(&embedded, &small())?;
+        let postgres = echo(&scaled, &small())?;
         sled.times(8, 5_000).await?;
         postgres.times(8, 5_000).await?;
         for connections in CONNECTION_COUNTS {
@@ -315,7 +319,8 @@ impl Bench {
 
     async fn large_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
-        let (bare, ours) = (self.bare(&call(&large()))?, echo(&host, &large())?);
+        let bare = self.bare(&call(&large()))?;
+        let ours = echo(&host, &large())?;
         ours.times(8, 200).await?;
         let (a, e) = self.beside(&bare, &ours, 8).await?;
         let size = call(&large()).len() >> 10;
@@ -400,7 +405,8 @@ async fn publish(host: &Host, numbers: std::ops::Range<usize>) -> Result<()> {
     let publishing = numbers.map(|number| {
         let manifest = guest::manifest(&format!("filler_{number}"));
         let bytes = guest::with_manifest(component.clone(), &manifest);
-        let (org, address) = (org.clone(), guest::address(&manifest));
+        let org = org.clone();
+        let address = guest::address(&manifest);
         async move {
             let answer = org.put(&address, bytes).await;
             anyhow::ensure!(answer.status == 201, "publish {address}: {answer:#?}");

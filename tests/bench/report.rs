@@ -55,14 +55,12 @@ impl Verdict {
     }
 
     fn text(&self) -> String {
-        let (sign, met) = (
-            if self.met == (self.value >= self.goal) {
-                "≥"
-            } else {
-                "≤"
-            },
-            if self.met { "" } else { "  missed" },
-        );
+        let sign = if self.met == (self.value >= self.goal) {
+            "≥"
+        } else {
+            "≤"
+        };
+        let met = if self.met { "" } else { "  missed" };
         format!(
             "{} {:.2} (goal {sign} {}){met}",
             self.name, self.value, self.goal

@@ -124,7 +124,8 @@ impl Author {
         let mut command = self.command(&[&["dev", toolkit, "--json"], flags].concat());
         let file = || NamedTempFile::new().expect("a temporary file can be made");
         let end = |file: &NamedTempFile| file.reopen().expect("a temporary file can be opened");
-        let (events, errors) = (file(), file());
+        let events = file();
+        let errors = file();
         command
             .stdin(Stdio::null())
             .stdout(end(&events))

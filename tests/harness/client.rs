@@ -136,7 +136,8 @@ impl Client {
             Body::Raw(media_type, bytes) => request.header("content-type", media_type).body(bytes),
         };
         let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let text = response.text().await?;
         self.assert_no_secret(&what, &headers, text.as_bytes());
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -220,7 +221,8 @@ impl Client {
             request = request.header(*name, *value);
         }
         let response = request.send().await.expect("the address answers");
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let bytes = response.bytes().await.expect("the answer arrives").to_vec();
         self.assert_no_secret(&what, &headers, &bytes);
         RawResponse {

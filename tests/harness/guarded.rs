@@ -96,7 +96,8 @@ impl MutualTlsProvider {
             let file = self.folder.path().join(format!("{name}.{kind}"));
             std::fs::read_to_string(file).expect("openssl has written it")
         };
-        let (certificate, key) = (read("crt"), read("key"));
+        let certificate = read("crt");
+        let key = read("key");
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("it is PEM");
         Certificate {
             fingerprint: fingerprint(&der),

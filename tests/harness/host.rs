@@ -158,7 +158,9 @@ impl Setup {
         let key = self.folder.path().join("data.key").display().to_string();
         let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
-        let (folder, database, given) = (fresh.folder, self.database.clone(), self.given.clone());
+        let folder = fresh.folder;
+        let database = self.database.clone();
+        let given = self.given.clone();
         Self {
             settings,
             folder,
@@ -217,7 +219,8 @@ impl Setup {
             .expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
-        let (settings, given) = (self.settings.clone(), self.given.clone());
+        let settings = self.settings.clone();
+        let given = self.given.clone();
         let copy = Self {
             settings,
             folder: fresh.folder,
@@ -301,7 +304,8 @@ impl Setup {
             {
                 let keys = self.keys();
                 let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
-                let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
+                let org_key = key("TOOLHOST_ORG_API_KEY");
+                let project_key = key("TOOLHOST_API_KEY");
                 self.note(&org_key);
                 self.note(&project_key);
                 return Ok(Host {

@@ -153,10 +153,8 @@ impl Hunt {
             .iter()
             .find(|(secret, _)| holds(secret))
             .map(|(_, at)| format!(", made at {at}"));
-        let (name, line) = (
-            self.names[found.pattern().as_usize()],
-            String::from_utf8_lossy(around),
-        );
+        let name = self.names[found.pattern().as_usize()];
+        let line = String::from_utf8_lossy(around);
         Err(format!(
             "{place} holds a secret as {name}{}: {line}",
             made.unwrap_or_default()
@@ -172,7 +170,8 @@ impl Hunt {
         let Ok(mut file) = File::open(path) else {
             return Ok(());
         };
-        let (place, mut piece) = (path.display().to_string(), Vec::new());
+        let place = path.display().to_string();
+        let mut piece = Vec::new();
         while file
             .by_ref()
             .take(CHUNK_BYTES as u64)

@@ -423,7 +423,8 @@ impl Issuer {
 
     /// Returns the metadata of the authorization server (RFC 8414) or of its API (RFC 9728).
     pub(crate) fn metadata(&self, of_api: bool) -> Response {
-        let (own, state) = (self.url(), self.state());
+        let own = self.url();
+        let state = self.state();
         let mut metadata = if of_api {
             json!({ "resource": format!("{own}/api"), "authorization_servers": [own] })
         } else {
@@ -552,7 +553,8 @@ impl Issuer {
         if decision == "agree" {
             let code = format!("code-{}", secret());
             to += &format!("code={code}&state={}", percent(&get("state")));
-            let (client, redirect_uri) = (get("client_id"), get("redirect_uri"));
+            let client = get("client_id");
+            let redirect_uri = get("redirect_uri");
             let agreed = Grant {
                 client,
                 redirect_uri,
@@ -664,7 +666,8 @@ impl Issuer {
     /// Revokes a token (RFC 7009). An unknown token is not an error. A request without client
     /// authentication needs only the token.
     fn revoke(&self, seen: &ReceivedRequest) -> Response {
-        let (parameters, mut state) = (pairs(&String::from_utf8_lossy(&seen.body)), self.state());
+        let parameters = pairs(&String::from_utf8_lossy(&seen.body));
+        let mut state = self.state();
         let is_said =
             parameters.contains_key("client_id") || !seen.header("authorization").is_empty();
         if is_said && state.client(seen, &parameters).is_none() {
@@ -723,11 +726,9 @@ impl State {
                     .get_mut(&get("refresh_token"))
                     .ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
-                let (family, scope, known_client) = (
-                    known.family.clone(),
-                    known.scope.clone(),
-                    known.client.clone(),
-                );
+                let family = known.family.clone();
+                let scope = known.scope.clone();
+                let known_client = known.client.clone();
                 if reused {
                     self.revoked.push(family.clone());
                 }
@@ -805,7 +806,8 @@ impl State {
             return good.then(|| CLIENT_ID.to_owned());
         }
         let header = seen.header("authorization");
-        let (named, shown) = (parameters.get("client_id"), parameters.get("client_secret"));
+        let named = parameters.get("client_id");
+        let shown = parameters.get("client_secret");
         let found = self.clients.iter().find(|(id, secret)| match secret {
             None => named == Some(id) && shown.is_none() && header.is_empty(),
             Some(secret) => {

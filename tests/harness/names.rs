@@ -98,7 +98,8 @@ impl Names {
                         tokio::net::TcpListener::from_std(door).expect("a socket can be used");
                     let mut open = JoinSet::new();
                     while let Ok((stream, _)) = door.accept().await {
-                        let (acceptor, origin) = (acceptor.clone(), origin.clone());
+                        let acceptor = acceptor.clone();
+                        let origin = origin.clone();
                         open.spawn(async move {
                             let mut plain = acceptor.accept(stream).await?;
                             let mut application = TcpStream::connect(origin).await?;
@@ -164,7 +165,8 @@ impl Sentinel {
     /// If the port is taken or not available to this user.
     pub fn watch(&self, address: impl Into<IpAddr>, port: u16) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind((address.into(), port))?;
-        let (place, came) = (listener.local_addr()?, self.0.clone());
+        let place = listener.local_addr()?;
+        let came = self.0.clone();
         std::thread::spawn(move || {
             while listener.accept().is_ok() {
                 came.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +213,8 @@ impl Shared {
                 .push(String::from_utf8_lossy(packet.get(at + 1..at + 1 + length)?).to_lowercase());
             at += 1 + length;
         }
-        let (name, end) = (labels.join("."), at + 5);
+        let name = labels.join(".");
+        let end = at + 5;
         let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
         if kind == TYPE_A {
             self.asked
@@ -311,7 +314,8 @@ fn written(name: &str) -> Vec<u8> {
 pub fn spellings(address: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = address.octets();
     let bits = u32::from(address);
-    let (tail, pair) = (bits & 0x00ff_ffff, bits & 0xffff);
+    let tail = bits & 0x00ff_ffff;
+    let pair = bits & 0xffff;
     let [high, low] = [bits >> 16, pair];
     let teredo = Ipv6Addr::from((0x2001_0000_u128 << 96) | u128::from(!bits));
     vec![

@@ -46,7 +46,8 @@ impl Room {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null());
             let mut keeper = command.spawn().ok()?;
-            let (output, input) = (keeper.stdout.take()?, keeper.stdin.take()?);
+            let output = keeper.stdout.take()?;
+            let input = keeper.stdin.take()?;
             let pid = keeper.id().to_string();
             let enter = ["nsenter", "--target", &pid]
                 .into_iter()

@@ -224,7 +224,8 @@ impl State {
             Ok(_) => return oauth1_error("there is no callback"),
             Err(why) => return oauth1_error(&why),
         };
-        let (token, secret) = (format!("tmp-{}", unique(8)), crate::secret());
+        let token = format!("tmp-{}", unique(8));
+        let secret = crate::secret();
         let answer = format!(
             "oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true"
         );
@@ -280,10 +281,8 @@ impl State {
         {
             return oauth1_error("nobody has agreed");
         }
-        let (token, secret) = (
-            format!("acc-{}", crate::secret()),
-            format!("{}/+", crate::secret()),
-        );
+        let token = format!("acc-{}", crate::secret());
+        let secret = format!("{}/+", crate::secret());
         let answer = format!(
             "oauth_token={token}&oauth_token_secret={}&screen_name=amy",
             encoded(&secret)
@@ -385,7 +384,8 @@ pub fn is_signed_by_aws_key(seen: &ReceivedRequest, secret: &str) -> bool {
             .find_map(|part| part.strip_prefix(name))
             .unwrap_or_default()
     };
-    let (names, signature) = (part("SignedHeaders="), part("Signature="));
+    let names = part("SignedHeaders=");
+    let signature = part("Signature=");
     let scope = part("Credential=")
         .split_once('/')
         .map_or("", |(_, scope)| scope);
@@ -466,7 +466,8 @@ fn encoded(text: &str) -> String {
 }
 
 fn decoded(text: &str, is_form: bool) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
         let escaped = tail
             .get(..2)

@@ -94,7 +94,8 @@ impl Tunnel {
                             .port(),
                     )
                     .ok();
-                    let (door, mut open) = (Arc::new(door), JoinSet::new());
+                    let door = Arc::new(door);
+                    let mut open = JoinSet::new();
                     while let Ok((stream, _)) = listener.accept().await {
                         open.spawn(Arc::clone(&door).pass(stream));
                     }

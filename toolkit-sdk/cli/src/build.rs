@@ -172,7 +172,8 @@ pub(crate) fn build(
     }
     built.sort_by(|one, other| one.file.cmp(&other.file));
     if let Some(pair) = built.windows(2).find(|pair| pair[0].file == pair[1].file) {
-        let (first, second) = (pair[0].folder.display(), pair[1].folder.display());
+        let first = pair[0].folder.display();
+        let second = pair[1].folder.display();
         bail!(
             "{first} and {second} have the same slug `{}`; rename one of them",
             pair[0].manifest.slug

@@ -175,10 +175,8 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     let instance = linker.instantiate(&mut store, &module)?;
     let export = instance.get_typed_func::<(), i64>(&mut store, MANIFEST_EXPORT)?;
     let place = export.call(&mut store, ())? as u64;
-    let (address, length) = (
-        (place >> 32) as usize,
-        (place & u64::from(u32::MAX)) as usize,
-    );
+    let address = (place >> 32) as usize;
+    let length = (place & u64::from(u32::MAX)) as usize;
     let memory = instance
         .get_memory(&mut store, "memory")
         .context("the module exports no memory")?;

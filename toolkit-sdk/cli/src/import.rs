@@ -226,7 +226,8 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
                 field("username", "User name", false),
                 field("password", "Password", true),
             ];
-            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            let username = "{username}".to_owned();
+            let password = "{password}".to_owned();
             (
                 AuthMode::Basic,
                 "User name and password",

@@ -103,7 +103,8 @@ impl Server {
         signature: Option<String>,
         breaking: bool,
     ) -> Result<Published> {
-        let (slug, version) = (manifest.slug, manifest.version);
+        let slug = manifest.slug;
+        let version = manifest.version;
         let mut request = self.request(Method::PUT, &slug, version.as_str())?;
         if breaking {
             request = request.query(&[("breaking", "true")]);

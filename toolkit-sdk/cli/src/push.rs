@@ -39,7 +39,8 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     };
     let (bytes, manifest) = component::read(file)?;
     let signature = sign::read_beside(file, &bytes)?;
-    let (slug, version) = (manifest.slug, manifest.version.to_string());
+    let slug = manifest.slug;
+    let version = manifest.version.to_string();
     let about = ComponentInfo {
         slug: slug.clone(),
         description: manifest.description,

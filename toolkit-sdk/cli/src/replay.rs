@@ -113,10 +113,8 @@ fn difference(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> 
     {
         return Ok(Some(failure.message.clone()));
     }
-    let (recorded, now) = (
-        serde_json::to_value(&cassette.ended)?,
-        serde_json::to_value(Ended::of(outcome))?,
-    );
+    let recorded = serde_json::to_value(&cassette.ended)?;
+    let now = serde_json::to_value(Ended::of(outcome))?;
     let lines = cases::difference(&recorded, &now)
         .unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
     Ok(Some(format!(

@@ -435,10 +435,8 @@ fn report_work(outcome: &Outcome) {
             (Some(status), _) => status.to_string(),
             (None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),
         };
-        let (sent, received) = (
-            progress::size(request.sent),
-            progress::size(request.received),
-        );
+        let sent = progress::size(request.sent);
+        let received = progress::size(request.received);
         let time = progress::time(request.elapsed);
         eprintln!(
             "  {} {}  {ended}  {time}  {sent} out, {received} in",
@@ -465,7 +463,8 @@ fn report_work(outcome: &Outcome) {
         );
     }
     let usage = &outcome.usage;
-    let (cpu, wall) = (progress::time(usage.cpu), progress::time(usage.wall));
+    let cpu = progress::time(usage.cpu);
+    let wall = progress::time(usage.wall);
     eprintln!(
         "\ncpu {cpu}   wall {wall}   memory {} at most",
         progress::size(usage.peak_memory)

@@ -80,7 +80,8 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
 }
 
 fn generate(options: &Sign) -> Result<()> {
-    let (secret, public) = (&options.key, options.key.with_extension("pub"));
+    let secret = &options.key;
+    let public = options.key.with_extension("pub");
     for file in [secret, &public] {
         ensure!(
             !file.exists(),
@@ -99,7 +100,8 @@ fn generate(options: &Sign) -> Result<()> {
     written.with_context(|| format!("cannot write {}", secret.display()))?;
     fs::write(&public, pair.pk.to_box()?.to_bytes())
         .with_context(|| format!("cannot write {}", public.display()))?;
-    let (id, line) = (id(pair.pk.keynum()), pair.pk.to_base64());
+    let id = id(pair.pk.keynum());
+    let line = pair.pk.to_base64();
     if options.json {
         let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
         println!("{pair:#}");
@@ -236,7 +238,8 @@ mod tests {
     #[test]
     fn signature_binds_bytes_and_key() {
         let pair = || KeyPair::generate_unencrypted_keypair().unwrap();
-        let (ours, other) = (pair(), pair());
+        let ours = pair();
+        let other = pair();
         let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None)
             .unwrap()
             .into_string();

@@ -176,10 +176,8 @@ fn nothing_of_the_machine_is_in(component: &Path) {
 
 fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     let check = ["check", component, "--cases", "hello-there/cases"];
-    let (success, failure) = (
-        author.path("hello-there/cases/greet/success.json"),
-        author.path("hello-there/cases/greet/failure.json"),
-    );
+    let success = author.path("hello-there/cases/greet/success.json");
+    let failure = author.path("hello-there/cases/greet/failure.json");
     let expected = r#"{ "data": { "text": "Hello, Bob!" }, "arguments": { "name": "Ada" } }"#;
     fs::write(&success, expected).unwrap();
     let kept = fs::read(&failure).unwrap();
@@ -281,7 +279,8 @@ fn new_javascript_toolkit_builds_passes_and_runs() {
 
 #[test]
 fn new_python_toolkit_builds_passes_and_runs() {
-    let (typed, untyped) = (") -> Greeting:", "):");
+    let typed = ") -> Greeting:";
+    let untyped = "):";
     another_language(
         "python",
         "tools.py",

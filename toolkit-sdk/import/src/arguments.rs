@@ -190,7 +190,8 @@ impl Builder<'_> {
         let whole = schema::flat(&body.schema, self.shared);
         if !has_spread_members(&whole) {
             let argument = self.add("body", "json", &body.schema, body.required, None);
-            let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
+            let defaults = BTreeMap::new();
+            let renamed = BTreeMap::new();
             return plan::Body::Json {
                 argument: Some(argument),
                 media_type,

@@ -266,7 +266,8 @@ impl Reader<'_> {
                 .unwrap_or_default()
                 .trim()
         };
-        let (summary, description) = (said("summary"), said("description"));
+        let summary = said("summary");
+        let description = said("description");
         let both = match (summary, description) {
             (summary, "") => summary.to_owned(),
             ("", description) => description.to_owned(),

@@ -161,7 +161,9 @@ impl Builder<'_> {
             Some((operation.id.clone(), slug))
         });
         let slugs = names::slugs(self.slug, operations, &given.collect());
-        let (mut tools, mut calls, mut taken) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut tools = Vec::new();
+        let mut calls = BTreeMap::new();
+        let mut taken = BTreeMap::new();
         for (operation, slug) in operations.iter().zip(slugs) {
             let own = operation
                 .server

@@ -173,10 +173,8 @@ impl Scheme {
         };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
         let certificate = option(oauth1::certificate(self)?);
-        let (oauth1, sign) = (
-            option(oauth1::expression(self)?),
-            option(oauth1::sign(self)?),
-        );
+        let sign = option(oauth1::sign(self)?);
+        let oauth1 = option(oauth1::expression(self)?);
         names.extend(
             self.is_oauth1()
                 .then_some(oauth1::VALUES)

@@ -163,9 +163,7 @@ fn choice(
             format!("write {}", known.join(" or ")),
         ));
     };
-    let (kind, variant) = (
-        quote::format_ident!("{kind}"),
-        quote::format_ident!("{variant}"),
-    );
+    let kind = quote::format_ident!("{kind}");
+    let variant = quote::format_ident!("{variant}");
     Ok(quote!(::toolkit_sdk::rt::manifest::#kind::#variant))
 }

@@ -316,7 +316,8 @@ pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     if !plan.starts_with(&MAGIC) {
         return None;
     }
-    let (mut low, mut high) = (0, number(4)?);
+    let mut low = 0;
+    let mut high = number(4)?;
     while low < high {
         let middle = low + (high - low) / 2;
         let entry = HEADER_BYTES.checked_add(middle.checked_mul(ENTRY_BYTES)?)?;

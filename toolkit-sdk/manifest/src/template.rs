@@ -297,7 +297,8 @@ pub(crate) fn is_field(name: &str) -> bool {
 /// Returns the bytes outside of quotes, with their position and the number of brackets that are
 /// open before them.
 fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
-    let (mut depth, mut quoted) = (0_usize, false);
+    let mut depth = 0_usize;
+    let mut quoted = false;
     text.bytes().enumerate().filter_map(move |(at, byte)| {
         quoted ^= byte == b'"';
         if quoted || byte == b'"' {
@@ -315,7 +316,8 @@ fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
 
 /// Splits a text at separators outside of quotes and brackets.
 fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
-    let (mut pieces, mut from) = (Vec::new(), 0);
+    let mut pieces = Vec::new();
+    let mut from = 0;
     for (at, _, depth) in unquoted(text) {
         if depth == 0 && at >= from && text.as_bytes()[at..].starts_with(separator.as_bytes()) {
             pieces.push(&text[from..at]);

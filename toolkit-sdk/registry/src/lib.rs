@@ -219,8 +219,10 @@ impl RegistryReference {
     }
 
     async fn fetch(&self) -> Result<Pulled> {
-        let (wanted, at) = (self.reference.digest(), &self.reference);
-        let (registry, repository) = (at.registry().to_owned(), at.repository().to_owned());
+        let wanted = self.reference.digest();
+        let at = &self.reference;
+        let registry = at.registry().to_owned();
+        let repository = at.repository().to_owned();
         let asked = match at.tag().filter(|_| self.tagged) {
             Some(tag) => Reference::with_tag(registry.clone(), repository.clone(), tag.into()),
             None => at.clone(),

@@ -30,7 +30,8 @@ impl File {
     /// # Errors
     /// The call has created too many files.
     pub fn create(name: impl Into<String>, media_type: impl Into<String>) -> Result<Self> {
-        let (name, media_type) = (name.into(), media_type.into());
+        let name = name.into();
+        let media_type = media_type.into();
         let id = host::blob_create(&name, &media_type).map_err(failure)?;
         Ok(Self {
             name,

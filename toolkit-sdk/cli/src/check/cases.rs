@@ -202,7 +202,8 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
         Subject::Trigger(trigger) => match &case.request {
             Some(request) => {
                 let (headers, body) = request.parts();
-                let (method, path) = (request.method.clone(), request.path.clone());
+                let method = request.method.clone();
+                let path = request.path.clone();
                 let inbound = Inbound {
                     method,
                     path,

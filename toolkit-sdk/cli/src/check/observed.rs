@@ -168,7 +168,9 @@ mod tests {
             media_type: "m".into(),
             bytes: Bytes::new(),
         };
-        let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
+        let requests = Vec::new();
+        let log = Vec::new();
+        let state = std::collections::BTreeMap::new();
         let outcome = Outcome {
             answer,
             requests,
@@ -186,7 +188,8 @@ mod tests {
     }
 
     fn failed(kind: &str, message: &str) -> ObservedResult {
-        let (kind, message) = (kind.to_owned(), message.to_owned());
+        let kind = kind.to_owned();
+        let message = message.to_owned();
         ended(Err(Failure {
             cause: Cause::Tool,
             kind,

@@ -112,7 +112,8 @@ fn files(changed: &[PathBuf]) -> String {
 
 fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
     let slug = &served.manifest.slug;
-    let (version, size) = (&served.manifest.version, progress::size(served.size));
+    let version = &served.manifest.version;
+    let size = progress::size(served.size);
     if !served.new {
         return vec![format!(
             "{} {slug} {version}, nothing has changed in it",
@@ -140,7 +141,9 @@ fn example_command(served: &Served, api: &Api) -> Option<String> {
     let body = json!({ "arguments": arguments })
         .to_string()
         .replace('\'', r"'\''");
-    let (base, slug, key) = (api.base(), &tool.slug, &api.key);
+    let base = api.base();
+    let slug = &tool.slug;
+    let key = &api.key;
     Some(format!(
         "curl -s {base}/api/v3.1/tools/execute/{slug} -H 'x-api-key: {key}' -H 'content-type: application/json' -d '{body}'"
     ))
@@ -149,7 +152,9 @@ fn example_command(served: &Served, api: &Api) -> Option<String> {
 /// Formats a call: one line for the call, and one line each for its requests, log lines and error.
 fn call(record: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (about, metrics, data) = (&record["metadata"], &record["metrics"], &record["data"]);
+    let about = &record["metadata"];
+    let metrics = &record["metrics"];
+    let data = &record["data"];
     let time =
         |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
     let worked = record["status"] == "success";
@@ -168,7 +173,9 @@ fn call(record: &Value) -> Vec<String> {
         _ => "no account",
     };
     let memory = progress::size(metrics["peak_memory_bytes"].as_u64().unwrap_or(0));
-    let (tool, wall, cpu) = (text(&about["tool_slug"]), time("wall_us"), time("cpu_us"));
+    let tool = text(&about["tool_slug"]);
+    let wall = time("wall_us");
+    let cpu = time("cpu_us");
     let mut lines = vec![format!(
         "{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}",
         style(at).dim(),
@@ -179,7 +186,8 @@ fn call(record: &Value) -> Vec<String> {
             Value::Number(status) => status.to_string(),
             _ => text(&request["error"]),
         };
-        let (method, url) = (text(&request["method"]), text(&request["url"]));
+        let method = text(&request["method"]);
+        let url = text(&request["url"]);
         lines.push(format!(
             "    {method} {url}  {ended}  {} ms",
             request["elapsed_ms"]

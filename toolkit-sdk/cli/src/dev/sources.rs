@@ -108,7 +108,8 @@ impl Sources {
         }
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let (name, path) = (entry.file_name(), entry.path());
+            let name = entry.file_name();
+            let path = entry.path();
             let name = name.to_string_lossy();
             if name.starts_with('.') || name.ends_with('~') {
                 continue;

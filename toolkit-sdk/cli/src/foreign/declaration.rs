@@ -346,7 +346,8 @@ impl SchemeDeclaration {
 
 impl FieldDeclaration {
     fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
-        let (name, title) = (name.to_owned(), Some(title.to_owned()));
+        let name = name.to_owned();
+        let title = Some(title.to_owned());
         Self {
             name,
             title,

@@ -99,7 +99,8 @@ impl Source {
             .with_context(|| format!("cannot read {place}"))?;
         let kept = folder.join(WORK_FOLDER);
         let stamp = files::digest(&folder, self.language)?;
-        let (component, stamped) = (kept.join("component.wasm"), kept.join("component.from"));
+        let component = kept.join("component.wasm");
+        let stamped = kept.join("component.from");
         let fresh = match fs::read_to_string(&stamped) {
             Ok(last) if last == stamp => fs::read(&component).ok(),
             _ => None,

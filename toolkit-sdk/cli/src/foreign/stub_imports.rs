@@ -146,8 +146,10 @@ impl AbsentImports {
 
     /// Builds a module with one trapping function for each absent import.
     fn module(&self) -> wasm_encoder::Module {
-        let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
-        let (mut exports, mut code) = (ExportSection::new(), CodeSection::new());
+        let mut types = TypeSection::new();
+        let mut functions = FunctionSection::new();
+        let mut exports = ExportSection::new();
+        let mut code = CodeSection::new();
         let mut trap = Function::new([]);
         trap.instructions().unreachable().end();
         let mut names: Vec<_> = self

@@ -188,7 +188,8 @@ mod tests {
         let instance =
             Instance::new(&mut store, &Module::new(&engine, bytes).unwrap(), &[]).unwrap();
         let memory = instance.get_memory(&mut store, "memory").unwrap();
-        let (address, length) = (2 * PAGE_BYTES, plan.len());
+        let address = 2 * PAGE_BYTES;
+        let length = plan.len();
         assert_eq!(&memory.data(&store)[8..14], b"before");
         assert_eq!(&memory.data(&store)[24..29], b"after");
         let place = [

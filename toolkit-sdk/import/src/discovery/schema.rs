@@ -147,11 +147,9 @@ fn choices(own: &Map<String, Value>) -> (Value, String) {
             .map(Vec::as_slice)
             .unwrap_or_default()
     };
-    let (all, meanings, deprecated) = (
-        list("enum"),
-        list("enumDescriptions"),
-        list("enumDeprecated"),
-    );
+    let all = list("enum");
+    let meanings = list("enumDescriptions");
+    let deprecated = list("enumDeprecated");
     let kept = |index: usize| deprecated.get(index).and_then(Value::as_bool) != Some(true);
     let values: Vec<Value> = all
         .iter()

@@ -331,7 +331,8 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         Kind::Basic => {
             field("username", "User name", false, optional);
             field("password", "Password", true, true);
-            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            let username = "{username}".to_owned();
+            let password = "{password}".to_owned();
             made.request.push(Placement::Basic { username, password });
         }
         Kind::Header(name) => {

@@ -103,10 +103,8 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
 fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool)) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
-    let (anonymous, anonymous_now) = (
-        old.no_auth || before.no_auth(),
-        new.no_auth || after.no_auth(),
-    );
+    let anonymous = old.no_auth || before.no_auth();
+    let anonymous_now = new.no_auth || after.no_auth();
     match (anonymous, anonymous_now) {
         (true, false) => report.add(
             "no_auth",
@@ -353,7 +351,8 @@ impl Report {
                 report.add(name(other), "is new".to_owned(), &[]);
             }
             let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();
-            let (mut before, mut after) = (names(old), names(new));
+            let mut before = names(old);
+            let mut after = names(new);
             let moved = before != after;
             before.sort();
             after.sort();

@@ -93,7 +93,8 @@ pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &m
     let mut seen = HashSet::new();
     for key in keys {
         if seen.insert(key.clone()) {
-            let (narrow, wide) = (narrowed.remove(&key), widened.remove(&key));
+            let narrow = narrowed.remove(&key);
+            let wide = widened.remove(&key);
             line(&key.0, key.1, narrow, wide, direction, report);
         }
     }
@@ -118,7 +119,8 @@ fn line(
         (Direction::In, _) => strict(&narrow),
         (Direction::Out, _) => strict(&wide),
     };
-    let (gone, came) = (narrow.is_some(), wide.is_some());
+    let gone = narrow.is_some();
+    let came = wide.is_some();
     let (old, new) = match (narrow, wide) {
         (Some(finding), _) => (finding.first, finding.second),
         (None, Some(finding)) => (finding.second, finding.first),

@@ -397,7 +397,8 @@ proptest! {
 
     #[test]
     fn what_was_taken_and_is_refused_breaks_callers(old in schema(), new in schema(), values in proptest::collection::vec(value(), 12)) {
-        let (before, after) = (jsonschema::validator_for(&old).unwrap(), jsonschema::validator_for(&new).unwrap());
+        let before = jsonschema::validator_for(&old).unwrap();
+        let after = jsonschema::validator_for(&new).unwrap();
         for value in values.iter().filter(|value| is_declared(&old, value) && before.is_valid(value)) {
             prop_assert!(after.is_valid(value) || breaks(&old, &new, schema::Direction::In), "{} was taken by {} and is not by {}", value, old, new);
         }

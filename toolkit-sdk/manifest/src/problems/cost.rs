@@ -137,7 +137,9 @@ impl<'a> Survey<'a> {
             ));
         }
         self.check_dialect(keywords, place)?;
-        let (mut schemas, mut chain, mut looks_again) = (1_usize, 0, false);
+        let mut schemas = 1_usize;
+        let mut chain = 0;
+        let mut looks_again = false;
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
             match keyword {

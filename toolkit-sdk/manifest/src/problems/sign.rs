@@ -84,7 +84,9 @@ fn check_request<'a>(
     report: &mut Report,
 ) -> BTreeSet<&'a str> {
     let known: Vec<_> = known.iter().copied().chain(REQUEST_VALUES).collect();
-    let (mut used, mut taken, mut signs) = (BTreeSet::new(), BTreeSet::new(), false);
+    let mut used = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    let mut signs = false;
     for placement in request {
         let (place, values) = auth::describe(placement);
         let mut report = report.at(&place);

@@ -74,7 +74,8 @@ fn next(response: &Response, call: &Call) -> Option<Value> {
     let (_, query) = link.split_once('?')?;
     let mut arguments = Map::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        let (name, value) = (http::decoded(name), http::decoded(value));
+        let name = http::decoded(name);
+        let value = http::decoded(value);
         let known = call
             .parameters
             .iter()

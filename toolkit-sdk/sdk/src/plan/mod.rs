@@ -47,10 +47,8 @@ impl PlanPlace {
         reason = "the plan is in the module's data, but the compiler does not know it"
     )]
     fn bytes(&self) -> &'static [u8] {
-        let (address, length) = (
-            self.address.load(Relaxed) as usize,
-            self.length.load(Relaxed) as usize,
-        );
+        let address = self.address.load(Relaxed) as usize;
+        let length = self.length.load(Relaxed) as usize;
         if address == 0 {
             return &[];
         }

@@ -38,7 +38,8 @@ fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
 
 #[test]
 fn query_parameters_are_written_in_every_style() {
-    let (list, object) = (json!(["a", "b c"]), json!({ "x": 1, "y": "&" }));
+    let list = json!(["a", "b c"]);
+    let object = json!({ "x": 1, "y": "&" });
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
         let parameter =
             json!({ "name": "p", "place": "query", "style": style, "explode": explode });
@@ -68,7 +69,8 @@ fn query_parameters_are_written_in_every_style() {
 
 #[test]
 fn path_parameters_are_written_in_every_style() {
-    let (list, object) = (json!(["a", "b/c"]), json!({ "x": 1, "y": 2 }));
+    let list = json!(["a", "b/c"]);
+    let object = json!({ "x": 1, "y": 2 });
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
         let parameter = json!({ "name": "p", "place": "path", "style": style, "explode": explode });
         expect_url(

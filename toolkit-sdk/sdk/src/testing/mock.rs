@@ -331,7 +331,8 @@ pub(crate) mod calls {
     pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
         HOST.with_borrow(|host| {
             let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
-            let (name, media_type) = (blob.name.clone(), blob.media_type.clone());
+            let name = blob.name.clone();
+            let media_type = blob.media_type.clone();
             Ok(Info {
                 id: id.to_owned(),
                 name,

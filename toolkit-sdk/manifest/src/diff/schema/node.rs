@@ -53,7 +53,9 @@ impl<'a> Node<'a> {
     }
 
     fn anything(root: &'a Value) -> Self {
-        let (maps, choices, decided) = (Vec::new(), Vec::new(), Vec::new());
+        let maps = Vec::new();
+        let choices = Vec::new();
+        let decided = Vec::new();
         Self {
             root,
             maps,
