@@ -79,7 +79,7 @@ pub(crate) fn complete(
     let (found, missing): (Vec<_>, Vec<_>) = from_flow.partition(|(_, value)| value.is_some());
     let missing: Vec<_> = missing
         .iter()
-        .map(|(name, _)| format!("{name}: is required (otherwise the application gives it)"))
+        .map(|(name, _)| format!("{name}: is required; on a server, the provider issues it"))
         .collect();
     match values {
         Ok(values) if missing.is_empty() => {

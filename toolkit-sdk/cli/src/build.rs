@@ -113,7 +113,7 @@ impl BuildTarget {
             (Some(file), None) => Ok(vec![file.to_owned()]),
             (Some(file), Some(_)) => {
                 bail!(
-                    "{} is built already; --version is for a folder, which is built first",
+                    "{} is a built component; use --version with a folder",
                     file.display()
                 )
             }

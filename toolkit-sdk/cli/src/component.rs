@@ -57,7 +57,7 @@ pub(crate) fn from_module(
             .iter()
             .map(|import| format!("\n  {import}: {}", sandbox::instead(import)));
         bail!(
-            "the toolkit imports what is not there for it:{}",
+            "the toolkit has imports that the host does not provide:{}",
             lines.collect::<String>()
         );
     }
@@ -68,9 +68,9 @@ pub(crate) fn from_module(
 fn hint(cause: &str) -> &'static str {
     let imports_any = |names: &[&str]| names.iter().any(|name| cause.contains(name));
     if imports_any(&["__wbindgen", "__wbg_"]) {
-        "; a dependency takes the host for a browser: turn off its features `js`, `wasmbind` or `wasm-bindgen`, often default ones"
+        "; a dependency is compiled for browsers: disable its features `js`, `wasmbind` or `wasm-bindgen`, which may be default features"
     } else if imports_any(&["wasi_snapshot_preview1", "wasi_unstable"]) {
-        "; the module was compiled for WASI: `toolkit build` compiles for `wasm32-unknown-unknown`, and a dependency in C does not fit"
+        "; the module was compiled for WASI: compile it with `toolkit build`, for `wasm32-unknown-unknown`; dependencies in C cannot be used"
     } else {
         ""
     }
@@ -105,7 +105,7 @@ pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
     let manifest = manifest::extract(component)?;
     if !manifest::is_slug(&manifest.slug) {
         bail!(
-            "`{}` cannot be the slug of a toolkit",
+            "`{}` is not a valid slug of a toolkit",
             manifest.slug.escape_debug()
         );
     }
@@ -146,9 +146,9 @@ pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
     {
         return Ok(described);
     }
-    let json = manifest_text(core).context("cannot read the toolkit's own description")?;
-    let described =
-        serde_json::from_slice(&json).context("the toolkit's own description is not JSON")?;
+    let json = manifest_text(core).context("cannot read the manifest that the module describes")?;
+    let described = serde_json::from_slice(&json)
+        .context("the manifest that the module describes is not JSON")?;
     fs::create_dir_all(cache)
         .with_context(|| format!("cannot make the folder {}", cache.display()))?;
     fs::write(&kept, &json).with_context(|| format!("cannot write {}", kept.display()))?;
@@ -185,7 +185,7 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
         .get(address..)
         .and_then(|rest| rest.get(..length));
     Ok(text
-        .context("the description lies outside the module's memory")?
+        .context("the manifest lies outside the module's memory")?
         .to_vec())
 }
 
@@ -193,13 +193,13 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
 fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Result<Manifest> {
     let object = described
         .as_object_mut()
-        .context("the toolkit's own description is not a JSON object")?;
+        .context("the manifest that the module describes is not a JSON object")?;
     let own = object.get("version").is_some_and(|own| !own.is_null());
     if let Some(version) = version.or_else(|| (!own).then_some(today)) {
         object.insert("version".to_owned(), version.as_str().into());
     }
     serde_json::from_value(described).context(
-        "the toolkit's own description does not fit this command; use the `toolkit` and `toolkit-sdk` of one release",
+        "the module's manifest is not of this command's format; use the `toolkit` and `toolkit-sdk` of one release",
     )
 }
 

@@ -185,7 +185,10 @@ impl BuildLoop<'_> {
         // waiting for the compiler.
         thread::spawn(move || done.send(build::build(&what, None, Some(&out))));
         let mut served = Vec::new();
-        for one in built.await.context("the build broke off")?? {
+        for one in built
+            .await
+            .context("the build thread ended unexpectedly")??
+        {
             served.push(releases.serve(&one).await?);
         }
         Ok(served)

@@ -62,7 +62,7 @@ impl Host {
         match sandbox.install(component).await {
             Ok(installed) => Ok(Self { sandbox, installed }),
             Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
-                bail!("the component is refused:\n  {}", problems.join("\n  "))
+                bail!("the component is not valid:\n  {}", problems.join("\n  "))
             }
             Err(cause) => Err(cause.into()),
         }
@@ -191,7 +191,7 @@ fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule>
 /// Returns this command's folder in the user's cache.
 #[expect(
     clippy::disallowed_methods,
-    reason = "where a user's cache lies is said by the environment alone"
+    reason = "the environment alone determines the user's cache folder"
 )]
 pub(crate) fn cache() -> Result<PathBuf> {
     let from = |name: &str| {
@@ -201,7 +201,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     };
     let caches = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")));
     let folder = caches
-        .context("neither HOME nor XDG_CACHE_HOME is set; set one to a folder of yours")?
+        .context("neither HOME nor XDG_CACHE_HOME is set; set one of them to a writable folder")?
         .join("toolkit");
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -219,7 +219,7 @@ fn seal_key(folder: &Path) -> Result<[u8; 32]> {
     }
     let mut key = [0; 32];
     getrandom::fill(&mut key)
-        .map_err(|cause| anyhow!("the system gives no randomness: {cause}"))?;
+        .map_err(|cause| anyhow!("the operating system returned no random bytes: {cause}"))?;
     write_key(&file, &key).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(key)
 }

@@ -137,7 +137,10 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
         None,
     )?;
     let built = built.first().context("nothing was built")?;
-    let report = built.report.as_ref().context("the import is gone")?;
+    let report = built
+        .report
+        .as_ref()
+        .context("import.json was deleted during the build")?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&record(built, report))?);
     } else {
@@ -255,7 +258,7 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
             )
         }
         _ => bail!(
-            "`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"
+            "`{how}` is not one of bearer, basic, none, header:NAME and query:NAME; write other schemes in the overlay"
         ),
     };
     let request = vec![placement];
@@ -320,7 +323,7 @@ fn print(built: &Built, report: &Report) {
     println!(
         "  auth        {}",
         if auth.is_empty() {
-            "none; --auth adds one".to_owned()
+            "none; add one with --auth".to_owned()
         } else {
             auth.join(", ")
         }
@@ -333,7 +336,7 @@ fn print(built: &Built, report: &Report) {
         .take(MAX_SHOWN_LINES)
         .collect();
     println!("  hosts       {}", hosts.join(", "));
-    list("left out, because nothing can be done without", &unusable);
+    list("left out, because they need an unsupported part", &unusable);
     list("not carried over", &parts);
 }
 

@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::print_stdout,
-    reason = "the answer of a command goes to standard output"
+    reason = "the result of a command goes to standard output"
 )]
 
 mod account;

@@ -89,7 +89,7 @@ pub(crate) fn run(options: &New) -> Result<()> {
     let names = Names::from_folder(folder)?;
     if folder.exists() {
         bail!(
-            "{} is there already; choose another name, or remove it",
+            "{} already exists; choose another name, or remove it",
             folder.display()
         );
     }
@@ -153,7 +153,7 @@ impl Names {
             || !slug.starts_with(|first: char| first.is_ascii_lowercase())
         {
             bail!(
-                "`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first"
+                "`{name}` is not a valid toolkit name; use 2 to 48 letters, digits and dashes, beginning with a letter"
             );
         }
         Ok(Self {

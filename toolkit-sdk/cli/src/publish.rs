@@ -139,7 +139,7 @@ impl Server {
     fn request(&self, method: Method, slug: &str, version: &str) -> Result<RequestBuilder> {
         let key = self.org_key.as_deref().filter(|key| !key.is_empty());
         let key = key
-            .context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
+            .context("no organization key is given; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
         Ok(client()?
             .request(method, address(&self.url, slug, version)?)
             .header("x-org-api-key", key))
@@ -157,7 +157,7 @@ impl Server {
         let text = response
             .text()
             .await
-            .context("the server's answer was cut off")?;
+            .context("the server's response is incomplete")?;
         Ok((
             status,
             serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -167,7 +167,7 @@ impl Server {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the server is where the author says, on loopback most of the time"
+    reason = "the author names the server, which is usually on loopback"
 )]
 pub(crate) fn client() -> Result<Client> {
     Client::builder()
@@ -219,7 +219,7 @@ pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     let text = |name: &str| error[name].as_str().filter(|text| !text.is_empty());
     let mut lines = vec![match text("message") {
         Some(message) => format!("{message} ({status})"),
-        None => format!("the server answered {status}"),
+        None => format!("the server responded {status}"),
     }];
     let problems = error["errors"].as_array().into_iter().flatten();
     lines.extend(problems.map(|problem| {

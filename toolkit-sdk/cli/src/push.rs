@@ -33,7 +33,7 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     let files = options.target.components(None)?;
     let [file] = files.as_slice() else {
         bail!(
-            "a reference is of one toolkit, and here are {}",
+            "a reference names one toolkit, but {} were built",
             files.len()
         )
     };

@@ -37,7 +37,7 @@ pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
     let done = call(&options.run, Some(MAX_RESPONSE_BYTES)).await?;
     let Some(cassette) = &done.cassette else {
         bail!(
-            "nothing was recorded: the call moved more than {}",
+            "nothing was recorded: the call's data exceeds {}",
             progress::size(MAX_RESPONSE_BYTES as u64)
         );
     };

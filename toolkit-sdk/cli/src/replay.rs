@@ -67,7 +67,7 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
         crate::run::report(&outcome, None);
         match &differs {
             None => eprintln!("\nas recorded"),
-            Some(how) => eprintln!("\nnot as recorded: {how}"),
+            Some(how) => eprintln!("\nthe replay differs from the recording: {how}"),
         }
         if cassette.component != host.installed.digest {
             eprintln!("recorded with another build: {}", cassette.component);
@@ -82,7 +82,7 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
 
 fn read(file: &Path) -> Result<Cassette> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Cassette::from_json(&text).with_context(|| format!("cannot play {}", file.display()))
+    Cassette::from_json(&text).with_context(|| format!("cannot replay {}", file.display()))
 }
 
 /// Checks that the toolkit has the recorded tool or trigger.
@@ -97,7 +97,7 @@ fn check_target(manifest: &Manifest, asked: &Asked) -> Result<()> {
         Ok(())
     } else {
         bail!(
-            "the cassette is of `{slug}`, which `{}` does not have",
+            "the cassette records `{slug}`, which `{}` does not have",
             manifest.slug
         )
     }
@@ -118,6 +118,6 @@ fn difference(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> 
     let lines = cases::difference(&recorded, &now)
         .unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
     Ok(Some(format!(
-        "it ended otherwise (- recorded, + now):\n{lines}"
+        "the outcome differs (- recorded, + now):\n{lines}"
     )))
 }

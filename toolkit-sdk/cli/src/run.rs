@@ -200,7 +200,11 @@ fn entry(
         Some(text) => arguments::json(text, "the arguments")?,
         None => arguments::read(&tool.input, &options.arg, files)?,
     };
-    check_schema(&tool.input, &arguments, "the arguments do not fit the tool")?;
+    check_schema(
+        &tool.input,
+        &arguments,
+        "the arguments do not match the tool's input schema",
+    )?;
     let entry = Entry::tool(manifest, tool, arguments.to_string().into());
     Ok((
         entry,
@@ -224,7 +228,7 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
     check_schema(
         &found.config,
         &config,
-        "the configuration does not fit the trigger",
+        "the configuration does not match the trigger's schema",
     )?;
     let config = config.to_string().into();
     match (found.kind, &options.request) {
@@ -245,11 +249,11 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
             Ok(Entry::receive(manifest, found, config, request.into()))
         }
         (TriggerKind::Poll, Some(_)) => bail!(
-            "{} asks for news; it takes --cursor, not --request",
+            "{} is a polling trigger; use --cursor instead of --request",
             found.slug
         ),
         (TriggerKind::Webhook, None) => bail!(
-            "{} reads what an application sends; give --request",
+            "{} is a webhook trigger; give the webhook request with --request",
             found.slug
         ),
     }
@@ -262,7 +266,7 @@ fn full_slug(manifest: &Manifest, name: &str) -> String {
 
 fn unknown_slug<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
     anyhow!(
-        "there is no `{name}`; there are:\n  {}",
+        "`{name}` is unknown; known are:\n  {}",
         known.collect::<Vec<_>>().join("\n  ")
     )
 }
@@ -404,7 +408,7 @@ pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
                 && let Err(problem) = check_schema(
                     schema,
                     &data,
-                    "the data does not fit the tool's output schema",
+                    "the data does not match the tool's output schema",
                 )
             {
                 eprintln!("\nwarning: {problem:#}");
@@ -413,7 +417,7 @@ pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
         Err(failure) => {
             eprintln!("failed with {}: {}", failure.kind, failure.message);
             if let Some(status) = failure.upstream_status {
-                eprintln!("  the application answered {status}");
+                eprintln!("  the provider responded {status}");
             }
             if let Some(wait) = failure.retry_after {
                 eprintln!("  try again in {}", progress::time(wait));

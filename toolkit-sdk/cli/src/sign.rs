@@ -85,7 +85,7 @@ fn generate(options: &Sign) -> Result<()> {
     for file in [secret, &public] {
         ensure!(
             !file.exists(),
-            "{} is there already; name another with --key",
+            "{} already exists; name another file with --key",
             file.display()
         );
     }
@@ -111,7 +111,7 @@ fn generate(options: &Sign) -> Result<()> {
             secret.display(),
             public.display()
         );
-        println!("a server that shall take what it signs: `publish.trusted_keys = [\"{line}\"]`");
+        println!("a server that accepts its signatures: `publish.trusted_keys = [\"{line}\"]`");
     }
     Ok(())
 }
@@ -128,18 +128,18 @@ fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     let shown = file.display();
     let text = fs::read_to_string(file).with_context(|| {
-        format!("cannot read the secret key {shown}; `toolkit sign --generate` makes one")
+        format!("cannot read the secret key {shown}; create one with `toolkit sign --generate`")
     })?;
     let parse = || {
         SecretKeyBox::from_string(&text)
-            .with_context(|| format!("{shown} is no minisign secret key"))
+            .with_context(|| format!("{shown} is not a minisign secret key"))
     };
     if let Ok(key) = parse()?.into_unencrypted_secret_key() {
         return Ok(key);
     }
     let opened = parse()?.into_secret_key(password);
     opened.with_context(|| {
-        format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password")
+        format!("cannot decrypt the secret key {shown}; set its password in TOOLKIT_SIGN_PASSWORD")
     })
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
     }
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
     let signature = SignatureBox::from_string(&text)
-        .with_context(|| format!("{shown} is no minisign signature"))?;
+        .with_context(|| format!("{shown} is not a minisign signature"))?;
     let comment = signature
         .trusted_comment()
         .with_context(|| format!("cannot read {shown}"))?;
@@ -188,7 +188,7 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
         .any(|word| word.starts_with("sha256:") && word != own)
     {
         bail!(
-            "{shown} is of other bytes than {}; `toolkit sign` signs it again",
+            "{shown} does not match the bytes of {}; sign it again with `toolkit sign`",
             component.display()
         );
     }
@@ -204,8 +204,8 @@ pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String>
     };
     let public = public
         .with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
-    let signature =
-        SignatureBox::from_string(signature).context("the signature is not minisign's")?;
+    let signature = SignatureBox::from_string(signature)
+        .context("the signature is not in minisign's format")?;
     minisign::verify(&public, &signature, Cursor::new(bytes), true, false, false)
         .context("the signature is not valid")?;
     Ok(id(public.keynum()))
@@ -266,7 +266,7 @@ mod tests {
             read_beside(&file, b"other")
                 .unwrap_err()
                 .to_string()
-                .contains("other bytes")
+                .contains("does not match the bytes")
         );
     }
 }

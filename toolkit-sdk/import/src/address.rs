@@ -32,12 +32,15 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
     let mut address = Address::default();
     let Some((scheme, rest)) = server.url.split_once("://") else {
         return Err(format!(
-            "the server `{}` is no absolute address; name one with --server",
+            "the server `{}` is not an absolute URL; name one with --server",
             server.url
         ));
     };
     if scheme != "https" {
-        let note = format!("the server `{}` is called over https", server.url);
+        let note = format!(
+            "the server `{}` must use https; requests are sent over https",
+            server.url
+        );
         address.notes.extend((scheme == "http").then_some(note));
     }
     let rest = with_path_variable(rest.split(['?', '#']).next().unwrap_or_default(), server);
@@ -137,7 +140,7 @@ impl Address {
     fn host(&mut self, host: &str, server: &Server) -> Result<String, String> {
         let missing = || {
             format!(
-                "the server `{}` can be anybody's host; name one with --server",
+                "the server `{}` may be a host of any owner; name one with --server",
                 server.url
             )
         };
@@ -155,7 +158,7 @@ impl Address {
         };
         if open {
             self.notes.push(format!(
-                "the server is always `{settled}`; name another with --server"
+                "the server is fixed to `{settled}`; name another with --server"
             ));
         }
         let shown = filled(&settled, server).unwrap_or_else(|| settled.replace(['{', '}'], ""));
@@ -164,7 +167,7 @@ impl Address {
             .map_or(shown.as_str(), |(_, host)| host);
         if let Some(problem) = manifest::host_problem(shown) {
             return Err(format!(
-                "the server `{}` cannot be called: {problem}; name one with --server",
+                "the server `{}` is not a valid egress host: {problem}; name one with --server",
                 server.url
             ));
         }

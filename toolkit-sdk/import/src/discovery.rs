@@ -28,11 +28,11 @@ pub fn discovery(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     if root.get("kind").and_then(Value::as_str) != Some("discovery#restDescription") {
         return Err(Error::new(
-            "this is no Discovery document: `kind` is not `discovery#restDescription`",
+            "this is not a Discovery document: `kind` is not `discovery#restDescription`",
         ));
     }
     let document: Document = serde_json::from_value(root)
-        .map_err(|cause| Error::new(format!("the Discovery document is not well made: {cause}")))?;
+        .map_err(|cause| Error::new(format!("the Discovery document is not valid: {cause}")))?;
     if document.root_url.is_empty() {
         return Err(Error::new("the Discovery document names no `rootUrl`"));
     }
@@ -59,7 +59,7 @@ pub fn discovery(bytes: &[u8]) -> Result<Api> {
     operations(&reader, &document, &mut api)?;
     if !document.endpoints.is_empty() {
         let what = format!(
-            "{} regional addresses; the general one is called",
+            "{} regional addresses; the global address is used",
             document.endpoints.len()
         );
         api.unsupported.push(Unsupported::whole(what));

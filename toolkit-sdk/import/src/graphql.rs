@@ -62,7 +62,7 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
         .len();
     if subscriptions > 0 {
         api.unsupported.push(Unsupported::whole(format!(
-            "{subscriptions} subscriptions become no triggers"
+            "{subscriptions} subscriptions; triggers are not imported"
         )));
     }
     Ok(api)

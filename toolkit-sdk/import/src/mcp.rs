@@ -75,10 +75,10 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let found = places
         .iter()
         .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
-    let found =
-        found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
+    let found = found
+        .ok_or_else(|| Error::new("this is not the response to `tools/list`: it has no `tools`"))?;
     let listing = Listing::deserialize(found)
-        .map_err(|cause| Error::new(format!("the list of tools is not well made: {cause}")))?;
+        .map_err(|cause| Error::new(format!("the list of tools is not valid: {cause}")))?;
     if listing.tools.len() > MAX_TOOLS {
         return Err(Error::new(format!(
             "the server has more than {MAX_TOOLS} tools"
@@ -104,7 +104,7 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
     };
     if listing.next_cursor.is_some_and(|cursor| !cursor.is_empty()) {
         api.unsupported.push(Unsupported::whole(
-            "the list goes on after these tools; save all pages of it",
+            "the list has further pages; save all of them in one file",
         ));
     }
     for tool in listing.tools {
@@ -117,7 +117,7 @@ fn operation(tool: Tool, api: &mut Api) {
     let id = manifest::cleaned(&tool.name);
     if id.is_empty() || api.operations.iter().any(|operation| operation.id == id) {
         api.unsupported.push(Unsupported::whole(format!(
-            "a second tool, or one without a name: `{}`",
+            "a tool with a repeated or missing name: `{}`",
             text::line(&id, 80)
         )));
         return;

@@ -43,12 +43,12 @@ pub fn openapi(bytes: &[u8]) -> Result<Api> {
         Some("3") => root,
         _ if version.is_empty() => {
             return Err(Error::new(
-                "this is no OpenAPI document: it has neither `openapi` nor `swagger` at its top",
+                "this is not an OpenAPI document: it has neither `openapi` nor `swagger` at the top",
             ));
         }
         _ => {
             return Err(Error::new(format!(
-                "OpenAPI {version} is not known; 2.0, 3.0 and 3.1 are"
+                "OpenAPI {version} is not supported; use 2.0, 3.0 or 3.1"
             )));
         }
     };
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         {
             let names: Vec<&str> = hooks.keys().take(5).map(String::as_str).collect();
             let what = format!(
-                "{} webhooks become no triggers: {}",
+                "{} webhooks, which are not imported as triggers: {}",
                 hooks.len(),
                 names.join(", ")
             );
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
                     continue;
                 };
                 if method.eq_ignore_ascii_case("options") && is_preflight(operation) {
-                    let what = "what browsers ask before they send another request";
+                    let what = "the preflight request of browsers";
                     self.part(&format!("OPTIONS {path}"), what);
                     continue;
                 }

@@ -250,9 +250,7 @@ impl Overlay {
                 change.apply(operation, shared, problems);
             }
             if !found {
-                problems.push(format!(
-                    "no operation that was chosen is called `{pattern}`"
-                ));
+                problems.push(format!("no chosen operation has the id `{pattern}`"));
             }
         }
     }
@@ -298,7 +296,7 @@ impl Choose {
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id)))
         {
-            problems.push(format!("choose: no operation is called `{glob}`"));
+            problems.push(format!("choose: no operation has the id `{glob}`"));
         }
         let tagged = |glob: &str| {
             operations
@@ -313,7 +311,7 @@ impl Choose {
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits_path(glob, &it.path)))
         {
-            problems.push(format!("choose: no path fits `{glob}`"));
+            problems.push(format!("choose: no path matches `{glob}`"));
         }
         problems
     }

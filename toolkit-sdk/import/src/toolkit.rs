@@ -183,7 +183,7 @@ impl Builder<'_> {
             if arguments.cut {
                 self.unsupported.push(Unsupported::part(
                     &operation.id,
-                    "parts of its arguments are not described: too large",
+                    "parts of the argument schemas, which are too large",
                 ));
             }
             tools.push(self.tool(operation, &slug, &arguments, &address));
@@ -336,12 +336,12 @@ impl Builder<'_> {
                     0 => String::new(),
                     count => {
                         format!(
-                            "; {count} were not chosen, or are deprecated: `choose` in the overlay takes them"
+                            "; {count} were not chosen or are deprecated: add them with `choose` in the overlay"
                         )
                     }
                 };
                 return Err(Error::new(format!(
-                    "no operation is left{not_chosen}{}",
+                    "no operation can become a tool{not_chosen}{}",
                     why.into_iter().collect::<String>()
                 )));
             }

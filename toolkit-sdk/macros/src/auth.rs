@@ -282,7 +282,7 @@ impl Scheme {
                     value: "Bearer {access_token}",
                 },
                 None => {
-                    let message = format!("`{other}` is not a way to connect; write {KNOWN_MODES}");
+                    let message = format!("`{other}` is not an auth mode; write {KNOWN_MODES}");
                     return Err(syn::Error::new(self.mode.span(), message));
                 }
             },
@@ -310,7 +310,7 @@ impl Scheme {
                     format!("`{key}` is unknown; known are {KNOWN_KEYS}{more}{flow}"),
                 );
             } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
-                problems.add(key, format!("`{key}` stands here twice; drop one of them"));
+                problems.add(key, format!("`{key}` is given twice; remove one of them"));
             }
         }
         problems.finish()
@@ -407,7 +407,7 @@ impl Scheme {
                 let hint = "write `header: \"authorization\", value: \"Bearer {api_key}\"`, `query: \"key\"` or `request: […]`";
                 Err(syn::Error::new(
                     self.mode.span(),
-                    format!("an API key goes somewhere; {hint}"),
+                    format!("an API key needs a place in the request; {hint}"),
                 ))
             }
         }
@@ -448,7 +448,7 @@ fn field(call: &Call) -> syn::Result<Field> {
     {
         return fail(
             unknown.span(),
-            "only `optional` and `hidden` may stand alone here",
+            "only `optional` and `hidden` are written without a value here",
         );
     }
     let known = [

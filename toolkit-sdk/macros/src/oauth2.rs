@@ -86,7 +86,7 @@ fn url<'a>(scheme: &'a Scheme, key: &str, fields: &[String]) -> syn::Result<&'a 
     if !text.value().starts_with("https://") {
         return Err(syn::Error::new(
             text.span(),
-            format!("write the whole address: `{key}: \"https://…\"`"),
+            format!("write the whole URL: `{key}: \"https://…\"`"),
         ));
     }
     let mut problems = Problems::default();

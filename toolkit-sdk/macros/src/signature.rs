@@ -33,7 +33,7 @@ impl Signature {
             syn::Error::new(
                 span,
                 format!(
-                    "#[{what}] stands on a function with a body: `fn name(…) -> Result<…>`: {error}"
+                    "#[{what}] must be on a function with a body: `fn name(…) -> Result<…>`: {error}"
                 ),
             )
         })?;
@@ -42,13 +42,13 @@ impl Signature {
         if let Some(token) = &signature.asyncness {
             problems.add(
                 token,
-                format!("a {what} is a plain function: remove `async`; `send()` waits by itself"),
+                format!("a {what} is a synchronous function: remove `async`; `send()` blocks until the response arrives"),
             );
         }
         if let Some(token) = &signature.unsafety {
             problems.add(
                 token,
-                format!("a {what} is a plain function: remove `unsafe`"),
+                format!("a {what} is a safe function: remove `unsafe`"),
             );
         }
         if !signature.generics.params.is_empty() {
@@ -79,7 +79,7 @@ impl Signature {
         } else if description.len() > MAX_DESCRIPTION_BYTES {
             problems.add(
                 &signature.ident,
-                "the doc comment is longer than 4 KiB; cut it".to_owned(),
+                "the doc comment is longer than 4 KiB; shorten it".to_owned(),
             );
         }
         let output = match &signature.output {
@@ -87,7 +87,7 @@ impl Signature {
             ReturnType::Default => {
                 problems.add(
                     &signature.ident,
-                    format!("a {what} answers something: write `-> Result<…>`"),
+                    format!("a {what} returns a value: write `-> Result<…>`"),
                 );
                 Type::Verbatim(TokenStream::new())
             }
@@ -217,7 +217,7 @@ impl Attribute {
             Given::Nothing => Ok(true),
             _ => Err(syn::Error::new(
                 self.name.span(),
-                format!("`{0}` stands alone: write just `{0}`", self.name),
+                format!("`{0}` takes no value: write just `{0}`", self.name),
             )),
         }
     }

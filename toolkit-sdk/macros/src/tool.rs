@@ -50,7 +50,7 @@ impl Attributes {
             } else if read.read_only && read.destructive {
                 problems.add(
                     &place,
-                    "a tool that is `read_only` cannot be `destructive`; drop one of them"
+                    "a tool that is `read_only` cannot be `destructive`; remove one of them"
                         .to_owned(),
                 );
             }

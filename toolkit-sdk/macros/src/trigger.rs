@@ -26,10 +26,10 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<
     let attributes = Attributes::read(attributes)?;
     let signature = Signature::read(item, "trigger")?;
     let Some(kind) = attributes.kind else {
-        let hint = "write #[trigger(poll)] when the toolkit asks for news, #[trigger(webhook)] when the application sends it";
+        let hint = "write #[trigger(poll)] if the toolkit polls the provider, #[trigger(webhook)] if the provider sends webhooks";
         return Err(syn::Error::new(
             Span::call_site(),
-            format!("a trigger says how events arrive; {hint}"),
+            format!("a trigger needs a kind; {hint}"),
         ));
     };
     if signature.inputs.len() != 2 {
@@ -74,7 +74,7 @@ impl Attributes {
                 if self.kind.replace(kind).is_some() {
                     return Err(syn::Error::new(
                         span,
-                        "a trigger is either `poll` or `webhook`; drop one of them",
+                        "a trigger is either `poll` or `webhook`; remove one of them",
                     ));
                 }
             }

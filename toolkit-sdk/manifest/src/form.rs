@@ -181,7 +181,7 @@ impl FieldFormat {
             Self::Hostname => "a host name such as files.example.com",
             Self::Uri => "an address that begins with https://",
             Self::Uuid => "a UUID",
-            Self::Email => "an address of mail",
+            Self::Email => "an e-mail address",
         }
     }
 }
@@ -223,12 +223,9 @@ impl fmt::Display for FieldProblem<'_> {
         match (pattern, format) {
             _ if self.missing => write!(f, "{name}: is required ({title})"),
             _ if !one_of.is_empty() => write!(f, "{name}: is not one of {}", one_of.join(", ")),
-            (Some(pattern), _) => write!(
-                f,
-                "{name}: does not have the form the toolkit asks for, {pattern}"
-            ),
+            (Some(pattern), _) => write!(f, "{name}: does not match the pattern {pattern}"),
             (None, Some(format)) => write!(f, "{name}: is not {}", format.describe()),
-            (None, None) => write!(f, "{name}: cannot be taken"),
+            (None, None) => write!(f, "{name}: is not valid"),
         }
     }
 }

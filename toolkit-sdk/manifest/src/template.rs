@@ -132,7 +132,7 @@ impl<'a> Template<'a> {
     fn nested(text: &'a str, depth: usize) -> Result<Self, String> {
         if depth > MAX_FUNCTION_DEPTH {
             return Err(format!(
-                "functions stand more than {MAX_FUNCTION_DEPTH} deep in each other"
+                "functions are nested deeper than {MAX_FUNCTION_DEPTH}"
             ));
         }
         let mut parts = Vec::new();

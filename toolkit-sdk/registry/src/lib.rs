@@ -105,7 +105,7 @@ impl RegistryReference {
         );
         let parsed: Reference = text
             .parse()
-            .map_err(|cause| anyhow::anyhow!("`{text}` is no reference ({cause}); {form}"))?;
+            .map_err(|cause| anyhow::anyhow!("`{text}` is not a reference ({cause}); {form}"))?;
         let tagged = text
             .split('@')
             .next()
@@ -237,13 +237,13 @@ impl RegistryReference {
         };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != digest) {
             bail!(
-                "{asked} is {digest} now, not {wanted}: the tag was moved; name the digest alone, or the new one"
+                "{asked} now has the digest {digest}, not {wanted}: the tag was moved; name the digest alone, or the new digest"
             );
         }
         let manifest: OciImageManifest = serde_json::from_slice(&body)
             .with_context(|| format!("the manifest of {asked} cannot be read"))?;
         let layer = only_layer(&manifest)
-            .with_context(|| format!("{asked} is no WebAssembly component"))?;
+            .with_context(|| format!("{asked} is not a WebAssembly component"))?;
         let pinned = Reference::with_digest(registry, repository, digest.clone());
         let component = self.blob(&pinned, &layer).await?;
         let signature = manifest
@@ -298,9 +298,9 @@ impl RegistryReference {
         let hint = if there.is_empty() {
             String::new()
         } else {
-            format!("; tags there: {}", there.join(", "))
+            format!("; its tags are {}", there.join(", "))
         };
-        anyhow::anyhow!("there is no {}{hint}", self.reference)
+        anyhow::anyhow!("{} does not exist{hint}", self.reference)
     }
 
     fn explain(&self, cause: OciDistributionError, what: &str) -> anyhow::Error {
@@ -311,7 +311,7 @@ impl RegistryReference {
                 code: 401 | 403, ..
             } => "; log in with `docker login`, or give --username and --password",
             OciDistributionError::RequestError(cause) if cause.is_connect() => {
-                "; does the registry run there? One without TLS needs --plain-http"
+                "; check the address; a registry without TLS needs --plain-http"
             }
             _ => "",
         };
@@ -337,20 +337,23 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     let kind = &manifest.config.media_type;
     ensure!(
         kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE,
-        "its configuration is of type {kind}"
+        "the configuration has type {kind}"
     );
     let [layer] = manifest.layers.as_slice() else {
-        bail!("it has {} layers, not one", manifest.layers.len())
+        bail!(
+            "the artifact has {} layers instead of one",
+            manifest.layers.len()
+        )
     };
     ensure!(
         layer.media_type == WASM_LAYER_MEDIA_TYPE,
-        "its layer is of type {}",
+        "the layer has type {}",
         layer.media_type
     );
     let fits = usize::try_from(layer.size).is_ok_and(|size| size <= MAX_COMPONENT_BYTES);
     ensure!(
         fits,
-        "its layer of {} bytes is larger than {} MiB",
+        "the layer has {} bytes; at most {} MiB are supported",
         layer.size,
         MAX_COMPONENT_BYTES >> 20
     );

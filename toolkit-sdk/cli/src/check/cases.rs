@@ -297,11 +297,11 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
     let mut problems = against(
         input,
         &case.arguments,
-        "the arguments do not fit the schema",
+        "the arguments do not match the input schema",
     );
     problems.extend(
         output
-            .map(|output| against(output, data, "the data does not fit the schema"))
+            .map(|output| against(output, data, "the data does not match the output schema"))
             .unwrap_or_default(),
     );
     problems

@@ -46,7 +46,7 @@ impl ObservedResult {
     /// Reports requests that no exchange answers. A case file cannot express them.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let problem = |request: &String| {
-            format!("no exchange is left for this request; add one with its answer:\n{request}")
+            format!("unexpected request; add an exchange with its response:\n{request}")
         };
         self.mismatches.unanswered.iter().map(problem).collect()
     }

@@ -225,7 +225,7 @@ fn respond(given: &GivenResponse) -> Response {
     });
     builder
         .body(body.into())
-        .unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
+        .unwrap_or_else(|_| plain(500, "the response of the case is not a valid HTTP response"))
 }
 
 /// Returns a body that fails immediately.

@@ -66,7 +66,7 @@ async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) 
     let config = api
         .ask(Method::POST, "/auth_configs", Some(&config))
         .await?
-        .context("the toolkit is not there")?;
+        .context("the server does not have the toolkit")?;
     let account = json!({
         "auth_config": { "id": config["auth_config"]["id"] },
         "connection": { "user_id": "default", "state": { "authScheme": mode, "val": values } },
@@ -74,9 +74,9 @@ async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) 
     let made = api
         .ask(Method::POST, "/connected_accounts", Some(&account))
         .await?
-        .context("the auth config is gone")?;
+        .context("the server does not have the auth config")?;
     made["id"]
         .as_str()
         .map(str::to_owned)
-        .context("the server named no account")
+        .context("the server's response has no account id")
 }

@@ -67,7 +67,7 @@ impl Api {
         let text = response
             .text()
             .await
-            .context("the server's answer was cut off")?;
+            .context("the server's response is incomplete")?;
         let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
         match status.as_u16() {
             200..300 => Ok(Some(answer)),

@@ -77,7 +77,7 @@ impl<'d> Calls<'d> {
                 .api
                 .ask(Method::POST, LOG_PATH, Some(&asked))
                 .await?
-                .context("the server keeps no log")?;
+                .context("the server has no execution log")?;
             let ids: Vec<_> = page["logs"]
                 .as_array()
                 .into_iter()

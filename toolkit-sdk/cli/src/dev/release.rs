@@ -103,7 +103,7 @@ impl<'d> Releases<'d> {
             }
         }
         bail!(
-            "{} was not published: somebody else publishes it all the time",
+            "{} was not published: each version that was tried is already published; try again",
             manifest.slug
         )
     }
@@ -125,7 +125,7 @@ impl<'d> Releases<'d> {
 
 /// Returns the next version: the next number of the same day, or the first of the next day.
 fn next_version(version: &Version) -> Result<Version> {
-    let none = || anyhow!("there is no version after {version}");
+    let none = || anyhow!("no version follows {version}");
     let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;
     let next = match number.parse::<u8>()? {
         99.. => {

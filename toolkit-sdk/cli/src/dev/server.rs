@@ -68,9 +68,9 @@ impl Server {
         match &mut self.owned {
             Some(owned) => match owned.process.wait().await {
                 Ok(status) => {
-                    anyhow!("the server ended by itself ({status}); what it said stands above")
+                    anyhow!("the server ended by itself ({status}); its output is above")
                 }
-                Err(cause) => anyhow!("the server cannot be watched: {cause}"),
+                Err(cause) => anyhow!("cannot wait for the server: {cause}"),
             },
             None => std::future::pending().await,
         }
@@ -139,14 +139,14 @@ async fn start(options: &Dev) -> Result<Server> {
             START_TIMEOUT.as_secs()
         )
     })?
-    .context("cannot read what the server says")?;
+    .context("cannot read the server's output")?;
     if first.is_empty() {
         let status = process.wait().await?;
-        bail!("the server did not start ({status}); what it said stands above");
+        bail!("the server did not start ({status}); its output is above");
     }
     let ready: ReadyOutput = serde_json::from_str(&first).with_context(|| {
         format!(
-            "{} is not the server of this release: it said {first:?}",
+            "{} is not the server of this release: its output is {first:?}",
             program.display()
         )
     })?;
@@ -169,7 +169,7 @@ fn program() -> Result<PathBuf> {
         .map(|executable| executable.with_file_name(PROGRAM))
         .filter(|file| file.is_file());
     beside.or_else(|| toolchain::on_path(PROGRAM)).context(
-        "there is no `toolhost` next to this command nor in PATH; install it, or name a running server with --server",
+        "`toolhost` was not found next to this command or in PATH; install it, or name a running server with --server",
     )
 }
 

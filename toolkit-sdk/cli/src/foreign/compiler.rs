@@ -182,7 +182,7 @@ fn requirements(folder: &Path, environment: &Path) -> Result<()> {
     ]);
     run_install(&mut pip, Language::Python).with_context(|| {
         format!(
-            "cannot install what {} names; a toolkit can use packages written in Python alone",
+            "cannot install the packages in {}; a toolkit can use only packages written in pure Python",
             file.display()
         )
     })
@@ -211,7 +211,7 @@ fn run_install(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         let what = command.get_program().to_string_lossy();
         bail!(
-            "`{what}` could not install what is needed; it says why above, or: {}",
+            "`{what}` could not install the compiler; see its output above, or: {}",
             language.missing()
         );
     }
@@ -220,7 +220,7 @@ fn run_install(command: &mut Command, language: Language) -> Result<()> {
 
 fn run_compiler(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
-        bail!("the toolkit does not compile; the compiler says why above");
+        bail!("the toolkit does not compile; see the compiler's output above");
     }
     Ok(())
 }

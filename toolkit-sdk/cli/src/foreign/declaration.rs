@@ -151,16 +151,16 @@ pub(super) fn find(component: &[u8]) -> Result<Declaration> {
                 // toolkits.
                 match found {
                     Some(first) if first != text => {
-                        bail!("the compiled toolkit declares itself twice, differently")
+                        bail!("the compiled toolkit has two different declarations")
                     }
                     _ => found = Some(text),
                 }
             }
         }
     }
-    let text = found
-        .context("the compiled toolkit has no declaration in it; this is a fault of `toolkit`")?;
-    serde_json::from_slice(text).context("the toolkit's declaration is not as expected")
+    let text =
+        found.context("the compiled toolkit has no declaration; this is a bug in `toolkit`")?;
+    serde_json::from_slice(text).context("the toolkit's declaration is not valid")
 }
 
 /// Returns the JSON texts after each mark.
@@ -294,7 +294,7 @@ impl SchemeDeclaration {
                 Ok(mode) if mode.has_flow() => {
                     (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}")
                 }
-                _ => bail!("`{other}` is not a way to connect an account"),
+                _ => bail!("`{other}` is not an auth mode"),
             },
         };
         let value = self.value.unwrap_or_else(|| value.to_owned());
@@ -314,7 +314,9 @@ impl SchemeDeclaration {
                 }
                 AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
                 AuthMode::ApiKey => {
-                    bail!("an API key goes somewhere; name a `header`, a `query` or a `request`")
+                    bail!(
+                        "an API key needs a place in the request; add `header`, `query` or `request`"
+                    )
                 }
                 _ => vec![Placement::Header {
                     name: "authorization".to_owned(),
@@ -441,10 +443,7 @@ fn read_logo(folder: &Path, logo: &str) -> Result<String> {
         Some("svg") => String::from_utf8(bytes)
             .with_context(|| format!("{} is not an SVG text", file.display())),
         Some("png") => Ok(format!("data:image/png;base64,{}", STANDARD.encode(bytes))),
-        _ => bail!(
-            "the logo {} is a file that ends in .svg or .png",
-            file.display()
-        ),
+        _ => bail!("the logo {} must be an .svg or .png file", file.display()),
     }
 }
 

@@ -59,7 +59,7 @@ impl Source {
         let source = serde_json::from_slice(&bytes);
         source.map(Some).with_context(|| {
             format!(
-                "{} is not of this command's release; run `toolkit import` again",
+                "{} was written by another release of this command; run `toolkit import` again",
                 file.display()
             )
         })
@@ -124,10 +124,7 @@ fn read_logo(file: &Path) -> Result<String> {
             String::from_utf8(bytes).with_context(|| format!("{} is not text", file.display()))
         }
         Some("png") => Ok(format!("data:image/png;base64,{}", BASE64.encode(bytes))),
-        _ => bail!(
-            "the logo {} ends neither in .svg nor in .png",
-            file.display()
-        ),
+        _ => bail!("the logo {} must be an .svg or .png file", file.display()),
     }
 }
 
@@ -178,7 +175,7 @@ fn described_alone(made: Imported) -> Result<Value> {
 fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
     if described["slug"] != *imported.slug {
         bail!(
-            "the crate's slug is {}, that of its import `{}`; they are one toolkit",
+            "the crate's slug is {}, but its import's slug is `{}`; use one slug for both",
             described["slug"],
             imported.slug
         );

@@ -30,7 +30,7 @@ pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the server is where the author says, on loopback now and then"
+    reason = "the author names the server, which may be on loopback"
 )]
 fn client() -> Result<Client> {
     Client::builder()
@@ -77,7 +77,7 @@ impl Session<'_> {
             params = json!({ "cursor": cursor });
         }
         bail!(
-            "{} divides its tools into more than {MAX_PAGES} answers",
+            "{} lists its tools on more than {MAX_PAGES} pages",
             self.url
         )
     }
@@ -102,12 +102,12 @@ impl Session<'_> {
         while let Some(chunk) = response
             .chunk()
             .await
-            .with_context(|| format!("the answer of {} was cut off", self.url))?
+            .with_context(|| format!("the response of {} is incomplete", self.url))?
         {
             body.extend_from_slice(&chunk);
             if body.len() > MAX_RESPONSE_BYTES {
                 bail!(
-                    "{} answered more than {} MiB",
+                    "the response of {} is larger than {} MiB",
                     self.url,
                     MAX_RESPONSE_BYTES >> 20
                 );
@@ -118,7 +118,7 @@ impl Session<'_> {
             }
         }
         answer(&body, streamed)
-            .unwrap_or_else(|| bail!("{} does not answer `{method}` in JSON-RPC", self.url))
+            .unwrap_or_else(|| bail!("{} did not respond to `{method}` with JSON-RPC", self.url))
     }
 
     async fn send(&self, method: Method, message: Option<Value>) -> Result<Response> {
@@ -145,11 +145,11 @@ impl Session<'_> {
         let status = response.status();
         match status.as_u16() {
             401 | 403 => bail!(
-                "{} answered {status}; give a token with --token or TOOLKIT_MCP_TOKEN",
+                "{} responded {status}; give a token with --token or TOOLKIT_MCP_TOKEN",
                 self.url
             ),
             _ if !status.is_success() => bail!(
-                "{} answered {status}; is it the address of an MCP server?",
+                "{} responded {status}; is it the address of an MCP server?",
                 self.url
             ),
             _ => Ok(response),
@@ -183,7 +183,7 @@ fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
         .find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
     match found.get("error") {
         Some(error) => Some(Err(anyhow::anyhow!(
-            "the server refuses: {}",
+            "the server responded with an error: {}",
             error["message"].as_str().unwrap_or("no reason")
         ))),
         None => Some(Ok(found["result"].take())),

@@ -96,7 +96,7 @@ fn data(
                 offset_expr,
             } => {
                 let Some(offset) = constant(&offset_expr)? else {
-                    bail!("a segment lies at an address that is no constant")
+                    bail!("a data segment's address is not a constant")
                 };
                 all.active(
                     memory_index,
@@ -131,7 +131,7 @@ fn read(module: &[u8]) -> Result<Layout> {
             Payload::MemorySection(section) => {
                 ensure!(
                     section.count() == 1,
-                    "it has {} memories instead of one",
+                    "the module has {} memories instead of one",
                     section.count()
                 );
                 for memory in section {

@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         made.scopes = needed.scopes;
         made.no_auth = needed.none;
         if let Some(scheme) = needed.unsupported {
-            let what = format!("the security scheme `{scheme}`, without which it does not answer");
+            let what = format!("the security scheme `{scheme}`, which the operation requires");
             self.api
                 .unsupported
                 .push(Unsupported::unusable(&made.id, what));

@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
             return;
         }
         if place == ParameterIn::Header && manifest::is_platform_header(&name) {
-            let what = format!("the header `{name}`, which only the platform may write");
+            let what = format!("the header `{name}`, which only the platform may set");
             let entry = if required {
                 Unsupported::unusable
             } else {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
                 || holes.iter().any(|(hole, _)| *hole == parameter.name);
             if !there {
                 let what = format!(
-                    "the path parameter `{}`, for which the path has no place",
+                    "the path parameter `{}`, which the path does not contain",
                     parameter.name
                 );
                 self.api.unsupported.push(Unsupported::part(&id, what));

@@ -399,8 +399,7 @@ fn kind(about: &Value) -> Kind {
             == Some("awsSigv4") =>
         {
             Kind::Unknown(
-                "requests are signed (AWS Signature 4), and keys alone are attached here"
-                    .to_owned(),
+                "signed requests (AWS Signature 4) are not supported by the import".to_owned(),
             )
         }
         "apikey" => {
@@ -408,7 +407,7 @@ fn kind(about: &Value) -> Kind {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
                 return Kind::Unknown(format!(
-                    "`{}` cannot name where a key goes",
+                    "`{}` is not a supported place of a key",
                     text::line(&name, 80)
                 ));
             }

@@ -206,9 +206,9 @@ impl Case {
     pub fn judge(&self, result: CaseResult<'_>) -> Option<String> {
         match (result, &self.data, &self.error) {
             (CaseResult::Data(data), Some(expected), _) => difference(expected, data)
-                .map(|lines| format!("the data differs (- expected, + answered):\n{lines}")),
+                .map(|lines| format!("the data differs (- expected, + actual):\n{lines}")),
             (CaseResult::Data(data), None, Some(error)) => Some(format!(
-                "expected the error `{}`, but it answers data (+ answered):\n{}",
+                "expected the error `{}`, but the call succeeded (+ actual):\n{}",
                 error.kind,
                 lines("", &pretty(data))
             )),
@@ -217,11 +217,11 @@ impl Case {
                 let expected = format!("{}: {}\n", error.kind, error.message);
                 (!fits).then(|| {
                     let lines = lines(&expected, &format!("{kind}: {message}\n"));
-                    format!("the error differs (- expected, with a part of the message; + answered):\n{lines}")
+                    format!("the error differs (- expected, with a part of the message; + actual):\n{lines}")
                 })
             }
             (CaseResult::Error { kind, message }, _, _) => Some(format!(
-                "expected data, but it fails with `{kind}: {message}`"
+                "expected data, but the call failed with `{kind}: {message}`"
             )),
             (CaseResult::Data(_), None, None) => {
                 Some("write what is expected: `data` or `error`".to_owned())

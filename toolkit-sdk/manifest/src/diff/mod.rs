@@ -83,7 +83,7 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     auth::compare(old, new, &mut report);
     report.egress("egress", &old.egress, &new.egress, !old.no_auth());
     if old.limits != new.limits {
-        report.add("limits", "asks for other limits".to_owned(), &[]);
+        report.add("limits", "has other limits".to_owned(), &[]);
     }
     report.by_name(
         "tools",
@@ -108,12 +108,12 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     match (anonymous, anonymous_now) {
         (true, false) => report.add(
             "no_auth",
-            "needs a connected account now".to_owned(),
+            "now needs a connected account".to_owned(),
             &[Callers],
         ),
         (false, true) => report.add(
             "no_auth",
-            "needs no connected account any more".to_owned(),
+            "no longer needs a connected account".to_owned(),
             &[],
         ),
         _ => report.reworded("no_auth", old.no_auth != new.no_auth),
@@ -123,7 +123,7 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     match (old.loose_output, new.loose_output) {
         (false, true) => report.add(
             "loose_output",
-            "its answers need not fit their schema any more".to_owned(),
+            "its output may now differ from the schema".to_owned(),
             &[Callers],
         ),
         (old, new) => report.reworded("loose_output", old != new),
@@ -164,12 +164,12 @@ fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[Egr
         (Some(old), Some(new)) => report.egress("egress", old, new, false),
         (None, Some(_)) => report.add(
             "egress",
-            "reaches only some of the toolkit's hosts now".to_owned(),
+            "now reaches only some of the toolkit's hosts".to_owned(),
             &[],
         ),
         (Some(_), None) => report.add(
             "egress",
-            "reaches every host of the toolkit now".to_owned(),
+            "now reaches every host of the toolkit".to_owned(),
             &[],
         ),
     }
@@ -185,7 +185,7 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     ];
     for (name, _, new, promise) in words.into_iter().filter(|(_, old, new, _)| old != new) {
         let kept = new == promise;
-        let change = if new { "holds now" } else { "holds no longer" };
+        let change = if new { "holds now" } else { "no longer holds" };
         report.add(
             &format!("hints.{name}"),
             change.to_owned(),
@@ -308,11 +308,7 @@ impl Report {
             self.add(part, format!("may reach {rule}"), breaks);
         }
         for rule in old.iter().filter(|rule| !new.contains(rule)) {
-            self.add(
-                part,
-                format!("no longer says that it may reach {rule}"),
-                &[],
-            );
+            self.add(part, format!("may no longer reach {rule}"), &[]);
         }
         if old != new && old.len() == new.len() && old.iter().all(|rule| new.contains(rule)) {
             self.add(part, "is in another order".to_owned(), &[]);

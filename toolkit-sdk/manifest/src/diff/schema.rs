@@ -130,7 +130,7 @@ fn line(
         ("property", ..) => if gone { "is gone" } else { "is new" }.to_owned(),
         ("required", ..) if gone => "is newly required".to_owned(),
         ("required", ..) => "is no longer required".to_owned(),
-        ("work", ..) => "is too intricate to be compared".to_owned(),
+        ("work", ..) => "is too complex to be compared".to_owned(),
         ("form", ..) => match (gone, came) {
             (true, true) => "has other forms",
             (true, false) => "has fewer forms",

@@ -72,7 +72,7 @@ fn removals_break_callers() {
             ..Hints::default()
         }),
         [
-            "tools.DEMO_GET.hints.read_only: holds no longer (breaks callers)",
+            "tools.DEMO_GET.hints.read_only: no longer holds (breaks callers)",
             "tools.DEMO_GET.hints.destructive: holds now (breaks callers)"
         ]
     );
@@ -223,7 +223,7 @@ fn newly_required_account_breaks_callers() {
         found,
         [
             "auth.API_KEY: is new",
-            "tools.DEMO_GET.no_auth: needs a connected account now (breaks callers)"
+            "tools.DEMO_GET.no_auth: now needs a connected account (breaks callers)"
         ]
     );
 }

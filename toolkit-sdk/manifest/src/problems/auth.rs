@@ -36,7 +36,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for scheme in &manifest.auth {
         let mut report = report.at(scheme.mode.as_str());
         if !modes.insert(scheme.mode) {
-            report.add("there are two schemes of this mode; at most one");
+            report.add("another scheme has this mode; write one scheme for each mode");
         }
         check_scheme(manifest, scheme, &mut report);
     }
@@ -56,7 +56,7 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
         report
             .at("fields")
             .at(name)
-            .add("the platform knows a value of that name; give the field another one");
+            .add("the name is reserved for a value of the platform; rename the field");
     }
     known.extend(scheme.flow_values());
     let mut used = check_request(scheme, &known, &mut report.at("request"));
@@ -83,14 +83,14 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
         report
             .at("fields")
             .at(name)
-            .add("this secret goes nowhere; use it in `request` or drop it");
+            .add("this secret is not used; use it in `request` or remove it");
     }
     if let Some(base_url) = &scheme.base_url {
         let mut report = report.at("base_url");
         let fields = template::check(base_url, &known, &mut report);
         for field in fields.iter().filter(|field| secret(field)) {
             report.add(format_args!(
-                "`{{{field}}}` is secret; an address holds only fields that are not"
+                "`{{{field}}}` is secret; a URL may contain only non-secret fields"
             ));
         }
         check_address(manifest, "GET", base_url, None, &mut report);
@@ -147,7 +147,7 @@ fn check_choice(field: &Field, report: &mut Report) {
     {
         report
             .at("default")
-            .add("is not a value that the field takes");
+            .add("is not a value that the field accepts");
     }
 }
 
@@ -207,7 +207,7 @@ fn check_request<'a>(
         && scheme.sign.is_none()
         && scheme.client_certificate.is_none()
     {
-        report.add("says nowhere where the credential goes");
+        report.add("does not use the credential; add it to `request`");
     }
     used
 }
@@ -258,7 +258,7 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
         report.add("is not the name of a header; write it in lower case, for example x-api-key");
     }
     if PLATFORM_HEADERS.contains(&name) {
-        report.add("this header frames or routes the message; the platform writes it");
+        report.add("only the platform may set this header");
     }
 }
 
@@ -275,7 +275,7 @@ fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a
                 .add(format_args!("`{name}` is not a field of this scheme")),
             Some(field) if place == "key" && !field.secret => {
                 report.at(place).add(format_args!(
-                    "mark `{name}` as secret: who has it is the account"
+                    "mark `{name}` as secret: its holder has access to the account"
                 ));
             }
             Some(_) => {}
@@ -297,7 +297,7 @@ fn check_verify(
     let fields = template::check(&verify.url, known, report);
     for field in scheme.secrets().filter(|field| fields.contains(field)) {
         report.add(format_args!(
-            "`{{{field}}}` is secret; `request` puts it in its place"
+            "`{{{field}}}` is secret; add it with `request` instead"
         ));
     }
     if !verify.url.starts_with('/') {
@@ -388,7 +388,7 @@ fn pattern(host: &str) -> Result<String, String> {
     match host[last + 1..].split_once('.') {
         Some((_, fixed)) if fixed.contains('.') => Ok(format!("*.{fixed}")),
         _ => Err(format!(
-            "`{host}` can be anybody's host; end it in a fixed domain, as in {{site}}.example.com"
+            "`{host}` may be a host of any owner; end it in a fixed domain, as in {{site}}.example.com"
         )),
     }
 }

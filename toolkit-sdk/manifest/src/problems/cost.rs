@@ -53,7 +53,7 @@ pub struct SchemaCost<'a> {
 /// Measures a schema.
 ///
 /// # Errors
-/// An error if the schema leads back to itself without a property or an item between, is nested too deep
+/// An error if the schema refers to itself for the same value, is nested too deep
 /// for one value, or uses keywords that make references depend on more than its text. The message
 /// names the place.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
@@ -102,7 +102,7 @@ impl<'a> Survey<'a> {
         let address = std::ptr::from_ref(schema);
         if self.open.contains(&address) {
             return Err(format!(
-                "{} leads back to itself without a property or an item between",
+                "{} refers to itself for the same value",
                 place_or_schema(place)
             ));
         }
@@ -233,7 +233,7 @@ impl<'a> Survey<'a> {
             .or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
         if let Some(keyword) = foreign {
             return Err(format!(
-                "{}: remove `{keyword}`; a schema stands by itself",
+                "{}: remove `{keyword}`; a schema must be self-contained",
                 place_or_schema(place)
             ));
         }

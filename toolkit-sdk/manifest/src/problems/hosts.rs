@@ -62,10 +62,7 @@ pub(super) fn check_rules(rules: &[EgressRule], report: &mut Report) {
     }
     for (index, rule) in rules.iter().enumerate() {
         if rules[..index].contains(rule) {
-            report.add(format_args!(
-                "the rule for `{}` stands here twice",
-                rule.host
-            ));
+            report.add(format_args!("the rule for `{}` is listed twice", rule.host));
         }
         check_rule(rule, &mut report.at(&rule.host));
     }
@@ -117,7 +114,7 @@ pub fn host_problem(host: &str) -> Option<String> {
     }
     if !name.is_ascii() {
         return Some(format!(
-            "`{host}` is not ASCII; write it as IDNA does (xn--…)"
+            "`{host}` is not ASCII; write it in Punycode (xn--…)"
         ));
     }
     let labels: Vec<&str> = name.split('.').collect();
@@ -140,7 +137,7 @@ pub fn host_problem(host: &str) -> Option<String> {
     }
     if wildcard && is_public_suffix(&labels) {
         return Some(format!(
-            "`{host}` covers names of everybody; write the application's own domain"
+            "`{host}` covers domains of many owners; write the provider's own domain"
         ));
     }
     None

@@ -229,7 +229,7 @@ impl Rebuild {
                     .push("remove the processing instruction from the SVG document".into()),
                 Event::Decl(_) | Event::Comment(_) => {}
                 Event::Eof if self.complete && self.open.is_empty() => return Ok(()),
-                Event::Eof => return Err("it ends too early".into()),
+                Event::Eof => return Err("the document is incomplete".into()),
             }
         }
     }

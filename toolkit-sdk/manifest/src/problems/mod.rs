@@ -67,9 +67,9 @@ impl Manifest {
 
 fn identity(manifest: &Manifest, report: &mut Report) {
     if manifest.abi != ABI {
-        let hint = "build it with the SDK of this server, or bring the server up to date";
+        let hint = "build the toolkit with the SDK of this server, or update the server";
         report.at("abi").add(format_args!(
-            "`{}` is not known here, only {ABI} is; {hint}",
+            "`{}` is not supported; the supported version is {ABI}; {hint}",
             manifest.abi
         ));
     }
@@ -82,7 +82,7 @@ fn identity(manifest: &Manifest, report: &mut Report) {
     }
     if !manifest.version.is_on_calendar() {
         report.at("version").add(format_args!(
-            "`{}` names a day that no month has",
+            "`{}` has a date that does not exist",
             manifest.version
         ));
     }
@@ -101,7 +101,7 @@ fn identity(manifest: &Manifest, report: &mut Report) {
         report
             .at("limits")
             .at(name)
-            .add("cannot be 0; leave it out for the server's default");
+            .add("cannot be 0; remove it for the server's default");
     }
 }
 
@@ -150,7 +150,7 @@ fn counts(manifest: &Manifest, report: &mut Report) {
     if manifest.tools.is_empty() && manifest.triggers.is_empty() {
         report
             .at("tools")
-            .add("a toolkit without tools and triggers does nothing; add one");
+            .add("has neither tools nor triggers; add one");
     }
     let size = serde_json::to_vec(manifest).map_or(0, |json| json.len());
     if size > MAX_MANIFEST_BYTES {
@@ -180,7 +180,7 @@ fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
         .map(AsRef::as_ref)
         .filter(|value| !seen.insert(*value))
     {
-        report.add(format_args!("`{value}` stands here twice"));
+        report.add(format_args!("`{value}` is listed twice"));
     }
 }
 

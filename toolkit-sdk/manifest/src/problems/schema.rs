@@ -89,7 +89,7 @@ pub(super) fn check_object(schema: &Value, report: &mut Report) {
 /// Checks a schema that describes an object or has no type.
 pub(super) fn check_answer(schema: &Value, report: &mut Report) {
     if schema.get("type").is_some_and(|kind| kind != "object") {
-        report.add("an answer is an object, so that it can grow; put the value into a field");
+        report.add("an output must be an object, so that fields can be added later; put the value into a field");
     }
     check(schema, report);
 }
@@ -117,7 +117,7 @@ fn check_cost(schema: &Value, report: &mut Report) {
     };
     if cost.schemas_per_value > MAX_SCHEMAS_PER_VALUE {
         report.add(format_args!(
-            "{} schemas look at one value when references are followed; at most {MAX_SCHEMAS_PER_VALUE}",
+            "{} schemas apply to one value when references are followed; at most {MAX_SCHEMAS_PER_VALUE}",
             cost.schemas_per_value
         ));
     }
@@ -177,7 +177,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
         .filter(|keyword| keywords.contains_key(**keyword))
     {
         report.add(format_args!(
-            "remove `{keyword}`; a schema stands by itself"
+            "remove `{keyword}`; a schema must be self-contained"
         ));
     }
     if let Some(reference) = keywords.get("$ref") {
@@ -190,7 +190,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
         };
         if !dialect.as_str().is_some_and(known) {
             report.add(format_args!(
-                "`$schema` {dialect} is not a dialect of JSON Schema; leave it out"
+                "`$schema` {dialect} is not a dialect of JSON Schema; remove it"
             ));
         }
     }
@@ -293,17 +293,17 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
             ));
         };
         if !seen.insert(target) {
-            return report.add(format_args!("{current} leads back to itself"));
+            return report.add(format_args!("{current} refers to itself"));
         }
         let Some(found) = (if target.is_empty() {
             Some(root)
         } else {
             root.pointer(target)
         }) else {
-            return report.add(format_args!("{current} leads to nothing"));
+            return report.add(format_args!("{current} does not exist"));
         };
         if !found.is_object() && !found.is_boolean() {
-            return report.add(format_args!("{current} does not lead to a schema"));
+            return report.add(format_args!("{current} is not a schema"));
         }
         match found.get("$ref") {
             Some(next) => current = next,

@@ -50,7 +50,7 @@ fn check_slug(manifest: &Manifest, slug: &str, report: &mut Report) {
         ));
     } else if slug.strip_prefix(&prefix).is_none_or(str::is_empty) {
         report.add(format_args!(
-            "`{slug}` must begin with `{prefix}` and go on"
+            "`{slug}` must begin with `{prefix}` and continue"
         ));
     }
     if slug.len() > MAX_SLUG_BYTES {
@@ -105,7 +105,7 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
     {
         report
             .at(index)
-            .add("must be an object, the arguments of one call");
+            .add("must be an object with the arguments of one call");
     }
     for example in &tool.examples {
         text::visible(&example.to_string(), &mut report);

@@ -33,8 +33,8 @@ pub(super) fn from_response(response: &Response) -> ToolError {
         .and_then(message)
         .or_else(|| plain_text(response));
     let message = match said {
-        Some(said) => format!("the application answered {status}: {}", cut(said)),
-        None => format!("the application answered {status}"),
+        Some(said) => format!("the provider responded {status}: {}", cut(said)),
+        None => format!("the provider responded {status}"),
     };
     let wait = retry::after(response, clock::now());
     let exhausted = response

@@ -31,7 +31,7 @@ impl Client {
         let response = self.post(path).json(&body).send()?;
         serde_json::from_value(data(&response)?).map_err(|error| {
             ToolError::upstream(format!(
-                "the application answered other data than expected: {error}"
+                "the provider's response has unexpected data: {error}"
             ))
         })
     }
@@ -74,7 +74,7 @@ pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
 fn refusal(errors: Vec<Value>) -> ToolError {
     let first = &errors[0];
     let message = failure::message(first)
-        .unwrap_or("the application refused the query")
+        .unwrap_or("the provider refused the query")
         .to_owned();
     let code = ["/extensions/code", "/type", "/extensions/type"]
         .iter()

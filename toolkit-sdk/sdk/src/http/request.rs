@@ -168,7 +168,7 @@ impl Request {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body(bytes, "application/json"),
             Err(error) => self.fail(ToolError::internal(format!(
-                "the request's body cannot be written: {error}"
+                "the request's body cannot be serialized: {error}"
             ))),
         }
     }
@@ -323,8 +323,7 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
         }
     }
     let mut sent = host::send_all(ready).into_iter();
-    let missing =
-        || ToolError::internal("the platform answered fewer responses than there were requests");
+    let missing = || ToolError::internal("the platform returned fewer responses than requests");
     let answer = |(answer, errors): (Option<Result<Response>>, _)| match answer {
         Some(problem) => problem,
         None => match sent.next() {

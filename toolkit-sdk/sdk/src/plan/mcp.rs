@@ -97,7 +97,7 @@ fn result(response: &Response, id: u64) -> Result<Value> {
     });
     let answer = messages
         .find(|it| it["id"] == id && (it.get("result").is_some() || it.get("error").is_some()));
-    let mut answer = answer.ok_or_else(|| unreadable("there is no answer to the request in it"))?;
+    let mut answer = answer.ok_or_else(|| unreadable("it has no result for the request"))?;
     match answer.get("error") {
         Some(error) => Err(refusal(error)),
         None => Ok(answer["result"].take()),
@@ -135,7 +135,7 @@ fn refusal(error: &Value) -> ToolError {
 }
 
 fn unreadable(cause: &str) -> ToolError {
-    ToolError::upstream(format!("the server's answer cannot be read: {cause}"))
+    ToolError::upstream(format!("the server's response cannot be read: {cause}"))
 }
 
 #[derive(Deserialize)]
@@ -163,7 +163,7 @@ fn to_output(answer: ToolCallResult) -> Result<Vec<u8>> {
     let text = texts.join("\n\n");
     if answer.is_error {
         let message = if text.is_empty() {
-            "the tool failed and does not say why"
+            "the tool failed without a message"
         } else {
             text.as_str()
         };

@@ -44,7 +44,7 @@ impl PlanPlace {
     #[cfg(target_arch = "wasm32")]
     #[expect(
         unsafe_code,
-        reason = "the plan is in the module's data, but the compiler does not know it"
+        reason = "the plan is written into the module's data after compilation"
     )]
     fn bytes(&self) -> &'static [u8] {
         let address = self.address.load(Relaxed) as usize;
@@ -153,7 +153,7 @@ fn fill_fields(url: &mut String, call: &Call) {
 
 fn method(name: &str) -> Result<&'static str> {
     let found = manifest::METHODS.into_iter().find(|known| *known == name);
-    found.ok_or_else(|| ToolError::internal(format!("the plan asks for the method `{name}`")))
+    found.ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
 }
 
 #[cfg(test)]

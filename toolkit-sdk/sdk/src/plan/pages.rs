@@ -36,10 +36,7 @@ pub(super) fn read(
             _ => response.json()?,
         };
         let Some(Value::Array(found)) = page.pointer_mut(&pages.items).map(Value::take) else {
-            let message = format!(
-                "the application answered a page without a list at `{}`",
-                pages.items
-            );
+            let message = format!("the provider's page has no list at `{}`", pages.items);
             return Err(ToolError::upstream(message).upstream_status(response.status()));
         };
         at.read += 1;

@@ -375,7 +375,7 @@ pub(crate) mod calls {
     fn missing(id: &str) -> Failure {
         Failure {
             kind: "not_found".to_owned(),
-            message: format!("there is no file `{id}`"),
+            message: format!("the file `{id}` does not exist"),
         }
     }
 }
