@@ -12,7 +12,7 @@ use axum::{Json, Router, routing::any};
 use serde_json::Value;
 
 /// Hidden argument that makes this program the bare server.
-pub(crate) const ARGUMENT: &str = "bare-server";
+pub(crate) const BARE_SERVER_ARGUMENT: &str = "bare-server";
 
 /// A running bare server. Dropping it ends the process.
 pub(crate) struct Bare {
@@ -25,7 +25,7 @@ impl Bare {
     pub(crate) fn start() -> Result<Self> {
         let program = std::env::current_exe().context("find this program")?;
         let mut child = Command::new(program)
-            .arg(ARGUMENT)
+            .arg(BARE_SERVER_ARGUMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

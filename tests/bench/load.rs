@@ -66,7 +66,8 @@ impl Target {
     pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
         let sockets =
             try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
-        let (begun, cpu) = (Instant::now(), processor_time(self.pid)?);
+        let begun = Instant::now();
+        let cpu = processor_time(self.pid)?;
         let end = begun + time;
         let all = try_join_all(
             sockets
@@ -74,10 +75,8 @@ impl Target {
                 .map(|socket| socket.repeat(&self.request, end)),
         )
         .await?;
-        let (took, cpu) = (
-            begun.elapsed(),
-            processor_time(self.pid)?.saturating_sub(cpu),
-        );
+        let took = begun.elapsed();
+        let cpu = processor_time(self.pid)?.saturating_sub(cpu);
         let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
         latencies.sort_unstable();
         ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");

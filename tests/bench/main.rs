@@ -28,8 +28,8 @@ use load::{Round, Target};
 use report::{Line, Verdict};
 use serde_json::{Value, json};
 
-const ROUND: Duration = Duration::from_millis(1_200);
-const LEVELS: [usize; 3] = [1, 8, 64];
+const ROUND_DURATION: Duration = Duration::from_millis(1_200);
+const CONNECTION_COUNTS: [usize; 3] = [1, 8, 64];
 
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
@@ -53,7 +53,7 @@ struct Options {
 fn main() -> Result<()> {
     if std::env::args()
         .nth(1)
-        .is_some_and(|argument| argument == bare::ARGUMENT)
+        .is_some_and(|argument| argument == bare::BARE_SERVER_ARGUMENT)
     {
         return bare::serve();
     }
@@ -177,10 +177,11 @@ impl Bench {
         ours: &Target,
         connections: usize,
     ) -> Result<(Round, Round)> {
-        let (mut best_bare, mut best_ours) = (None, None);
+        let mut best_bare = None;
+        let mut best_ours = None;
         for _ in 0..self.options.rounds {
-            best_bare = better(best_bare, bare.round(connections, ROUND).await?);
-            best_ours = better(best_ours, ours.round(connections, ROUND).await?);
+            best_bare = better(best_bare, bare.round(connections, ROUND_DURATION).await?);
+            best_ours = better(best_ours, ours.round(connections, ROUND_DURATION).await?);
         }
         Ok((
             best_bare.context("no round")?,
@@ -190,17 +191,18 @@ impl Bench {
 
     async fn small_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
-        let (bare, ours) = (self.bare(&call(&small()))?, echo(&host, &small())?);
+        let bare = self.bare(&call(&small()))?;
+        let ours = echo(&host, &small())?;
         ours.times(8, 5_000).await?;
-        for connections in LEVELS {
+        for connections in CONNECTION_COUNTS {
             let (a, b) = self.beside(&bare, &ours, connections).await?;
-            self.tell(Line::of("a", "bare axum, parse and echo", connections, &a));
+            self.tell(Line::new("a", "bare axum, parse and echo", connections, &a));
             // With one connection the network wait dominates, so the goal applies to the added time
             // instead.
             let goal = if connections == 1 { 0.0 } else { 0.45 };
             let ratio = Verdict::at_least("b/a", b.per_second / a.per_second, goal);
             self.tell(
-                Line::of("b", "execute: key, schema, sandbox, log", connections, &b).with(ratio),
+                Line::new("b", "execute: key, schema, sandbox, log", connections, &b).with(ratio),
             );
             let cpu = b.cpu.as_nanos() as f64 / 1000.0;
             self.tell(Line::verdict(
@@ -228,7 +230,8 @@ impl Bench {
         let alone = self
             .beside(&self.bare(&call(&small()))?, &echo(&host, &small())?, 8)
             .await?;
-        let (most, logs) = (self.options.toolkits, self.options.logs);
+        let most = self.options.toolkits;
+        let logs = self.options.logs;
         let mut steps = vec![1, 100, most];
         steps.dedup();
         for count in steps {
@@ -264,14 +267,15 @@ impl Bench {
     async fn both_stores(&mut self) -> Result<()> {
         let embedded = serving_echo(setup()).await?;
         let scaled = serving_echo(setup().on(Postgres::shared().database(None))).await?;
-        let (sled, postgres) = (echo(&embedded, &small())?, echo(&scaled, &small())?);
+        let sled = echo(&embedded, &small())?;
+        let postgres = echo(&scaled, &small())?;
         sled.times(8, 5_000).await?;
         postgres.times(8, 5_000).await?;
-        for connections in LEVELS {
+        for connections in CONNECTION_COUNTS {
             let (a, g) = self.beside(&sled, &postgres, connections).await?;
-            self.tell(Line::of("g", "execute, embedded store", connections, &a));
+            self.tell(Line::new("g", "execute, embedded store", connections, &a));
             let ratio = Verdict::at_least("of it", g.per_second / a.per_second, 0.8);
-            self.tell(Line::of("g", "execute, PostgreSQL", connections, &g).with(ratio));
+            self.tell(Line::new("g", "execute, PostgreSQL", connections, &g).with(ratio));
         }
         Ok(())
     }
@@ -305,7 +309,7 @@ impl Bench {
         // varies.
         let now = ours.per_second / bare.per_second;
         let before = alone.1.per_second / alone.0.per_second;
-        self.tell(Line::of("c", what, 8, &ours).with(Verdict::at_least(
+        self.tell(Line::new("c", what, 8, &ours).with(Verdict::at_least(
             "of b",
             now / before,
             0.95,
@@ -315,13 +319,14 @@ impl Bench {
 
     async fn large_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
-        let (bare, ours) = (self.bare(&call(&large()))?, echo(&host, &large())?);
+        let bare = self.bare(&call(&large()))?;
+        let ours = echo(&host, &large())?;
         ours.times(8, 200).await?;
         let (a, e) = self.beside(&bare, &ours, 8).await?;
         let size = call(&large()).len() >> 10;
-        self.tell(Line::of("e", format!("bare axum, {size} KiB"), 8, &a));
+        self.tell(Line::new("e", format!("bare axum, {size} KiB"), 8, &a));
         let ratio = Verdict::at_least("e/bare", e.per_second / a.per_second, 0.5);
-        self.tell(Line::of("e", format!("execute, {size} KiB"), 8, &e).with(ratio));
+        self.tell(Line::new("e", format!("execute, {size} KiB"), 8, &e).with(ratio));
         Ok(())
     }
 
@@ -359,7 +364,7 @@ impl Bench {
             let (round, peak) = futures::join!(target.round(500, time), peak(&host, time));
             let each = peak.saturating_sub(before) as f64 / 500.0;
             let what = format!("500 in flight over {milliseconds} ms");
-            self.tell(Line::of("f", what, 500, &round?).with(Verdict::at_most(
+            self.tell(Line::new("f", what, 500, &round?).with(Verdict::at_most(
                 "KiB a call",
                 each,
                 goal,
@@ -400,7 +405,8 @@ async fn publish(host: &Host, numbers: std::ops::Range<usize>) -> Result<()> {
     let publishing = numbers.map(|number| {
         let manifest = guest::manifest(&format!("filler_{number}"));
         let bytes = guest::with_manifest(component.clone(), &manifest);
-        let (org, address) = (org.clone(), guest::address(&manifest));
+        let org = org.clone();
+        let address = guest::address(&manifest);
         async move {
             let answer = org.put(&address, bytes).await;
             anyhow::ensure!(answer.status == 201, "publish {address}: {answer:#?}");

@@ -55,14 +55,12 @@ impl Verdict {
     }
 
     fn text(&self) -> String {
-        let (sign, met) = (
-            if self.met == (self.value >= self.goal) {
-                "≥"
-            } else {
-                "≤"
-            },
-            if self.met { "" } else { "  missed" },
-        );
+        let sign = if self.met == (self.value >= self.goal) {
+            "≥"
+        } else {
+            "≤"
+        };
+        let met = if self.met { "" } else { "  missed" };
         format!(
             "{} {:.2} (goal {sign} {}){met}",
             self.name, self.value, self.goal
@@ -71,7 +69,7 @@ impl Verdict {
 }
 
 impl Line {
-    pub(crate) fn of(
+    pub(crate) fn new(
         part: &'static str,
         what: impl Into<String>,
         connections: usize,

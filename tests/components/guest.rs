@@ -15,8 +15,8 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 const CONTRACT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
-const SECTION: &str = "toolhost:manifest";
-const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+const MANIFEST_SECTION: &str = "toolhost:manifest";
+const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 
 /// A guest in parts, each in WebAssembly text. A part that is not given takes the behavior of a
 /// well-behaved guest.
@@ -263,8 +263,8 @@ pub fn with_manifest(component: Vec<u8>, manifest: &Value) -> Vec<u8> {
 /// Returns the component with arbitrary bytes as its manifest.
 #[must_use]
 pub fn with_section(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
-    let mut section = leb128(SECTION.len());
-    section.extend_from_slice(SECTION.as_bytes());
+    let mut section = leb128(MANIFEST_SECTION.len());
+    section.extend_from_slice(MANIFEST_SECTION.as_bytes());
     section.extend_from_slice(content);
     append(&mut component, 0, &section);
     component
@@ -273,7 +273,7 @@ pub fn with_section(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
 fn without_manifest(component: Vec<u8>) -> Vec<u8> {
     for payload in outermost(&component) {
         if let Payload::CustomSection(custom) = payload
-            && custom.name() == SECTION
+            && custom.name() == MANIFEST_SECTION
         {
             let content = custom.range();
             // An id and a length precede the content.
@@ -378,11 +378,11 @@ pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
     aliases.alias(Alias::InstanceExport {
         instance: 2,
         kind: ComponentExportKind::Instance,
-        name: ENTRY,
+        name: ENTRY_INTERFACE,
     });
     aliases.append_to_component(&mut component);
     let mut exports = wasm_encoder::ComponentExportSection::new();
-    exports.export(ENTRY, ComponentExportKind::Instance, 3, None);
+    exports.export(ENTRY_INTERFACE, ComponentExportKind::Instance, 3, None);
     exports.append_to_component(&mut component);
     component
 }

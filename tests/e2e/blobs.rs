@@ -41,7 +41,7 @@ async fn bucket_outage_refuses_publishing_but_not_loaded_tools() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).start().await;
     let tool = given::echo(&host).await;
-    service.leave();
+    service.stop();
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::constant().component(), &manifest);
     let refused = host
@@ -61,7 +61,7 @@ async fn bucket_outage_refuses_publishing_but_not_loaded_tools() {
         .execute(&tool, json!({}))
         .await
         .expect(200);
-    service.come_back();
+    service.restart();
     host.as_org()
         .put(&guest::address(&manifest), bytes)
         .await

@@ -705,7 +705,7 @@ pub(crate) async fn to_the_end(mut socket: TcpStream) -> String {
     let mut answer = Vec::new();
     let read = socket.read_to_end(&mut answer);
     // Closing a connection with unread bytes resets it. The response has arrived nevertheless.
-    tokio::time::timeout(harness::PATIENCE, read)
+    tokio::time::timeout(harness::CONDITION_TIMEOUT, read)
         .await
         .expect("the server closes the connection")
         .ok();
@@ -1263,7 +1263,7 @@ async fn prompt_limits_are_enforced() {
         .with("llm.at_once", "1")
         .start()
         .await;
-    let project = host.as_project().newer();
+    let project = host.as_project().with_newer_prefix();
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let say = |characters: usize| {
         let (project, path) = (project.clone(), path.clone());

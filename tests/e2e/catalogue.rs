@@ -268,7 +268,7 @@ async fn publishing_between_pages_skips_and_repeats_nothing() {
     let project = host.as_project();
     let first = project
         .clone()
-        .newer()
+        .with_newer_prefix()
         .get("/tools?limit=1")
         .await
         .expect(200);
@@ -285,12 +285,23 @@ async fn publishing_between_pages_skips_and_repeats_nothing() {
     newer["version"] = json!("20260202_00");
     host.publish(Guest::constant().component(), &newer).await;
     assert_eq!(
-        rest(&project.clone().newer(), "/tools?limit=1", &first).await,
+        rest(
+            &project.clone().with_newer_prefix(),
+            "/tools?limit=1",
+            &first
+        )
+        .await,
         expected
     );
     let path = "/toolkits?limit=1&sort_by=alphabetically";
     assert_eq!(rest(&project, path, &toolkits).await, slugs(&before));
-    let now = slugs(&project.newer().get("/tools?limit=100").await.expect(200));
+    let now = slugs(
+        &project
+            .with_newer_prefix()
+            .get("/tools?limit=100")
+            .await
+            .expect(200),
+    );
     assert!(
         now.contains(&guest::tool(&tools[0].toolkit)),
         "the next list has what is new: {now:?}"
@@ -517,7 +528,7 @@ async fn named_toolkits_are_listed_even_if_deprecated() {
 #[tokio::test]
 async fn version_selector_applies_globally_or_per_toolkit() {
     let host = Host::shared().await;
-    let project = host.new_project().await.newer();
+    let project = host.new_project().await.with_newer_prefix();
     let slugs = [given::slug(), given::slug()];
     for slug in &slugs {
         for version in ["20260101_00", "20260202_00"] {

@@ -2,7 +2,8 @@
 //! certificate of its account and no other.
 
 use harness::{
-    Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup,
+    Answer, Client, Guest, Host, MutualTlsProvider, Tunnel, guarded::Certificate, guest,
+    host::Setup,
 };
 use serde_json::{Value, json};
 
@@ -10,8 +11,8 @@ use crate::{given, schemes};
 
 /// Starts a provider that requires client certificates, and a server whose `api.example.com` is
 /// that provider.
-async fn start() -> (Host, Guarded) {
-    let application = Guarded::start().await;
+async fn start() -> (Host, MutualTlsProvider) {
+    let application = MutualTlsProvider::start().await;
     let rewrite = format!("https://api.example.com={}", application.origin);
     let host = Setup::new()
         .with("net.rewrite", rewrite)
@@ -224,7 +225,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
 
 #[tokio::test]
 async fn certificate_is_presented_through_a_proxy() {
-    let application = Guarded::start().await;
+    let application = MutualTlsProvider::start().await;
     let tunnel = Tunnel::to(&application.origin);
     let setup = Setup::new()
         .with_variable("SSL_CERT_FILE", application.authority())

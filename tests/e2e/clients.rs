@@ -3,7 +3,8 @@
 
 use futures::future::join_all;
 use harness::{
-    Answer, BucketService, Client, Host, Postgres, fake_app::Seen, host::Setup, wait_until,
+    Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
+    wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ async fn registering(host: &Host, project: &Client) -> Oauth {
 }
 
 /// Returns the requests posted to a path of the provider.
-fn posted(oauth: &Oauth, place: &str) -> Vec<Seen> {
+fn posted(oauth: &Oauth, place: &str) -> Vec<ReceivedRequest> {
     let seen = Host::application().seen(&oauth.tag);
     seen.into_iter()
         .filter(|seen| seen.method == "POST" && seen.path.ends_with(place))

@@ -25,7 +25,7 @@ async fn the_committed_description_is_the_servers_own() {
         "the description has changed: `toolhost openapi > docs/openapi.json`, and look at what changed"
     );
     let host = Host::shared().await;
-    for client in [host.anonymous(), host.anonymous().newer()] {
+    for client in [host.anonymous(), host.anonymous().with_newer_prefix()] {
         let served = client.get("/openapi.json").await.expect(200);
         assert_eq!(served.header("content-type"), "application/json");
         assert!(served.text == TEXT, "what is served is not what is printed");
@@ -121,7 +121,7 @@ fn every_reference_in_the_description_leads_somewhere() {
 #[tokio::test]
 async fn requests_made_of_the_schemas_get_described_answers() {
     let host = Host::shared().await;
-    let mut seen = Seen::default();
+    let mut seen = ReceivedRequest::default();
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS
         .iter()
@@ -143,7 +143,7 @@ async fn requests_made_of_the_schemas_get_described_answers() {
 
 #[tokio::test]
 async fn every_described_response_occurs_as_described() {
-    let mut seen = Seen::default();
+    let mut seen = ReceivedRequest::default();
     let host = Setup::new()
         .with("logs.cassettes", "all")
         .with("limits.rate", "0")
@@ -177,9 +177,9 @@ async fn every_described_response_occurs_as_described() {
 
 /// Statuses seen so far, by operation.
 #[derive(Default)]
-struct Seen(BTreeSet<(String, u16)>);
+struct ReceivedRequest(BTreeSet<(String, u16)>);
 
-impl Seen {
+impl ReceivedRequest {
     /// Sends a request to an operation by its id and checks the response against the description.
     async fn call(
         &mut self,
@@ -267,7 +267,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Calls each operation successfully once.
-async fn successes(host: &Host, seen: &mut Seen) {
+async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project) = (host.as_org(), host.as_project());
     let (no, none) = (&[][..], Value::Null);
 
@@ -565,7 +565,7 @@ async fn successes(host: &Host, seen: &mut Seen) {
 }
 
 /// Provokes the refusals that only some operations have.
-async fn particular_refusals(host: &Host, seen: &mut Seen) {
+async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project) = (host.as_org(), host.as_project());
     let (no, none) = (&[][..], Value::Null);
     let slug = given::slug();
@@ -726,7 +726,7 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     seen.call(&org, "toolkits_deprecate", &version, none.clone())
         .await
         .expect(200);
-    let newest = project.clone().newer();
+    let newest = project.clone().with_newer_prefix();
     seen.call(&newest, "tools_execute", &tool, json!({}))
         .await
         .expect(410);
@@ -745,7 +745,7 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
 
 /// Provokes the responses that need a language model: one that responds well and then badly, and
 /// one that fails.
-async fn with_a_model(seen: &mut Seen) {
+async fn with_a_model(seen: &mut ReceivedRequest) {
     let tag = harness::unique(6);
     let answers = Host::application().model(&tag, &["{}", "no JSON"]);
     let failing = format!("{}/status/{tag}/500", Host::application().origin);
@@ -772,7 +772,7 @@ async fn with_a_model(seen: &mut Seen) {
 
 /// Provokes the responses that need a provider: one that responds, one that does not respond in
 /// time, and one that is unreachable.
-async fn with_an_application(seen: &mut Seen) {
+async fn with_an_application(seen: &mut ReceivedRequest) {
     let origin = &Host::application().origin;
     let pairs =
         format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
@@ -854,7 +854,7 @@ async fn with_an_application(seen: &mut Seen) {
 }
 
 /// Provokes the responses that need users to authorize at a provider.
-async fn with_an_authorization_server(seen: &mut Seen) {
+async fn with_an_authorization_server(seen: &mut ReceivedRequest) {
     let host = given::with_application().start().await;
     let (org, project, no) = (host.as_org(), host.as_project(), &[][..]);
     let oauth = given::Oauth::new(&host, &project).await;
@@ -910,7 +910,7 @@ async fn with_an_authorization_server(seen: &mut Seen) {
 }
 
 /// Provokes the refusals that every operation of a kind has.
-async fn common_refusals(host: &Host, seen: &mut Seen) {
+async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let clients = Clients::of(host, host.as_project()).await;
     let project = host
         .as_project()
@@ -984,7 +984,7 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
 }
 
 /// Calls every operation on a server that allows one request, one wrong key and one wrong callback.
-async fn too_many(host: &Host, seen: &mut Seen) {
+async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
     clients

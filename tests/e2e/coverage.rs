@@ -31,7 +31,7 @@ async fn every_route_refuses_missing_or_wrong_keys() {
             ("a wrong key", &wrong),
             ("another kind", other_kind),
         ] {
-            for client in [client.clone(), client.clone().newer()] {
+            for client in [client.clone(), client.clone().with_newer_prefix()] {
                 let answer = send(&client, operation, operation.body(false)).await;
                 assert_eq!(
                     answer.status, 401,
@@ -54,7 +54,12 @@ async fn every_route_accepts_both_prefixes() {
     {
         let right = clients.right(operation);
         let older = send(right, operation, operation.body(false)).await;
-        let newer = send(&right.clone().newer(), operation, operation.body(false)).await;
+        let newer = send(
+            &right.clone().with_newer_prefix(),
+            operation,
+            operation.body(false),
+        )
+        .await;
         let named = format!("{} {}", operation.method, operation.path);
         assert_eq!(older.status, newer.status, "{named}");
         assert!(

@@ -12,7 +12,7 @@ use std::{
 
 use futures::future::join_all;
 use harness::{
-    Client, Guest, Host, MARK, Postgres,
+    Client, Guest, Host, Postgres, SECRET_MARK,
     client::Body,
     guest,
     host::{Setup, size},
@@ -250,19 +250,19 @@ async fn columns_of_a_newer_version_are_tolerated() {
 async fn unusable_database_error_hides_the_password() {
     let server = Postgres::shared().database(None).url();
     let (address, _) = server.rsplit_once('/').unwrap();
-    let guarded = address.replace("postgres@", &format!("guarded:{MARK}@"));
+    let guarded = address.replace("postgres@", &format!("guarded:{SECRET_MARK}@"));
     for (store, said) in [
         (
-            format!("postgres://someone:{MARK}@127.0.0.1:1/x"),
+            format!("postgres://someone:{SECRET_MARK}@127.0.0.1:1/x"),
             "check that the server runs",
         ),
         (
-            format!("{address}/nowhere?password={MARK}"),
+            format!("{address}/nowhere?password={SECRET_MARK}"),
             "there is no such database",
         ),
         (format!("{guarded}/postgres"), "the password is wrong"),
         (
-            format!("mysql://someone:{MARK}@127.0.0.1/x"),
+            format!("mysql://someone:{SECRET_MARK}@127.0.0.1/x"),
             "postgres://user:password@host/database",
         ),
     ] {
@@ -277,7 +277,7 @@ async fn unusable_database_error_hides_the_password() {
         let told = format!("{}{}", doctor.stdout, doctor.stderr);
         assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
         assert!(
-            !told.contains(MARK) && !refused.output.contains(MARK),
+            !told.contains(SECRET_MARK) && !refused.output.contains(SECRET_MARK),
             "{told}{}",
             refused.output
         );

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use harness::{Author, Client, Host, LONG, author::Dev, wait_for, wait_until};
+use harness::{Author, BUILD_TIMEOUT, Client, Host, author::Dev, wait_for, wait_until};
 use serde_json::json;
 
 /// A toolkit under development. Each test uses its own toolkit name, because the compiled files of
@@ -74,7 +74,7 @@ async fn edit_is_served_and_broken_source_ignored() {
     work.edit("fn greet", "fn fn greet");
     dev.event("failed", 0).await;
     let why = "expected identifier, found keyword `fn`";
-    wait_for(LONG, "the compiler's error is shown", || async {
+    wait_for(BUILD_TIMEOUT, "the compiler's error is shown", || async {
         dev.errors().contains(why)
     })
     .await;
@@ -113,7 +113,7 @@ async fn last_of_many_quick_edits_is_served() {
         // The first edits come between two builds, the others during a build.
         dev.event("building", usize::from(number > 0)).await;
     }
-    wait_for(LONG, "the last edit is served", || async {
+    wait_for(BUILD_TIMEOUT, "the last edit is served", || async {
         work.greeting(&project).await == "19: Ada!"
     })
     .await;
@@ -126,11 +126,11 @@ async fn last_of_many_quick_edits_is_served() {
         fs::write(author.path(output).join("x.rs"), "written by a build").unwrap();
     }
     work.edit("19: ", "Good day, ");
-    wait_for(LONG, "the edit is served", || async {
+    wait_for(BUILD_TIMEOUT, "the edit is served", || async {
         work.greeting(&project).await == "Good day, Ada!"
     })
     .await;
-    wait_for(LONG, "a build of the edit is told", || async {
+    wait_for(BUILD_TIMEOUT, "a build of the edit is told", || async {
         dev.all("building").len() > before
     })
     .await;
@@ -266,7 +266,7 @@ async fn javascript_toolkit_is_rebuilt_on_change() {
     let project = work.dev.project().await;
     assert_eq!(work.greeting(&project).await, "Hello, Ada!");
     work.author.edit("dev-js/tools.js", "Hello, ", "Goodbye, ");
-    wait_for(LONG, "the edit is served", || async {
+    wait_for(BUILD_TIMEOUT, "the edit is served", || async {
         work.greeting(&project).await == "Goodbye, Ada!"
     })
     .await;

@@ -4,7 +4,7 @@
 use std::{process::Command, time::Duration};
 
 use harness::{
-    Client, Guest, Host, SmallDisk,
+    Client, Guest, Host, LimitedDisk,
     client::Body,
     host::{Setup, size},
     wait_for,
@@ -64,13 +64,13 @@ async fn assert_there(client: &Client, accounts: &[String]) {
 #[tokio::test]
 async fn full_disk_refuses_writes_until_space_returns() {
     let setup = Setup::embedded();
-    let Some(disk) = SmallDisk::below(&setup, 96) else {
+    let Some(disk) = LimitedDisk::below(&setup, 96) else {
         eprintln!("no small disk can be made here; a write that fails is tested beside");
         return;
     };
     let (host, config) = furnished(disk.hold(setup)).await;
     let client = host.as_project();
-    disk.fill_but_for(16 << 20);
+    disk.fill_leaving(16 << 20);
     let mut accounts = Vec::new();
     let refused = loop {
         let answer = connect(&client, &config).await.unwrap();
@@ -91,7 +91,7 @@ async fn full_disk_refuses_writes_until_space_returns() {
         "{refused:#?}"
     );
     // A small record would still fit.
-    disk.fill_but_for(6 << 20);
+    disk.fill_leaving(6 << 20);
     client.post("/auth_configs", &small()).await.expect(507);
     assert_eq!(client.try_get_root("/health/ready").await, Some(503));
     assert_there(&client, &accounts).await;

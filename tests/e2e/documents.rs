@@ -18,7 +18,7 @@ async fn host() -> &'static Host {
         let setup = Setup::new()
             .with("toolkits", FOLDER)
             .with_application(&["api.resend.com"], Host::application());
-        setup.start().await.for_good()
+        setup.start().await.until_exit()
     })
     .await
 }

@@ -45,7 +45,7 @@ async fn unsupported_operations_answer_501_with_a_hint() {
         };
         for answer in [
             send(client.clone()).await,
-            send(client.clone().newer()).await,
+            send(client.clone().with_newer_prefix()).await,
         ] {
             assert_eq!(
                 answer.status == 501,

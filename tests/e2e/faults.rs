@@ -234,7 +234,7 @@ async fn stale_lease_holder_cannot_overwrite_newer_token() {
             refreshed(&oauth) == 1
         })
         .await;
-        one.stand_still().await;
+        one.suspend().await;
         oauth.issuer.hold(false);
         goes_on(&oauth, &second).await;
         let newer = token(&second, &id).await;
@@ -266,7 +266,7 @@ async fn late_refusal_does_not_expire_refreshed_account() {
         .await;
         goes_on(&oauth, &second).await;
         oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
-        oauth.issuer.let_go();
+        oauth.issuer.release_caught();
     });
     late.unwrap().data();
     assert_eq!(

@@ -2,7 +2,7 @@
 //! project.
 
 use harness::{
-    Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique,
+    Answer, BucketService, Client, Guest, Host, client::RawResponse, guest, host::Setup, unique,
     wait_until,
 };
 use md5::{Digest, Md5};
@@ -57,13 +57,13 @@ pub(crate) fn url(answer: &Answer) -> &str {
     answer["new_presigned_url"].as_str().unwrap()
 }
 
-async fn put(project: &Client, url: &str, bytes: &[u8]) -> Exchanged {
+async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
     project
         .exchange(Method::PUT, url, &[], bytes.to_vec())
         .await
 }
 
-async fn get(project: &Client, url: &str) -> Exchanged {
+async fn get(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], vec![]).await
 }
 
@@ -86,7 +86,7 @@ async fn uploaded_file_reaches_tool_and_output_is_linked() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let bytes = [unique(1000).into_bytes(), vec![0, 255, 10]].concat();
-    for client in [project.clone(), project.clone().newer()] {
+    for client in [project.clone(), project.clone().with_newer_prefix()] {
         let asked = ask(&client, slug, &bytes, json!({})).await.expect(200);
         assert_eq!(asked["newPresignedUrl"], asked["new_presigned_url"]);
         assert_eq!(asked["metadata"]["storage_backend"], "s3");

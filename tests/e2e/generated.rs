@@ -83,7 +83,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     for operation in OPERATIONS.iter().filter(made) {
         command.args(["--include-operation-id", operation.id()]);
     }
-    Finished::of(command)
+    Finished::run(command)
 }
 
 fn description() -> PathBuf {

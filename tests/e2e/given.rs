@@ -2,7 +2,7 @@
 
 use harness::{
     Answer, Client, FakeApp, Guest, Host, Issuer,
-    client::Exchanged,
+    client::RawResponse,
     fake_app, guest,
     host::Setup,
     issuer::{CLIENT_ID, CLIENT_SECRET},
@@ -89,7 +89,7 @@ pub(crate) fn account_with_note(config: &str, user: &str, key: &str, bytes: usiz
 }
 
 /// Opens an address as a browser does, without following redirects.
-pub(crate) async fn open(client: &Client, url: &str) -> Exchanged {
+pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
 }
 

@@ -59,7 +59,7 @@ impl Watched {
             } else {
                 watched.setup.another()
             };
-            let (url, user) = watched.database().url_of_someone();
+            let (url, user) = watched.database().url_of_new_superuser();
             let host = own.with("store", url).start().await;
             watched.hosts.push((user, host));
             // The first run after a start does not wait for the job's interval.

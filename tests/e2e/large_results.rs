@@ -2,7 +2,7 @@
 //! expire.
 
 use harness::{
-    Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique,
+    Answer, BucketService, Client, Guest, Host, client::RawResponse, guest, host::Setup, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn said(bytes: usize) -> String {
 }
 
 /// Returns the file that replaces a result, and the content behind its link.
-async fn fetched(project: &Client, data: &Value) -> (Value, Exchanged) {
+async fn fetched(project: &Client, data: &Value) -> (Value, RawResponse) {
     let file = data["result_file"].clone();
     let got = project
         .exchange(Method::GET, file["s3url"].as_str().unwrap(), &[], vec![])

@@ -1,6 +1,6 @@
 //! The page of a link, on which a user connects an account.
 
-use harness::{Client, Guest, Host, Issuer, client::Exchanged, guest, wait_until};
+use harness::{Client, Guest, Host, Issuer, client::RawResponse, guest, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    pub(crate) async fn open(&mut self, url: &str) -> Exchanged {
+    pub(crate) async fn open(&mut self, url: &str) -> RawResponse {
         let page = self
             .client
             .exchange(Method::GET, url, &[("cookie", &self.cookie)], Vec::new())
@@ -31,7 +31,7 @@ impl<'a> Browser<'a> {
         page
     }
 
-    pub(crate) async fn send(&self, url: &str, fields: &[(&str, &str)]) -> Exchanged {
+    pub(crate) async fn send(&self, url: &str, fields: &[(&str, &str)]) -> RawResponse {
         let form = reqwest::Url::parse_with_params("http://form.example", fields).unwrap();
         let headers = [
             ("cookie", &*self.cookie),
@@ -48,12 +48,12 @@ impl<'a> Browser<'a> {
     }
 }
 
-fn text(page: &Exchanged) -> String {
+fn text(page: &RawResponse) -> String {
     String::from_utf8_lossy(&page.bytes).into_owned()
 }
 
 /// Returns the form token, which protects the page against cross-site request forgery.
-pub(crate) fn form_token(page: &Exchanged) -> String {
+pub(crate) fn form_token(page: &RawResponse) -> String {
     let text = text(page);
     let value = text
         .split_once("name=\"form-token\" value=\"")

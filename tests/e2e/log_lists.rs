@@ -218,7 +218,7 @@ async fn record_names_component_and_its_requests() {
         );
     }
     assert!(
-        !detail.text.contains(harness::MARK),
+        !detail.text.contains(harness::SECRET_MARK),
         "the credential is not kept"
     );
 }

@@ -1,7 +1,7 @@
 //! The whole life cycle of accounts at a certified third-party identity provider.
 
 use harness::{
-    Answer, Client, Guest, Host, IdentityProvider, client::Exchanged, guest, host::Setup,
+    Answer, Client, Guest, Host, IdentityProvider, client::RawResponse, guest, host::Setup,
     provider::ISSUER, unique,
 };
 use reqwest::Method;
@@ -54,7 +54,7 @@ async fn begin(project: &Client, config: &str) -> (String, String) {
     (text("id"), text("redirect_url"))
 }
 
-async fn open(project: &Client, url: &str) -> Exchanged {
+async fn open(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
@@ -66,7 +66,7 @@ async fn connect(
     person: &str,
 ) -> String {
     let (id, url) = begin(project, config).await;
-    let landed = open(project, &provider.agree(&url, person).await).await;
+    let landed = open(project, &provider.sign_in_and_consent(&url, person).await).await;
     assert!(
         landed.header("location").contains("?status=success"),
         "{landed:?}"
@@ -178,7 +178,7 @@ async fn altered_provider_callback_is_rejected() {
         (("code=", "code=x"), "token_exchange_failed"),
     ] {
         let (id, url) = begin(&project, &config).await;
-        let back = provider.agree(&url, "amy").await;
+        let back = provider.sign_in_and_consent(&url, "amy").await;
         assert!(back.contains(change.0), "{back}");
         let landed = open(&project, &back.replace(change.0, change.1)).await;
         let to = landed.header("location");

@@ -276,7 +276,7 @@ async fn refused_proxy_key_stays_secret() {
     let log = host.as_project().get(&log).await.expect(200).text;
     for text in [&answer.text, &view.text, &log, &host.output()] {
         assert!(
-            !text.contains(harness::MARK) && !text.contains(&BASE64.encode(PAIR)),
+            !text.contains(harness::SECRET_MARK) && !text.contains(&BASE64.encode(PAIR)),
             "{text}"
         );
     }

@@ -37,7 +37,7 @@ async fn proxy(project: &Client, account: &str, endpoint: &str, more: Value) -> 
 async fn proxy_request_within_domain_carries_the_credential() {
     let (project, account) = connected().await;
     for host in ["", "https://api.example.com", "https://other.example.com"] {
-        for client in [project.clone(), project.clone().newer()] {
+        for client in [project.clone(), project.clone().with_newer_prefix()] {
             let tag = unique(8);
             let parameters = json!([
                 { "name": "q", "value": "a b", "type": "query" },

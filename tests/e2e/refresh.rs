@@ -32,7 +32,9 @@ async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
 
 fn refreshes(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
-    let body = |seen: &harness::fake_app::Seen| String::from_utf8_lossy(&seen.body).into_owned();
+    let body = |seen: &harness::fake_app::ReceivedRequest| {
+        String::from_utf8_lossy(&seen.body).into_owned()
+    };
     seen.iter()
         .filter(|seen| {
             seen.path.ends_with("/token") && body(seen).contains("grant_type=refresh_token")
@@ -98,7 +100,7 @@ async fn revoked_grant_expires_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;
-    oauth.issuer.withdraw();
+    oauth.issuer.revoke_all();
     for answer in many(&oauth, std::slice::from_ref(&project)).await {
         // Later callers find no active account.
         assert!([404, 422].contains(&answer.status), "{answer:?}");

@@ -246,7 +246,7 @@ async fn long_outage_is_retried_with_backoff() {
         assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
         assert_eq!(host.setup().database().say(&over), [id.as_str()]);
     }
-    oauth.issuer.mend();
+    oauth.issuer.clear_faults();
     execute(&oauth, &projects[0], "default").await.data();
     assert_eq!(
         (asked(&oauth), oauth.issuer.granted("refresh_token")),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use harness::{
     Client, Guest, Host, Issuer, Provider,
-    fake_app::Seen,
+    fake_app::ReceivedRequest,
     guest,
     issuer::{CLIENT_ID, CLIENT_SECRET, PUBLIC_CLIENT_ID, SUBJECT_TOKEN},
     signed::{CONSUMER_KEY, hmac_sha256, is_signed_by_aws_key, private_key},
@@ -46,7 +46,7 @@ enum At {
     /// A provider that accepts every request: this header.
     Header(&'static str),
     /// A provider that accepts every request: a valid signature.
-    Signature(fn(&Seen) -> bool),
+    Signature(fn(&ReceivedRequest) -> bool),
 }
 
 impl Row {
@@ -62,7 +62,7 @@ impl Row {
         }
     }
 
-    fn signing(how: &str, values: Value, sign: Value, good: fn(&Seen) -> bool) -> Self {
+    fn signing(how: &str, values: Value, sign: Value, good: fn(&ReceivedRequest) -> bool) -> Self {
         let scheme =
             json!({ "mode": "API_KEY", "name": "Keys", "fields": fields(&values), "sign": sign });
         let (name, credentials) = (format!("API_KEY, signed {how}"), json!({}));
@@ -395,7 +395,7 @@ impl<'a> Life<'a> {
 
     /// Executes the tool with an account. Returns the request that the provider received, and its
     /// response.
-    async fn call(&self, id: &str) -> (Seen, Value) {
+    async fn call(&self, id: &str) -> (ReceivedRequest, Value) {
         let body = json!({ "arguments": { "url": self.url }, "user_id": "default", "version": "latest", "connected_account_id": id });
         let answer = self
             .project

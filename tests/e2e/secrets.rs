@@ -9,7 +9,7 @@ use std::io::Read;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use harness::{
     BucketService, Client, Guest, Host, Hunt, Issuer, Postgres, Tunnel,
-    client::Exchanged,
+    client::RawResponse,
     guest,
     host::{self, Setup},
     issuer::Fault,
@@ -35,14 +35,14 @@ impl Heard {
         self.0.lock().unwrap().push(format!("{what}: {text}"));
     }
 
-    fn page(&self, what: &str, page: &Exchanged) {
+    fn page(&self, what: &str, page: &RawResponse) {
         // A browser receives its own cookie and the form token once.
         let text = String::from_utf8_lossy(&page.bytes).into_owned();
         self.note(what, &format!("{} {text}", page.header("location")));
     }
 }
 
-async fn open(project: &Client, url: &str) -> Exchanged {
+async fn open(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
@@ -105,7 +105,7 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
     oauth.issuer.fault(Fault::Echoes, 2);
     heard.note("call", &oauth.execute(project).await.text);
     heard.note("accounts", &project.get("/connected_accounts").await.text);
-    oauth.issuer.mend();
+    oauth.issuer.clear_faults();
     // Failed connection attempts.
     for fault in [
         Fault::Html,

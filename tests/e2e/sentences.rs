@@ -1,7 +1,8 @@
 //! Arguments from a prompt by a language model, which is a small endpoint of the fake provider.
 
 use harness::{
-    Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::Seen, guest, host::Setup,
+    Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::ReceivedRequest, guest,
+    host::Setup,
 };
 use serde_json::{Value, json};
 
@@ -25,11 +26,11 @@ async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, St
         "type": "object", "properties": { "count": { "type": "integer", "minimum": 1 } }, "required": ["count"],
     });
     host.publish(Guest::echo().component(), &manifest).await;
-    let project = host.as_project().newer();
+    let project = host.as_project().with_newer_prefix();
     (host, project, tag, guest::tool(&slug))
 }
 
-fn asked(application: &FakeApp, tag: &str) -> Vec<(Seen, Value)> {
+fn asked(application: &FakeApp, tag: &str) -> Vec<(ReceivedRequest, Value)> {
     let all = application.seen(tag).into_iter();
     all.map(|seen| (seen.clone(), serde_json::from_slice(&seen.body).unwrap()))
         .collect()
@@ -230,7 +231,7 @@ async fn model_failure_is_reported_without_its_key() {
             .with("llm.key", KEY);
         let host = setup.with("llm.timeout_s", "1").start().await;
         let tool = given::echo(&host).await;
-        let answer = say(&host.as_project().newer(), &tool, "hello", &[])
+        let answer = say(&host.as_project().with_newer_prefix(), &tool, "hello", &[])
             .await
             .expect(502);
         answer.assert_envelope();
@@ -248,7 +249,7 @@ async fn model_failure_is_reported_without_its_key() {
 
 #[tokio::test]
 async fn missing_model_setting_is_named() {
-    let project = Host::shared().await.new_project().await.newer();
+    let project = Host::shared().await.new_project().await.with_newer_prefix();
     let tool = given::shared_echo().await;
     let input = project
         .post(

@@ -11,7 +11,7 @@ async fn a_key_learns_its_project_under_both_prefixes() {
     let older = project.get("/auth/session/info").await.expect(200);
     let newer = project
         .clone()
-        .newer()
+        .with_newer_prefix()
         .get("/auth/session/info")
         .await
         .expect(200);

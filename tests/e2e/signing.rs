@@ -3,7 +3,7 @@
 
 use harness::{
     Answer, Client, Guest, Host, Issuer, Provider,
-    client::Exchanged,
+    client::RawResponse,
     guest,
     host::Setup,
     signed::{CONSUMER_KEY, CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key, private_key},
@@ -99,7 +99,7 @@ async fn config(project: &Client, slug: &str, scheme: &str, credentials: Value) 
         .to_owned()
 }
 
-async fn open(project: &Client, url: &str) -> Exchanged {
+async fn open(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
@@ -458,7 +458,7 @@ async fn denied_or_foreign_oauth1_callback_connects_nothing() {
         account(&project, made["id"].as_str().unwrap()).await["status"],
         "FAILED"
     );
-    signed.provider.refuses();
+    signed.provider.deny_authorization();
     let made = signed.begin(&project).await;
     let back = signed
         .provider

@@ -66,7 +66,12 @@ async fn without_a_version_the_prefix_decides() {
         json!({ "said": "hello" })
     );
     assert_eq!(
-        project.clone().newer().post(&path, &body).await.data(),
+        project
+            .clone()
+            .with_newer_prefix()
+            .post(&path, &body)
+            .await
+            .data(),
         json!({ "answer": 42 })
     );
     let path = format!("/tools/{}", guest::tool(&slug));
@@ -75,7 +80,7 @@ async fn without_a_version_the_prefix_decides() {
         "20260101_00"
     );
     assert_eq!(
-        project.newer().get(&path).await.expect(200)["version"],
+        project.with_newer_prefix().get(&path).await.expect(200)["version"],
         "20260202_00"
     );
 }

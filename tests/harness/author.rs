@@ -10,26 +10,26 @@ use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    Client, LONG,
+    BUILD_TIMEOUT, Client,
     host::{Process, beside, read, signal, spawn},
     wait_for, wait_until,
 };
 
 /// Toolkits of the repository. Tests reuse their target folder and lock file, so that the SDK and
 /// its dependencies are compiled only once.
-const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
+const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
 /// Returns the cache folder of artifacts made once for all runs: the compilers of other languages
 /// and the guest of imports.
 #[must_use]
 pub fn cache() -> PathBuf {
-    Path::new(TOOLKITS).join("../target/tmp/cache")
+    Path::new(TOOLKITS_FOLDER).join("../target/tmp/cache")
 }
 
 /// Returns the target folder in which the SDK and its dependencies are already compiled.
 #[must_use]
 pub fn target() -> PathBuf {
-    Path::new(TOOLKITS).join("target")
+    Path::new(TOOLKITS_FOLDER).join("target")
 }
 
 /// A toolkit author with an empty folder.
@@ -75,7 +75,7 @@ impl Author {
         assert!(made.status.success(), "{made:#?}");
         let folder = self.path(name);
         fs::copy(
-            Path::new(TOOLKITS).join("Cargo.lock"),
+            Path::new(TOOLKITS_FOLDER).join("Cargo.lock"),
             folder.join("Cargo.lock"),
         )
         .expect("the toolkit's folder can be written");
@@ -124,7 +124,8 @@ impl Author {
         let mut command = self.command(&[&["dev", toolkit, "--json"], flags].concat());
         let file = || NamedTempFile::new().expect("a temporary file can be made");
         let end = |file: &NamedTempFile| file.reopen().expect("a temporary file can be opened");
-        let (events, errors) = (file(), file());
+        let events = file();
+        let errors = file();
         command
             .stdin(Stdio::null())
             .stdout(end(&events))
@@ -187,7 +188,7 @@ impl Dev {
     pub async fn event(&self, name: &str, number: usize) -> Value {
         let come = || async { self.all(name).len() > number };
         wait_for(
-            LONG,
+            BUILD_TIMEOUT,
             &format!(
                 "{name} {number} came after {}{}",
                 self.printed(),

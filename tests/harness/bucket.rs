@@ -61,14 +61,14 @@ impl BucketService {
     }
 
     /// Stops the service: its address refuses connections.
-    pub fn leave(&self) {
+    pub fn stop(&self) {
         if let Some(running) = self.running.lock().expect("no test panics in here").take() {
             running.shutdown_background();
         }
     }
 
     /// Starts the service again with the same objects.
-    pub fn come_back(&self) {
+    pub fn restart(&self) {
         *self.running.lock().expect("no test panics in here") =
             Some(run(self.folder.path(), self.address).0);
     }
@@ -76,7 +76,7 @@ impl BucketService {
 
 impl Drop for BucketService {
     fn drop(&mut self) {
-        self.leave();
+        self.stop();
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Answer {
 
 /// Response of an address outside the API.
 #[derive(Debug, Clone)]
-pub struct Exchanged {
+pub struct RawResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Client {
         self
     }
 
-    fn look_over(&self, what: &str, headers: &HeaderMap, body: &[u8]) {
+    fn assert_no_secret(&self, what: &str, headers: &HeaderMap, body: &[u8]) {
         if self.shows_secrets {
             return;
         }
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Returns the same client under the newer prefix.
-    pub fn newer(mut self) -> Self {
+    pub fn with_newer_prefix(mut self) -> Self {
         self.prefix = "/api/v3.1";
         self
     }
@@ -136,9 +136,10 @@ impl Client {
             Body::Raw(media_type, bytes) => request.header("content-type", media_type).body(bytes),
         };
         let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let text = response.text().await?;
-        self.look_over(&what, &headers, text.as_bytes());
+        self.assert_no_secret(&what, &headers, text.as_bytes());
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         Ok(Answer {
             status,
@@ -213,17 +214,18 @@ impl Client {
         url: &str,
         headers: &[(&str, &str)],
         body: Vec<u8>,
-    ) -> Exchanged {
+    ) -> RawResponse {
         let what = format!("{method} {url}");
         let mut request = self.http.request(method, url).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = request.send().await.expect("the address answers");
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let bytes = response.bytes().await.expect("the answer arrives").to_vec();
-        self.look_over(&what, &headers, &bytes);
-        Exchanged {
+        self.assert_no_secret(&what, &headers, &bytes);
+        RawResponse {
             status,
             headers,
             bytes,
@@ -253,16 +255,16 @@ impl Client {
         socket.write_all(request).await.ok();
         let mut answer = Vec::new();
         let read = socket.read_to_end(&mut answer);
-        tokio::time::timeout(crate::PATIENCE, read)
+        tokio::time::timeout(crate::CONDITION_TIMEOUT, read)
             .await
             .expect("the server closes the connection")
             .ok();
-        self.look_over("what was written to the socket", &HeaderMap::new(), &answer);
+        self.assert_no_secret("what was written to the socket", &HeaderMap::new(), &answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 }
 
-impl Exchanged {
+impl RawResponse {
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers

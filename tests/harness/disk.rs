@@ -6,13 +6,13 @@ use crate::{host::Setup, room::Room};
 
 /// A file system in memory, visible only to programs in its [`Room`].
 #[derive(Debug)]
-pub struct SmallDisk {
+pub struct LimitedDisk {
     room: Room,
     /// Path of the data directory as seen from outside the namespace.
     root: PathBuf,
 }
 
-impl SmallDisk {
+impl LimitedDisk {
     /// Mounts a disk of `mib` MiB at the data directory. Returns none if the system does not allow
     /// this user to create a namespace, as in some containers.
     ///
@@ -23,7 +23,7 @@ impl SmallDisk {
         let data = setup.data();
         std::fs::create_dir(&data).expect("the data directory is not there yet");
         let script = format!("mount -t tmpfs -o size={mib}m,mode=700 tmpfs \"$0\"");
-        let room = Room::furnished(&script, &[&data])?;
+        let room = Room::prepare(&script, &[&data])?;
         let root = PathBuf::from(format!("{}{}", room.root().display(), data.display()));
         Some(Self { room, root })
     }
@@ -58,7 +58,7 @@ impl SmallDisk {
     ///
     /// # Panics
     /// If the file cannot be written.
-    pub fn fill_but_for(&self, bytes: usize) {
+    pub fn fill_leaving(&self, bytes: usize) {
         let filler = vec![0; self.free().saturating_sub(bytes)];
         let file = File::options()
             .create(true)

@@ -35,7 +35,7 @@ pub struct FakeApp {
 
 #[derive(Debug, Default)]
 struct Shared {
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<ReceivedRequest>>,
     /// Paths of requests whose connection was closed before they were answered.
     abandoned: Mutex<Vec<String>>,
     issuers: Mutex<BTreeMap<String, Issuer>>,
@@ -44,7 +44,7 @@ struct Shared {
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub query: String,
@@ -124,7 +124,7 @@ impl FakeApp {
     }
 
     /// Returns the requests with this tag, oldest first.
-    pub fn seen(&self, tag: &str) -> Vec<Seen> {
+    pub fn seen(&self, tag: &str) -> Vec<ReceivedRequest> {
         let all = self.shared.seen.lock().expect("no panic holds it");
         all.iter()
             .filter(|seen| seen.path.split('/').any(|part| part == tag))
@@ -133,7 +133,7 @@ impl FakeApp {
     }
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
@@ -202,7 +202,7 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let seen = Seen {
+    let seen = ReceivedRequest {
         method: method.to_string(),
         path: uri.path().to_owned(),
         query: uri.query().unwrap_or_default().to_owned(),

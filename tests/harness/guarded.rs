@@ -26,7 +26,7 @@ use tokio_rustls::{
 
 /// A running provider and the certificate authority that it trusts. It ends with the process.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct MutualTlsProvider {
     /// `https://127.0.0.1:port`
     pub origin: String,
     folder: TempDir,
@@ -43,7 +43,7 @@ pub struct Certificate {
     pub fingerprint: String,
 }
 
-impl Guarded {
+impl MutualTlsProvider {
     /// Starts a provider on a free port.
     ///
     /// # Panics
@@ -53,7 +53,7 @@ impl Guarded {
         let root = [
             "req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt",
         ];
-        openssl(folder.path(), &[&root[..], &NEW].concat());
+        openssl(folder.path(), &[&root[..], &NEW_KEY_ARGUMENTS].concat());
         issue(
             folder.path(),
             "server",
@@ -96,7 +96,8 @@ impl Guarded {
             let file = self.folder.path().join(format!("{name}.{kind}"));
             std::fs::read_to_string(file).expect("openssl has written it")
         };
-        let (certificate, key) = (read("crt"), read("key"));
+        let certificate = read("crt");
+        let key = read("key");
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("it is PEM");
         Certificate {
             fingerprint: fingerprint(&der),
@@ -107,7 +108,7 @@ impl Guarded {
 }
 
 /// Arguments of `openssl` that create a key for a requested certificate.
-const NEW: [&str; 6] = [
+const NEW_KEY_ARGUMENTS: [&str; 6] = [
     "-newkey",
     "ec",
     "-pkeyopt",
@@ -124,7 +125,7 @@ fn issue(folder: &Path, name: &str, extension: Option<&str>) {
         folder,
         &[
             &["req", "-subj", &subject, "-keyout", &key, "-out", &request][..],
-            &NEW,
+            &NEW_KEY_ARGUMENTS,
         ]
         .concat(),
     );

@@ -19,10 +19,10 @@ use crate::{
 
 /// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
 /// machine.
-const START: Duration = Duration::from_secs(180);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Files that are expected to hold secrets: the client keys written by the first start, and the
 /// master key.
-const KEPT: [&str; 2] = ["data.env", "data.key"];
+const KEY_FILES: [&str; 2] = ["data.env", "data.key"];
 
 /// Settings and folder of a server that can run, stop and run again.
 #[derive(Debug, Clone)]
@@ -158,7 +158,9 @@ impl Setup {
         let key = self.folder.path().join("data.key").display().to_string();
         let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
-        let (folder, database, given) = (fresh.folder, self.database.clone(), self.given.clone());
+        let folder = fresh.folder;
+        let database = self.database.clone();
+        let given = self.given.clone();
         Self {
             settings,
             folder,
@@ -217,7 +219,8 @@ impl Setup {
             .expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
-        let (settings, given) = (self.settings.clone(), self.given.clone());
+        let settings = self.settings.clone();
+        let given = self.given.clone();
         let copy = Self {
             settings,
             folder: fresh.folder,
@@ -237,7 +240,7 @@ impl Setup {
     pub fn command(&self, arguments: &[&str]) -> Finished {
         let mut command = self.program();
         command.args(arguments);
-        let finished = Finished::of(command);
+        let finished = Finished::run(command);
         for printed in [&finished.stdout, &finished.stderr] {
             hunt::assert_none(
                 &format!("what `{}` prints", arguments.join(" ")),
@@ -301,7 +304,8 @@ impl Setup {
             {
                 let keys = self.keys();
                 let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
-                let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
+                let org_key = key("TOOLHOST_ORG_API_KEY");
+                let project_key = key("TOOLHOST_API_KEY");
                 self.note(&org_key);
                 self.note(&project_key);
                 return Ok(Host {
@@ -313,8 +317,10 @@ impl Setup {
                     output,
                 });
             }
-            if begun.elapsed() > START {
-                panic!("the server neither served nor ended in {START:?}; it printed:\n{printed}");
+            if begun.elapsed() > START_TIMEOUT {
+                panic!(
+                    "the server neither served nor ended in {START_TIMEOUT:?}; it printed:\n{printed}"
+                );
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -349,7 +355,7 @@ impl Setup {
         );
         let hunt = Hunt::for_mark_and(&keys);
         hunt.within_file(output.path())?;
-        hunt.within_folder(folder, &KEPT)?;
+        hunt.within_folder(folder, &KEY_FILES)?;
         let rows = self.database.as_ref().and_then(|database| database.rows());
         hunt.within("the database", &rows.unwrap_or_default())
     }
@@ -433,7 +439,7 @@ impl Host {
         static SHARED: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
             let setup = Setup::new().with_application(&crate::fake_app::HOSTS, Self::application());
-            setup.start().await.for_good()
+            setup.start().await.until_exit()
         };
         SHARED.get_or_init(start).await
     }
@@ -441,9 +447,9 @@ impl Host {
     /// Keeps the server running until this process ends. The search for secrets runs at that point:
     /// it fails the process instead of a test, and its message names the place where the secret was
     /// made.
-    pub fn for_good(self) -> &'static Self {
+    pub fn until_exit(self) -> &'static Self {
         let host: &Self = Box::leak(Box::new(self));
-        let mut lasting = LASTING.lock().expect("no panic holds it");
+        let mut lasting = RUNNING_UNTIL_EXIT.lock().expect("no panic holds it");
         if lasting.is_empty() {
             #[expect(
                 unsafe_code,
@@ -530,7 +536,7 @@ impl Host {
 
     /// Stops the process with `SIGSTOP` and waits until none of its threads runs. On a busy machine
     /// that takes a moment.
-    pub async fn stand_still(&self) {
+    pub async fn suspend(&self) {
         self.signal("STOP");
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
         let stands = |task: std::io::Result<std::fs::DirEntry>| {
@@ -569,7 +575,7 @@ impl Host {
                 break status;
             }
             assert!(
-                begun.elapsed() < START,
+                begun.elapsed() < START_TIMEOUT,
                 "the server does not stop; it printed:\n{}",
                 self.output()
             );
@@ -620,10 +626,10 @@ impl Host {
 }
 
 /// Servers that run until this process ends.
-static LASTING: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
+static RUNNING_UNTIL_EXIT: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
 
 extern "C" fn hunt_at_the_end() {
-    let lasting = LASTING
+    let lasting = RUNNING_UNTIL_EXIT
         .lock()
         .map(|mut lasting| std::mem::take(&mut *lasting))
         .unwrap_or_default();
@@ -723,11 +729,11 @@ pub fn author() -> PathBuf {
 
 /// Starts a process that is killed when this process ends, for any reason.
 pub(crate) fn spawn(command: Command) -> Child {
-    type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+    type SpawnRequest = (Command, mpsc::Sender<std::io::Result<Child>>);
     // The kernel ties the child to the thread that started it, not to the process. This thread
     // therefore runs until the process ends.
-    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
-        let (orders, inbox) = mpsc::channel::<Order>();
+    static SPAWN_THREAD: LazyLock<mpsc::Sender<SpawnRequest>> = LazyLock::new(|| {
+        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
         std::thread::spawn(move || {
             for (mut command, reply) in inbox {
                 reply.send(command.spawn()).ok();
@@ -747,7 +753,7 @@ pub(crate) fn spawn(command: Command) -> Child {
         });
     }
     let (reply, answer) = mpsc::channel();
-    KEEPER
+    SPAWN_THREAD
         .send((command, reply))
         .expect("the keeper never ends");
     answer

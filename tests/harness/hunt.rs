@@ -31,21 +31,23 @@ macro_rules! marked {
 }
 
 /// Mark that every secret of a test contains.
-pub const MARK: &str = marked!("");
+pub const SECRET_MARK: &str = marked!("");
 /// Number of bytes of a file that are searched at a time.
-const PIECE: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 /// Number of bytes reported on each side of a match.
-const AROUND: usize = 200;
+const CONTEXT_BYTES: usize = 200;
 
 /// Source location at which each secret was made.
-static MADE: Mutex<BTreeMap<String, &'static Location<'static>>> = Mutex::new(BTreeMap::new());
-static MARKS: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
+static CREATED_AT: Mutex<BTreeMap<String, &'static Location<'static>>> =
+    Mutex::new(BTreeMap::new());
+static MARK_SEARCH: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
 
 /// Returns a unique secret of letters and digits that begins with the mark.
 #[track_caller]
 pub fn secret() -> String {
-    let secret = format!("{MARK}{}", unique(8));
-    MADE.lock()
+    let secret = format!("{SECRET_MARK}{}", unique(8));
+    CREATED_AT
+        .lock()
         .expect("no panic holds it")
         .insert(secret.clone(), Location::caller());
     secret
@@ -100,7 +102,10 @@ pub struct Hunt {
 impl Hunt {
     /// Creates a search for the mark of secrets and for these keys.
     pub fn for_mark_and(keys: &[Vec<u8>]) -> Self {
-        let texts = keys.iter().map(Vec::as_slice).chain([MARK.as_bytes()]);
+        let texts = keys
+            .iter()
+            .map(Vec::as_slice)
+            .chain([SECRET_MARK.as_bytes()]);
         let (names, patterns): (Vec<_>, Vec<_>) = texts.flat_map(spellings).unzip();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
         // This match kind allows the search that compares many bytes at a time.
@@ -126,16 +131,16 @@ impl Hunt {
         let before = bytes[..found.start()]
             .iter()
             .rev()
-            .take(AROUND)
+            .take(CONTEXT_BYTES)
             .take_while(|&&byte| byte != b'\n')
             .count();
         let after = bytes[found.end()..]
             .iter()
-            .take(AROUND)
+            .take(CONTEXT_BYTES)
             .take_while(|&&byte| byte != b'\n')
             .count();
         let around = &bytes[found.start() - before..found.end() + after];
-        let made = MADE.lock().expect("no panic holds it");
+        let made = CREATED_AT.lock().expect("no panic holds it");
         let holds = |secret: &str| {
             let spelled = spellings(secret.as_bytes());
             spelled.iter().any(|(_, spelled)| {
@@ -148,10 +153,8 @@ impl Hunt {
             .iter()
             .find(|(secret, _)| holds(secret))
             .map(|(_, at)| format!(", made at {at}"));
-        let (name, line) = (
-            self.names[found.pattern().as_usize()],
-            String::from_utf8_lossy(around),
-        );
+        let name = self.names[found.pattern().as_usize()];
+        let line = String::from_utf8_lossy(around);
         Err(format!(
             "{place} holds a secret as {name}{}: {line}",
             made.unwrap_or_default()
@@ -167,15 +170,16 @@ impl Hunt {
         let Ok(mut file) = File::open(path) else {
             return Ok(());
         };
-        let (place, mut piece) = (path.display().to_string(), Vec::new());
+        let place = path.display().to_string();
+        let mut piece = Vec::new();
         while file
             .by_ref()
-            .take(PIECE as u64)
+            .take(CHUNK_BYTES as u64)
             .read_to_end(&mut piece)
             .is_ok_and(|read| read > 0)
         {
             self.within(&place, &piece)?;
-            piece.drain(..piece.len().saturating_sub(self.longest + AROUND));
+            piece.drain(..piece.len().saturating_sub(self.longest + CONTEXT_BYTES));
         }
         Ok(())
     }
@@ -214,7 +218,7 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 /// If it contains one.
 #[track_caller]
 pub fn assert_none(place: &str, bytes: &[u8]) {
-    if let Err(found) = MARKS.within(place, bytes) {
+    if let Err(found) = MARK_SEARCH.within(place, bytes) {
         panic!("{found}");
     }
 }
@@ -247,7 +251,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (number, written) in written.iter().enumerate() {
             let line = [b"first\n", &written[..], b"\nlast"].concat();
-            let found = MARKS.within("here", &line).unwrap_err();
+            let found = MARK_SEARCH.within("here", &line).unwrap_err();
             assert!(
                 found.contains("here holds") && !found.contains("first"),
                 "{number}: {found}"
@@ -255,10 +259,10 @@ mod tests {
             assert!(number > 5 || found.contains("hunt.rs"), "{number}: {found}");
             // The secret also spans the boundary between two pieces.
             let file = folder.path().join(number.to_string());
-            std::fs::write(&file, [&vec![b'.'; PIECE - 12][..], &line].concat()).unwrap();
-            MARKS.within_file(&file).unwrap_err();
+            std::fs::write(&file, [&vec![b'.'; CHUNK_BYTES - 12][..], &line].concat()).unwrap();
+            MARK_SEARCH.within_file(&file).unwrap_err();
         }
-        MARKS.within("here", b"canary").unwrap();
+        MARK_SEARCH.within("here", b"canary").unwrap();
         let key = Hunt::for_mark_and(&[vec![0, 200, 7, 9, 90, 91, 92, 93]]);
         key.within("here", b"..00c807095a5b5c5d..").unwrap_err();
         key.within_folder(folder.path(), &["0"]).unwrap_err();

@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::{
-    fake_app::{Seen, percent},
+    fake_app::{ReceivedRequest, percent},
     marked, secret,
     signed::public_key,
     unique,
@@ -65,7 +65,7 @@ struct Inner {
 struct State {
     settings: Settings,
     faults: Vec<Fault>,
-    codes: HashMap<String, Agreed>,
+    codes: HashMap<String, Grant>,
     /// Refresh tokens by value. A used token stays in the map, so that its reuse is detected.
     refresh: HashMap<String, Refresh>,
     /// Token family of each access token.
@@ -155,7 +155,7 @@ pub enum Fault {
 }
 
 #[derive(Debug)]
-struct Agreed {
+struct Grant {
     client: String,
     redirect_uri: String,
     challenge: Option<String>,
@@ -266,7 +266,7 @@ impl Issuer {
     }
 
     /// Removes all pending faults.
-    pub fn mend(&self) {
+    pub fn clear_faults(&self) {
         self.state().faults.clear();
     }
 
@@ -283,7 +283,7 @@ impl Issuer {
     }
 
     /// Releases the caught requests.
-    pub fn let_go(&self) {
+    pub fn release_caught(&self) {
         self.inner.shut.send_replace(false);
     }
 
@@ -318,7 +318,7 @@ impl Issuer {
     }
 
     /// Revokes all issued tokens, as if the user had removed the connection at the provider.
-    pub fn withdraw(&self) {
+    pub fn revoke_all(&self) {
         let mut state = self.state();
         let families: Vec<_> = state
             .refresh
@@ -385,14 +385,18 @@ impl Issuer {
     }
 
     /// Responds to a request below `/oauth/{tag}/`.
-    pub(crate) async fn answer(&self, seen: &Seen) -> Response {
+    pub(crate) async fn answer(&self, seen: &ReceivedRequest) -> Response {
         match seen.path.split('/').nth(3).unwrap_or_default() {
             "authorize" => {
-                let asked = pairs(&seen.query);
-                if let Some(client) = asked.get("client_id").filter(|id| id.starts_with("http")) {
-                    self.read_client(client, asked.get("redirect_uri")).await;
+                let parameters = pairs(&seen.query);
+                if let Some(client) = parameters
+                    .get("client_id")
+                    .filter(|id| id.starts_with("http"))
+                {
+                    self.read_client(client, parameters.get("redirect_uri"))
+                        .await;
                 }
-                self.authorize(&asked)
+                self.authorize(&parameters)
             }
             "register" => self.register(seen),
             "token" => self.token(seen).await,
@@ -419,7 +423,8 @@ impl Issuer {
 
     /// Returns the metadata of the authorization server (RFC 8414) or of its API (RFC 9728).
     pub(crate) fn metadata(&self, of_api: bool) -> Response {
-        let (own, state) = (self.url(), self.state());
+        let own = self.url();
+        let state = self.state();
         let mut metadata = if of_api {
             json!({ "resource": format!("{own}/api"), "authorization_servers": [own] })
         } else {
@@ -437,7 +442,7 @@ impl Issuer {
     }
 
     /// Registers a client (RFC 7591), or reads a registered client (RFC 7592).
-    fn register(&self, seen: &Seen) -> Response {
+    fn register(&self, seen: &ReceivedRequest) -> Response {
         let mut state = self.state();
         if seen.method == "GET" {
             let id = seen.path.rsplit('/').next().unwrap_or_default();
@@ -453,10 +458,10 @@ impl Issuer {
             )
                 .into_response();
         }
-        let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
-        let uris = asked["redirect_uris"].as_array().map_or(0, Vec::len);
-        if uris != 1 || asked["client_name"].as_str().is_none_or(str::is_empty) {
-            return refused(StatusCode::BAD_REQUEST, "invalid_client_metadata");
+        let parameters: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+        let uris = parameters["redirect_uris"].as_array().map_or(0, Vec::len);
+        if uris != 1 || parameters["client_name"].as_str().is_none_or(str::is_empty) {
+            return oauth_error(StatusCode::BAD_REQUEST, "invalid_client_metadata");
         }
         let id = format!("dyn-{}", unique(8));
         let mut answer = json!({
@@ -501,10 +506,10 @@ impl Issuer {
         }
     }
 
-    fn authorize(&self, asked: &BTreeMap<String, String>) -> Response {
-        let get = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    fn authorize(&self, parameters: &BTreeMap<String, String>) -> Response {
+        let get = |name: &str| parameters.get(name).cloned().unwrap_or_default();
         let mut state = self.state();
-        let challenge = asked.get("code_challenge").cloned();
+        let challenge = parameters.get("code_challenge").cloned();
         let proper = get("response_type") == "code"
             && state.clients.contains_key(&get("client_id"))
             && get("redirect_uri").starts_with("http")
@@ -514,7 +519,7 @@ impl Issuer {
         if !proper {
             return (
                 StatusCode::BAD_REQUEST,
-                format!("this is no request for authorization: {asked:?}"),
+                format!("this is no request for authorization: {parameters:?}"),
             )
                 .into_response();
         }
@@ -522,7 +527,7 @@ impl Issuer {
             (Consent::Agree, _) | (Consent::Ask, "agree") => "agree",
             (Consent::Deny, _) | (Consent::Ask, "deny") => "deny",
             (Consent::Ask, _) => {
-                let query: Vec<_> = asked
+                let query: Vec<_> = parameters
                     .iter()
                     .map(|(name, value)| format!("{name}={}", percent(value)))
                     .collect();
@@ -548,8 +553,9 @@ impl Issuer {
         if decision == "agree" {
             let code = format!("code-{}", secret());
             to += &format!("code={code}&state={}", percent(&get("state")));
-            let (client, redirect_uri) = (get("client_id"), get("redirect_uri"));
-            let agreed = Agreed {
+            let client = get("client_id");
+            let redirect_uri = get("redirect_uri");
+            let agreed = Grant {
                 client,
                 redirect_uri,
                 challenge,
@@ -571,7 +577,7 @@ impl Issuer {
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
     }
 
-    async fn token(&self, seen: &Seen) -> Response {
+    async fn token(&self, seen: &ReceivedRequest) -> Response {
         let is_caught = {
             let mut state = self.state();
             let is_caught = state.to_catch > 0;
@@ -596,7 +602,7 @@ impl Issuer {
             }
             Some(Fault::Html) => return Html("<h1>Welcome</h1>").into_response(),
             Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
-            Some(Fault::ErrorInside) => return refused(StatusCode::OK, "invalid_grant"),
+            Some(Fault::ErrorInside) => return oauth_error(StatusCode::OK, "invalid_grant"),
             Some(Fault::Echoes) => {
                 let told = format!(
                     "{:?} {} {}",
@@ -607,7 +613,7 @@ impl Issuer {
                 let refusal = json!({ "error": "invalid_grant", "error_description": told, "error_uri": told });
                 return as_json(StatusCode::BAD_REQUEST, &refusal.to_string());
             }
-            Some(Fault::Refused(error)) => return refused(StatusCode::BAD_REQUEST, error),
+            Some(Fault::Refused(error)) => return oauth_error(StatusCode::BAD_REQUEST, error),
             Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
             Some(Fault::Long(size)) => {
                 return as_json(
@@ -626,7 +632,7 @@ impl Issuer {
         held.wait_for(|held| !held).await.ok();
         let mut given = match given {
             Ok(given) => given,
-            Err((status, error)) => return refused(status, error),
+            Err((status, error)) => return oauth_error(status, error),
         };
         match fault {
             Some(Fault::Lost) => return (StatusCode::BAD_GATEWAY, "lost").into_response(),
@@ -659,13 +665,15 @@ impl Issuer {
 
     /// Revokes a token (RFC 7009). An unknown token is not an error. A request without client
     /// authentication needs only the token.
-    fn revoke(&self, seen: &Seen) -> Response {
-        let (asked, mut state) = (pairs(&String::from_utf8_lossy(&seen.body)), self.state());
-        let is_said = asked.contains_key("client_id") || !seen.header("authorization").is_empty();
-        if is_said && state.client(seen, &asked).is_none() {
-            return refused(StatusCode::UNAUTHORIZED, "invalid_client");
+    fn revoke(&self, seen: &ReceivedRequest) -> Response {
+        let parameters = pairs(&String::from_utf8_lossy(&seen.body));
+        let mut state = self.state();
+        let is_said =
+            parameters.contains_key("client_id") || !seen.header("authorization").is_empty();
+        if is_said && state.client(seen, &parameters).is_none() {
+            return oauth_error(StatusCode::UNAUTHORIZED, "invalid_client");
         }
-        let token = asked.get("token").cloned().unwrap_or_default();
+        let token = parameters.get("token").cloned().unwrap_or_default();
         let family = state
             .refresh
             .get(&token)
@@ -682,12 +690,12 @@ impl State {
         Some(self.faults.remove(at))
     }
 
-    fn grant(&mut self, seen: &Seen) -> Result<Value, (StatusCode, &'static str)> {
-        let asked = pairs(&String::from_utf8_lossy(&seen.body));
-        let get = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    fn grant(&mut self, seen: &ReceivedRequest) -> Result<Value, (StatusCode, &'static str)> {
+        let parameters = pairs(&String::from_utf8_lossy(&seen.body));
+        let get = |name: &str| parameters.get(name).cloned().unwrap_or_default();
         let bad = |error| (StatusCode::BAD_REQUEST, error);
         let grant_type = get("grant_type");
-        let client = self.client(seen, &asked);
+        let client = self.client(seen, &parameters);
         if ![JWT_BEARER, SAML_BEARER].contains(&grant_type.as_str()) && client.is_none() {
             return Err((StatusCode::UNAUTHORIZED, "invalid_client"));
         }
@@ -703,7 +711,7 @@ impl State {
                 // authorization request (RFC 9700, section 4.8.2).
                 let proven = match agreed.challenge {
                     Some(challenge) => challenge == proof,
-                    None => !asked.contains_key("code_verifier"),
+                    None => !parameters.contains_key("code_verifier"),
                 };
                 if !proven || agreed.redirect_uri != get("redirect_uri") || agreed.client != client
                 {
@@ -718,11 +726,9 @@ impl State {
                     .get_mut(&get("refresh_token"))
                     .ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
-                let (family, scope, known_client) = (
-                    known.family.clone(),
-                    known.scope.clone(),
-                    known.client.clone(),
-                );
+                let family = known.family.clone();
+                let scope = known.scope.clone();
+                let known_client = known.client.clone();
                 if reused {
                     self.revoked.push(family.clone());
                 }
@@ -786,17 +792,22 @@ impl State {
     /// Returns the authenticated client. A client authenticates by header or by body, not by both
     /// (RFC 6749, section 2.3). A client without a secret is identified by its id alone, and a
     /// client that signs by its assertion alone (RFC 7523, section 2.2).
-    fn client(&self, seen: &Seen, asked: &BTreeMap<String, String>) -> Option<String> {
-        if let Some(assertion) = asked.get("client_assertion") {
+    fn client(
+        &self,
+        seen: &ReceivedRequest,
+        parameters: &BTreeMap<String, String>,
+    ) -> Option<String> {
+        if let Some(assertion) = parameters.get("client_assertion") {
             let (signed, signature) = assertion.rsplit_once('.')?;
             let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
             let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &self.client_key);
-            let good = !asked.contains_key("client_secret")
+            let good = !parameters.contains_key("client_secret")
                 && key.verify(signed.as_bytes(), &signature).is_ok();
             return good.then(|| CLIENT_ID.to_owned());
         }
         let header = seen.header("authorization");
-        let (named, shown) = (asked.get("client_id"), asked.get("client_secret"));
+        let named = parameters.get("client_id");
+        let shown = parameters.get("client_secret");
         let found = self.clients.iter().find(|(id, secret)| match secret {
             None => named == Some(id) && shown.is_none() && header.is_empty(),
             Some(secret) => {
@@ -832,7 +843,7 @@ fn registration_token(id: &str) -> String {
     format!("{}-{id}", marked!("reg-"))
 }
 
-fn refused(status: StatusCode, error: &str) -> Response {
+fn oauth_error(status: StatusCode, error: &str) -> Response {
     as_json(
         status,
         &json!({ "error": error, "error_description": "as the test asks" }).to_string(),

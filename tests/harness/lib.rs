@@ -35,12 +35,12 @@ pub use author::Author;
 pub use browser::Browser;
 pub use bucket::BucketService;
 pub use client::{Answer, Client};
-pub use disk::SmallDisk;
+pub use disk::LimitedDisk;
 pub use fake_app::FakeApp;
-pub use guarded::Guarded;
+pub use guarded::MutualTlsProvider;
 pub use guest::Guest;
 pub use host::Host;
-pub use hunt::{Hunt, MARK, secret};
+pub use hunt::{Hunt, SECRET_MARK, secret};
 pub use issuer::Issuer;
 pub use names::{Names, Sentinel};
 pub use postgres::{Authorities, Database, Postgres};
@@ -51,14 +51,14 @@ pub use tunnel::Tunnel;
 
 /// Time limit for a condition to become true. It is generous because the machine may be busy; a
 /// test whose condition becomes true does not wait for it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const CONDITION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time limit for a condition that includes a build.
-pub const LONG: Duration = Duration::from_secs(600);
+pub const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Polls a condition until it is true.
 pub async fn wait_until<F: Future<Output = bool>>(what: &str, condition: impl FnMut() -> F) {
-    wait_for(PATIENCE, what, condition).await;
+    wait_for(CONDITION_TIMEOUT, what, condition).await;
 }
 
 /// Polls a condition until it is true, up to a time limit.
@@ -90,7 +90,7 @@ pub struct Finished {
 
 impl Finished {
     /// Runs a command without a terminal until it ends.
-    pub fn of(mut command: Command) -> Self {
+    pub fn run(mut command: Command) -> Self {
         let output = command
             .stdin(Stdio::null())
             .output()
@@ -126,7 +126,7 @@ pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) ->
         .current_dir(folder)
         .env_clear()
         .envs(variables.iter().copied());
-    Finished::of(command)
+    Finished::run(command)
 }
 
 /// Returns text that no other test uses: `bytes` random bytes in hex.

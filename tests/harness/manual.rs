@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Time limit for processes left running to end.
-const END: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An instruction of a page to its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Shell {
         let mark = format!("-- {} --", self.typed);
         write!(self.input, "{commands}\necho '{mark}'\n").expect("the shell takes what is typed");
         let mut ended = false;
-        wait_for(crate::LONG, &format!("`{commands}` ends"), || {
+        wait_for(crate::BUILD_TIMEOUT, &format!("`{commands}` ends"), || {
             ended = self
                 .process
                 .0
@@ -207,9 +207,11 @@ impl Shell {
     /// If the command does not print the text in time.
     pub async fn until(&self, terminal: &Path, text: &str) {
         let printed = || fs::read_to_string(terminal).unwrap_or_default();
-        wait_for(crate::LONG, &format!("`{text}` is printed"), || {
-            std::future::ready(printed().contains(text))
-        })
+        wait_for(
+            crate::BUILD_TIMEOUT,
+            &format!("`{text}` is printed"),
+            || std::future::ready(printed().contains(text)),
+        )
         .await;
     }
 
@@ -223,7 +225,7 @@ impl Drop for Shell {
         // A shell that is still busy is killed below.
         let _ = self.input.write_all(b"exit\n");
         let begun = Instant::now();
-        while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < END {
+        while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < STOP_TIMEOUT {
             thread::sleep(Duration::from_millis(10));
         }
     }

@@ -25,7 +25,7 @@ use crate::{FakeApp, host::Setup, room::Room, tunnel};
 pub enum Record {
     /// Addresses of either family.
     To(Vec<IpAddr>),
-    /// Another name (`CNAME`).
+    /// Another name (`TYPE_CNAME`).
     Alias(String),
     /// A different record for each query; the last record is then repeated.
     InTurn(Vec<Record>),
@@ -80,7 +80,7 @@ impl Names {
         let order = file("nsswitch.conf", "hosts: files dns\n".to_owned());
         let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && touch /etc/nsswitch.conf &&
             mount --bind "$1" "$(readlink -f /etc/nsswitch.conf)""#;
-        let room = Room::furnished(script, &[resolver, order])?;
+        let room = Room::prepare(script, &[resolver, order])?;
         let acceptor = tunnel::acceptor(folder.path(), certified);
         let origin = application.origin.trim_start_matches("http://").to_owned();
         let served = shared.clone();
@@ -98,7 +98,8 @@ impl Names {
                         tokio::net::TcpListener::from_std(door).expect("a socket can be used");
                     let mut open = JoinSet::new();
                     while let Ok((stream, _)) = door.accept().await {
-                        let (acceptor, origin) = (acceptor.clone(), origin.clone());
+                        let acceptor = acceptor.clone();
+                        let origin = origin.clone();
                         open.spawn(async move {
                             let mut plain = acceptor.accept(stream).await?;
                             let mut application = TcpStream::connect(origin).await?;
@@ -164,7 +165,8 @@ impl Sentinel {
     /// If the port is taken or not available to this user.
     pub fn watch(&self, address: impl Into<IpAddr>, port: u16) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind((address.into(), port))?;
-        let (place, came) = (listener.local_addr()?, self.0.clone());
+        let place = listener.local_addr()?;
+        let came = self.0.clone();
         std::thread::spawn(move || {
             while listener.accept().is_ok() {
                 came.fetch_add(1, Ordering::Relaxed);
@@ -187,9 +189,9 @@ fn random() -> [u8; 2] {
     bytes.map(|byte| byte.clamp(1, 254))
 }
 
-const A: u16 = 1;
-const CNAME: u16 = 5;
-const AAAA: u16 = 28;
+const TYPE_A: u16 = 1;
+const TYPE_CNAME: u16 = 5;
+const TYPE_AAAA: u16 = 28;
 
 impl Shared {
     fn serve(&self, socket: &UdpSocket) {
@@ -211,9 +213,10 @@ impl Shared {
                 .push(String::from_utf8_lossy(packet.get(at + 1..at + 1 + length)?).to_lowercase());
             at += 1 + length;
         }
-        let (name, end) = (labels.join("."), at + 5);
+        let name = labels.join(".");
+        let end = at + 5;
         let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
-        if kind == A {
+        if kind == TYPE_A {
             self.asked
                 .lock()
                 .expect("no panic holds it")
@@ -280,14 +283,14 @@ impl Shared {
                 let data = addresses
                     .into_iter()
                     .filter_map(|address| match (address, kind) {
-                        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
-                        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+                        (IpAddr::V4(address), TYPE_A) => Some(address.octets().to_vec()),
+                        (IpAddr::V6(address), TYPE_AAAA) => Some(address.octets().to_vec()),
                         _ => None,
                     });
                 Some(data.map(|data| (name.to_owned(), kind, data)).collect())
             }
             Record::Alias(other) => {
-                let mut all = vec![(name.to_owned(), CNAME, written(&other))];
+                let mut all = vec![(name.to_owned(), TYPE_CNAME, written(&other))];
                 all.extend(self.records(&other, kind)?);
                 Some(all)
             }
@@ -311,7 +314,8 @@ fn written(name: &str) -> Vec<u8> {
 pub fn spellings(address: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = address.octets();
     let bits = u32::from(address);
-    let (tail, pair) = (bits & 0x00ff_ffff, bits & 0xffff);
+    let tail = bits & 0x00ff_ffff;
+    let pair = bits & 0xffff;
     let [high, low] = [bits >> 16, pair];
     let teredo = Ipv6Addr::from((0x2001_0000_u128 << 96) | u128::from(!bits));
     vec![

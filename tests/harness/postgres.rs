@@ -13,7 +13,7 @@ use std::{
 
 use tempfile::TempDir;
 
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
+const START_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 
 /// A PostgreSQL server. It ends with this process.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Postgres {
     /// If PostgreSQL is not installed.
     #[must_use]
     pub fn start() -> Arc<Self> {
-        Self::run(Command::new(PROGRAM))
+        Self::run(Command::new(START_SCRIPT))
     }
 
     /// Starts a server that also accepts TLS connections.
@@ -52,7 +52,7 @@ impl Postgres {
     pub fn start_with_tls() -> (Arc<Self>, Authorities) {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(START_SCRIPT);
         command
             .arg(free.expect("loopback can be used").port().to_string())
             .arg(folder.path());
@@ -129,8 +129,8 @@ impl Postgres {
     /// Creates an empty database, or a copy of one that has no connections.
     #[must_use]
     pub fn database(self: &Arc<Self>, like: Option<&Database>) -> Database {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        static NEXT_DATABASE_NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("t{}", NEXT_DATABASE_NUMBER.fetch_add(1, Ordering::Relaxed));
         let template = like.map_or("template0", |database| &database.name);
         say(
             &format!("{}/postgres", self.url),
@@ -170,7 +170,7 @@ impl Database {
     /// Creates a superuser for one purpose and returns the address for it and its name, so that the
     /// database can attribute changes to it.
     #[must_use]
-    pub fn url_of_someone(&self) -> (String, String) {
+    pub fn url_of_new_superuser(&self) -> (String, String) {
         let user = format!("user_{}", crate::unique(8));
         self.say(&format!("create role {user} superuser login"));
         (
@@ -190,7 +190,7 @@ impl Database {
     /// Returns every row of every table as text, one per line; none if the server does not respond.
     #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
-        const EVERY: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
+        const SELECT_ALL_ROWS: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
         let mut psql = Command::new("psql");
         psql.args([&*self.url(), "-qAt"])
             .env("PGCONNECT_TIMEOUT", "5")
@@ -200,7 +200,11 @@ impl Database {
             .stderr(Stdio::null())
             .spawn()
             .expect("`psql` can be run");
-        writeln!(asked.stdin.take().expect("its input is a pipe"), "{EVERY}").ok();
+        writeln!(
+            asked.stdin.take().expect("its input is a pipe"),
+            "{SELECT_ALL_ROWS}"
+        )
+        .ok();
         let said = asked.wait_with_output().expect("`psql` can be waited for");
         said.status.success().then_some(said.stdout)
     }

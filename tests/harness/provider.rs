@@ -20,7 +20,7 @@ use crate::{
 /// provider.
 pub const ISSUER: &str = "https://login.example.com";
 /// Largest number of pages that a user passes through.
-const PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 
 /// A running provider. Dropping it kills the process.
 #[derive(Debug)]
@@ -86,9 +86,9 @@ impl IdentityProvider {
     ///
     /// # Panics
     /// If the pages do not lead to a redirect.
-    pub async fn agree(&self, url: &str, person: &str) -> String {
+    pub async fn sign_in_and_consent(&self, url: &str, person: &str) -> String {
         let mut page = self.browse(Method::GET, url, None).await;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             page = match page.location {
                 Some(to) if to.starts_with(ISSUER) => self.browse(Method::GET, &to, None).await,
                 Some(to) if to.starts_with('/') => {
@@ -113,7 +113,7 @@ impl IdentityProvider {
                 }
             };
         }
-        panic!("{url} leads through more than {PAGES} pages");
+        panic!("{url} leads through more than {MAX_PAGES} pages");
     }
 
     /// Returns the user of an access token; none if the token is not valid.

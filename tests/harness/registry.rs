@@ -22,7 +22,7 @@ const PROGRAM: &str = "docker-registry";
 pub const NAME: &str = "author";
 /// Password of that user. The registry stores it hashed with bcrypt.
 pub const PASSWORD: &str = "secret";
-const PASSWORDS: &str = "author:$2b$04$JVS/THZay0Bl/QrATlYaFeurxTnDhc72UHdCT8ccz2LcgpQDn8UOu\n";
+const HTPASSWD_FILE: &str = "author:$2b$04$JVS/THZay0Bl/QrATlYaFeurxTnDhc72UHdCT8ccz2LcgpQDn8UOu\n";
 
 /// A running registry. Dropping it kills the process.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Registry {
         );
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
         write("settings.yml", &settings).expect("the folder can be written");
-        write("passwords", PASSWORDS).expect("the folder can be written");
+        write("passwords", HTPASSWD_FILE).expect("the folder can be written");
         let mut command = Command::new(program());
         command
             .args(["serve", "settings.yml"])

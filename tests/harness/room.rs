@@ -10,7 +10,7 @@ use std::{
 
 use crate::host::Setup;
 
-const AS_ANYBODY: &[&str] = &["--user", "--map-root-user", "--mount"];
+const UNSHARE_ARGUMENTS: &[&str] = &["--user", "--map-root-user", "--mount"];
 
 /// A running keeper process and the command that enters its namespace.
 #[derive(Debug)]
@@ -26,10 +26,13 @@ impl Room {
     /// Creates a namespace prepared by a script with these arguments (`$0`, `$1`, …). Returns none
     /// if the script fails, or if the system does not allow this user to create a namespace, as in
     /// some containers.
-    pub(crate) fn furnished<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
+    pub(crate) fn prepare<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
         let ways = [
             (&["--mount"][..], &["--mount"][..]),
-            (AS_ANYBODY, &["--user", "--preserve-credentials", "--mount"]),
+            (
+                UNSHARE_ARGUMENTS,
+                &["--user", "--preserve-credentials", "--mount"],
+            ),
         ];
         ways.into_iter().find_map(|(to_make, to_enter)| {
             let script = format!("{script} && echo furnished && cat");
@@ -43,7 +46,8 @@ impl Room {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null());
             let mut keeper = command.spawn().ok()?;
-            let (output, input) = (keeper.stdout.take()?, keeper.stdin.take()?);
+            let output = keeper.stdout.take()?;
+            let input = keeper.stdin.take()?;
             let pid = keeper.id().to_string();
             let enter = ["nsenter", "--target", &pid]
                 .into_iter()

@@ -23,7 +23,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    fake_app::{HOSTS, Seen},
+    fake_app::{HOSTS, ReceivedRequest},
     marked, unique,
 };
 
@@ -112,7 +112,7 @@ impl Provider {
     }
 
     /// Makes the user deny authorization.
-    pub fn refuses(&self) {
+    pub fn deny_authorization(&self) {
         self.state().agrees = false;
     }
 
@@ -149,7 +149,7 @@ impl Provider {
     }
 
     /// Responds to a request below `/oauth1/{tag}/`.
-    pub(crate) fn answer(&self, seen: &Seen) -> Response {
+    pub(crate) fn answer(&self, seen: &ReceivedRequest) -> Response {
         let mut state = self.state();
         match seen.path.split('/').nth(3).unwrap_or_default() {
             "request" => state.request(seen),
@@ -178,7 +178,7 @@ impl State {
     /// The reason for which the signature is refused.
     fn signed(
         &mut self,
-        seen: &Seen,
+        seen: &ReceivedRequest,
         secret: impl Fn(&Self, &str) -> Option<String>,
     ) -> Result<BTreeMap<String, String>, String> {
         let given = protocol(seen.header("authorization")).ok_or("there is no signature")?;
@@ -217,14 +217,15 @@ impl State {
         }
     }
 
-    fn request(&mut self, seen: &Seen) -> Response {
+    fn request(&mut self, seen: &ReceivedRequest) -> Response {
         let nobody = |_: &Self, token: &str| token.is_empty().then(String::new);
         let given = match self.signed(seen, nobody) {
             Ok(given) if given.contains_key("oauth_callback") => given,
-            Ok(_) => return refused("there is no callback"),
-            Err(why) => return refused(&why),
+            Ok(_) => return oauth1_error("there is no callback"),
+            Err(why) => return oauth1_error(&why),
         };
-        let (token, secret) = (format!("tmp-{}", unique(8)), crate::secret());
+        let token = format!("tmp-{}", unique(8));
+        let secret = crate::secret();
         let answer = format!(
             "oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true"
         );
@@ -237,14 +238,14 @@ impl State {
         answer.into_response()
     }
 
-    fn authorize(&mut self, seen: &Seen) -> Response {
+    fn authorize(&mut self, seen: &ReceivedRequest) -> Response {
         let token = pairs(&seen.query)
             .into_iter()
             .find(|(name, _)| name == "oauth_token")
             .map(|(_, value)| value);
         let token = token.unwrap_or_default();
         let Some(temporary) = self.temporary.get_mut(&token) else {
-            return refused("the token is not known");
+            return oauth1_error("the token is not known");
         };
         let verifier = format!("v-{}", crate::secret());
         temporary.verifier = Some(verifier.clone());
@@ -260,7 +261,7 @@ impl State {
             .into_response()
     }
 
-    fn token(&mut self, seen: &Seen) -> Response {
+    fn token(&mut self, seen: &ReceivedRequest) -> Response {
         let secret = |state: &Self, token: &str| {
             state
                 .temporary
@@ -269,7 +270,7 @@ impl State {
         };
         let given = match self.signed(seen, secret) {
             Ok(given) => given,
-            Err(why) => return refused(&why),
+            Err(why) => return oauth1_error(&why),
         };
         let temporary = self
             .temporary
@@ -278,12 +279,10 @@ impl State {
         if temporary.verifier.is_none()
             || temporary.verifier.as_ref() != given.get("oauth_verifier")
         {
-            return refused("nobody has agreed");
+            return oauth1_error("nobody has agreed");
         }
-        let (token, secret) = (
-            format!("acc-{}", crate::secret()),
-            format!("{}/+", crate::secret()),
-        );
+        let token = format!("acc-{}", crate::secret());
+        let secret = format!("{}/+", crate::secret());
         let answer = format!(
             "oauth_token={token}&oauth_token_secret={}&screen_name=amy",
             encoded(&secret)
@@ -325,7 +324,7 @@ fn openssl(arguments: &[&str]) -> Vec<u8> {
     made.stdout
 }
 
-fn refused(why: &str) -> Response {
+fn oauth1_error(why: &str) -> Response {
     (StatusCode::UNAUTHORIZED, why.to_owned()).into_response()
 }
 
@@ -343,7 +342,7 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
 
 /// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
 /// sent the request.
-fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
+fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> String {
     let own = protocol
         .iter()
         .filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
@@ -377,7 +376,7 @@ fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
 
 /// Returns true if a request for `https://api.example.com` carries the signature of this key (AWS
 /// Signature Version 4).
-pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
+pub fn is_signed_by_aws_key(seen: &ReceivedRequest, secret: &str) -> bool {
     let header = seen.header("authorization");
     let part = |name: &str| {
         header
@@ -385,7 +384,8 @@ pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
             .find_map(|part| part.strip_prefix(name))
             .unwrap_or_default()
     };
-    let (names, signature) = (part("SignedHeaders="), part("Signature="));
+    let names = part("SignedHeaders=");
+    let signature = part("Signature=");
     let scope = part("Credential=")
         .split_once('/')
         .map_or("", |(_, scope)| scope);
@@ -466,7 +466,8 @@ fn encoded(text: &str) -> String {
 }
 
 fn decoded(text: &str, is_form: bool) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
         let escaped = tail
             .get(..2)

@@ -48,7 +48,7 @@ impl Tunnel {
     pub fn start(application: &FakeApp, hosts: &[&str], authorization: Option<&str>) -> Self {
         let certificates = tempfile::tempdir().expect("a temporary folder can be made");
         let acceptor = acceptor(certificates.path(), hosts);
-        let door = Door {
+        let door = Proxy {
             acceptor: Some(acceptor),
             application: application.origin.trim_start_matches("http://").to_owned(),
             authorization: authorization.map(str::to_owned),
@@ -65,7 +65,7 @@ impl Tunnel {
     #[must_use]
     pub fn to(origin: &str) -> Self {
         let application = origin.trim_start_matches("https://").to_owned();
-        Self::open(Door {
+        Self::open(Proxy {
             acceptor: None,
             application,
             authorization: None,
@@ -73,7 +73,7 @@ impl Tunnel {
         })
     }
 
-    fn open(door: Door) -> Self {
+    fn open(door: Proxy) -> Self {
         let asked = Arc::clone(&door.asked);
         let (port, bound) = std::sync::mpsc::channel();
         // The proxy has its own thread and runtime, as the provider does.
@@ -94,7 +94,8 @@ impl Tunnel {
                             .port(),
                     )
                     .ok();
-                    let (door, mut open) = (Arc::new(door), JoinSet::new());
+                    let door = Arc::new(door);
+                    let mut open = JoinSet::new();
                     while let Ok((stream, _)) = listener.accept().await {
                         open.spawn(Arc::clone(&door).pass(stream));
                     }
@@ -135,7 +136,7 @@ impl Tunnel {
     }
 }
 
-struct Door {
+struct Proxy {
     /// TLS acceptor; none if the provider itself serves TLS.
     acceptor: Option<TlsAcceptor>,
     application: String,
@@ -143,7 +144,7 @@ struct Door {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Door {
+impl Proxy {
     async fn pass(self: Arc<Self>, mut stream: TcpStream) {
         // A disconnected client is not an error of the test.
         self.tunnel(&mut stream).await.ok();

@@ -18,7 +18,7 @@ use std::{
 use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
     (
         "host-server",
         &["app", "store", "sandbox", "net", "manifest", "registry"],
@@ -36,7 +36,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const OURS: [&str; 9] = [
+const WORKSPACE_CRATES: [&str; 9] = [
     "app",
     "import",
     "net",
@@ -50,7 +50,7 @@ const OURS: [&str; 9] = [
 
 /// Member of the toolkits' workspace that is not a toolkit: code shared by the tests of several
 /// toolkits.
-const FOR_TESTS: &str = "discovery";
+const TEST_SUPPORT_TOOLKIT: &str = "discovery";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -146,13 +146,13 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
 #[test]
 fn dependencies_point_down() {
     for (name, (_, manifest)) in crates() {
-        let allowed = ARROWS
+        let allowed = ALLOWED_DEPENDENCIES
             .iter()
             .find(|(own, _)| *own == name)
             .map_or(&[][..], |(_, allowed)| allowed);
         for dependency in dependencies(&manifest)
             .iter()
-            .filter(|dependency| OURS.contains(&dependency.as_str()))
+            .filter(|dependency| WORKSPACE_CRATES.contains(&dependency.as_str()))
         {
             // The crate's own tests may use the SDK, as toolkit authors do.
             let own = name == "toolkit-sdk-macros" && dependency == "toolkit-sdk";
@@ -297,7 +297,7 @@ fn every_toolkit_has_the_same_shape() {
                 .any(|member| *member == name || *member == "*"),
             "{name} is no member of the workspace"
         );
-        if name == FOR_TESTS {
+        if name == TEST_SUPPORT_TOOLKIT {
             continue;
         }
         check_toolkit(&name, &folder);
@@ -318,7 +318,10 @@ fn check_toolkit(name: &str, folder: &Path) {
         Some("cdylib"),
         "{name}"
     );
-    for own in OURS.into_iter().filter(|own| *own != "toolkit-sdk") {
+    for own in WORKSPACE_CRATES
+        .into_iter()
+        .filter(|own| *own != "toolkit-sdk")
+    {
         assert!(
             !dependencies(&manifest).contains(own),
             "{name} may use the SDK and nothing else of ours"

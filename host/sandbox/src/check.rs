@@ -459,7 +459,7 @@ mod tests {
             (&b"\0asm\x01\0\0\0"[..], "core WebAssembly module"),
             (&b"(component)"[..], "not a WebAssembly component"),
             (&[0; 100_000][..], "not a WebAssembly component"),
-            (&b"\0asm\x0d\0\x01\0\x01\xff"[..], "cut short"),
+            (&b"\0asm\x0d\0\x01\0\x01\xff"[..], "truncated"),
         ] {
             let problems = problems(bytes);
             assert!(

@@ -314,11 +314,11 @@ fn components(settings: &[Setting]) -> Vec<Row> {
         set("Processor time for compiling", "sandbox.compile_cpu_s", COSTLY),
         set("Time for compiling", "sandbox.compile_wall_s", COSTLY),
         set("Memory for compiling", "sandbox.compile_memory_mib", COSTLY),
-        row("Manifest", size(manifest::LARGEST_MANIFEST as u64), BROKEN),
-        row("Tools", manifest::MOST_TOOLS, BROKEN),
-        row("Description", size(manifest::LARGEST_DESCRIPTION as u64), BROKEN),
-        row("Schema", size(manifest::LARGEST_SCHEMA as u64), BROKEN),
-        row("Levels of a schema", manifest::DEEPEST_SCHEMA, BROKEN),
+        row("Manifest", size(manifest::MAX_MANIFEST_BYTES as u64), BROKEN),
+        row("Tools", manifest::MAX_TOOLS, BROKEN),
+        row("Description", size(manifest::MAX_DESCRIPTION_BYTES as u64), BROKEN),
+        row("Schema", size(manifest::MAX_SCHEMA_BYTES as u64), BROKEN),
+        row("Levels of a schema", manifest::MAX_SCHEMA_DEPTH, BROKEN),
     ]
 }
 

@@ -199,7 +199,7 @@ async fn bucket_errors_name_cause_but_no_secret() {
         matches!(missing, BucketError::Missing { .. }),
         "{missing:?}"
     );
-    service.leave();
+    service.stop();
     let away = probe(|_| {}).await.unwrap_err();
     assert!(matches!(away, BucketError::Unreachable { .. }), "{away:?}");
 }
@@ -209,14 +209,14 @@ async fn bucket_recovers_after_an_outage() {
     let place = InBucket::new();
     let blobs = place.open();
     blobs.put("a", Bytes::from_static(b"x")).await.unwrap();
-    place.0.leave();
+    place.0.stop();
     assert!(matches!(blobs.get("a").await, Err(Error::Unavailable(_))));
     assert!(matches!(
         blobs.put("b", Bytes::new()).await,
         Err(Error::Unavailable(_))
     ));
     assert!(matches!(blobs.keys().await, Err(Error::Unavailable(_))));
-    place.0.come_back();
+    place.0.restart();
     assert_eq!(
         blobs.get("a").await.unwrap(),
         Some(Bytes::from_static(b"x"))

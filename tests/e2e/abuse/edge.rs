@@ -2,7 +2,8 @@
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use harness::{
-    Client, Guest, Host, Names, PATIENCE, guest, host::Setup, names::Record, unique, wait_until,
+    CONDITION_TIMEOUT, Client, Guest, Host, Names, guest, host::Setup, names::Record, unique,
+    wait_until,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -213,7 +214,7 @@ async fn arriving_bodies_share_their_memory() {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, arriving)
+        tokio::time::timeout(CONDITION_TIMEOUT, arriving)
             .await
             .expect("a probe is refused")
     };

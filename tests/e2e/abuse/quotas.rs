@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use futures::future::join_all;
-use harness::{Answer, Client, Host, SmallDisk, client::Body, guest, host::Setup};
+use harness::{Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setup};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
     let setup = Setup::embedded()
         .with("logs.wait", "false")
         .with("logs.buffer_mib", "2");
-    let Some(disk) = SmallDisk::below(&setup, 96) else {
+    let Some(disk) = LimitedDisk::below(&setup, 96) else {
         eprintln!("no small disk can be made here; the room of a record is tested beside it");
         return;
     };
@@ -39,7 +39,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
     let (project, tool) = (host.as_project(), given::echo(&host).await);
     run(&project, &tool, 1 << 20).await.expect(200);
     let before = host.footprint().resident_kib;
-    disk.fill_but_for(1 << 20);
+    disk.fill_leaving(1 << 20);
     // The payloads exceed the size limit of a record, so a waiting record holds only a note.
     // Kept whole, they would take 128 MiB. Threads that parse them keep some freed memory.
     for _ in 0..64 {

@@ -69,7 +69,7 @@ async fn recursive_schema_is_refused_at_publish() {
         ),
         (
             json!({ "type": "object", "if": { "$ref": "#/default" }, "default": { "then": { "$ref": "#" } } }),
-            "leads back to itself",
+            "refers to itself",
         ),
     ] {
         assert_refused(
@@ -96,7 +96,7 @@ async fn references_that_double_are_refused_at_publish() {
     let schema = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/0" } }, "$defs": definitions });
     assert_refused(
         &publish(host, &taking(&given::slug(), &schema)).await,
-        "schemas look at one value",
+        "schemas apply to one value",
     );
 }
 

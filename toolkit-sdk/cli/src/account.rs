@@ -25,10 +25,10 @@ pub(crate) struct Account {
 }
 
 /// A credential that cannot be renewed.
-struct Ready(Arc<Credential>);
+struct StaticGrant(Arc<Credential>);
 
 #[async_trait]
-impl Grant for Ready {
+impl Grant for StaticGrant {
     async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
         Ok(self.0.clone())
     }
@@ -40,7 +40,7 @@ impl Grant for Ready {
 
 impl Account {
     /// Builds the account that these values make under a scheme.
-    pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
+    pub(crate) fn new(scheme: &AuthScheme, values: &Values) -> Self {
         let value = |name: &str| values.get(name).cloned();
         let Filled {
             placements,
@@ -61,7 +61,7 @@ impl Account {
             ..Credential::default()
         };
         Self {
-            grant: Some(Arc::new(Ready(Arc::new(credential)))),
+            grant: Some(Arc::new(StaticGrant(Arc::new(credential)))),
             fields: scheme.open_fields(value),
             placements,
         }
@@ -75,18 +75,18 @@ pub(crate) fn complete(
     given: impl Fn(&str) -> Option<String>,
 ) -> Result<Values, Vec<String>> {
     let values = scheme.complete(&given);
-    let brought = scheme.brought().map(|name| (name, given(name)));
-    let (found, missing): (Vec<_>, Vec<_>) = brought.partition(|(_, value)| value.is_some());
+    let from_flow = scheme.flow_values().map(|name| (name, given(name)));
+    let (found, missing): (Vec<_>, Vec<_>) = from_flow.partition(|(_, value)| value.is_some());
     let missing: Vec<_> = missing
         .iter()
-        .map(|(name, _)| format!("{name}: is required (otherwise the application gives it)"))
+        .map(|(name, _)| format!("{name}: is required; on a server, the provider issues it"))
         .collect();
     match values {
         Ok(values) if missing.is_empty() => {
             let found = found
                 .into_iter()
                 .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-            Ok(named(values).chain(found).collect())
+            Ok(by_field_name(values).chain(found).collect())
         }
         values => {
             let problems = values.err().unwrap_or_default();
@@ -99,7 +99,7 @@ pub(crate) fn complete(
     }
 }
 
-fn named(values: Vec<(&Field, String)>) -> impl Iterator<Item = (String, String)> {
+fn by_field_name(values: Vec<(&Field, String)>) -> impl Iterator<Item = (String, String)> {
     values
         .into_iter()
         .map(|(field, value)| (field.name.clone(), value))
@@ -171,7 +171,7 @@ mod tests {
             ("api_key".into(), "k-1".into()),
             ("site".into(), "north".into()),
         ]);
-        let account = Account::of(&scheme(), &values);
+        let account = Account::new(&scheme(), &values);
         assert_eq!(account.fields, [("site".to_owned(), "north".to_owned())]);
         let header = Placement::Header {
             name: "authorization".to_owned(),

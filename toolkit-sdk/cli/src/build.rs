@@ -26,13 +26,13 @@ use crate::{
 };
 
 /// Default folder of `--all`.
-const TOOLKITS: &str = "toolkits";
+const DEFAULT_FOLDER: &str = "toolkits";
 
 /// Compile a toolkit to a component.
 #[derive(Debug, Args)]
 pub(crate) struct Build {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     /// Dated version to publish under, instead of the one in the source.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
@@ -46,7 +46,7 @@ pub(crate) struct Build {
 
 /// Crates to build, and how to compile them.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct What {
+pub(crate) struct BuildTarget {
     /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; or an
     /// existing component, if nothing is to be built.
     path: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub(crate) struct Built {
 /// Runs the command.
 pub(crate) fn run(options: &Build) -> Result<()> {
     let built = build(
-        &options.what,
+        &options.target,
         options.version.as_ref(),
         options.out.as_deref(),
     )?;
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Build) -> Result<()> {
     Ok(())
 }
 
-impl What {
+impl BuildTarget {
     /// Selects the crate or crates at a path.
     pub(crate) fn at(path: PathBuf, toolchain: Option<Mode>) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl What {
             (Some(file), None) => Ok(vec![file.to_owned()]),
             (Some(file), Some(_)) => {
                 bail!(
-                    "{} is built already; --version is for a folder, which is built first",
+                    "{} is a built component; use --version with a folder",
                     file.display()
                 )
             }
@@ -127,7 +127,9 @@ impl What {
     fn folder(&self) -> PathBuf {
         match &self.path {
             Some(path) => path.clone(),
-            None if self.all && Path::new(TOOLKITS).join("Cargo.toml").is_file() => TOOLKITS.into(),
+            None if self.all && Path::new(DEFAULT_FOLDER).join("Cargo.toml").is_file() => {
+                DEFAULT_FOLDER.into()
+            }
             None => ".".into(),
         }
     }
@@ -135,7 +137,7 @@ impl What {
 
 /// Builds the components and writes them.
 pub(crate) fn build(
-    what: &What,
+    what: &BuildTarget,
     version: Option<&Version>,
     out: Option<&Path>,
 ) -> Result<Vec<Built>> {
@@ -160,17 +162,18 @@ pub(crate) fn build(
         .collect();
     let mut built: Vec<Built> = Vec::new();
     if imports.is_empty() && others.is_empty() || folder.join("Cargo.toml").is_file() {
-        built.extend(from_rust(what, &folder, version, out)?);
+        built.extend(build_crates(what, &folder, version, out)?);
     }
     if !imports.is_empty() {
-        built.extend(imported(what, &imports, version, apart)?);
+        built.extend(build_imports(what, &imports, version, apart)?);
     }
     for source in &others {
-        built.push(from_another(source, version, apart)?);
+        built.push(build_foreign(source, version, apart)?);
     }
     built.sort_by(|one, other| one.file.cmp(&other.file));
     if let Some(pair) = built.windows(2).find(|pair| pair[0].file == pair[1].file) {
-        let (first, second) = (pair[0].folder.display(), pair[1].folder.display());
+        let first = pair[0].folder.display();
+        let second = pair[1].folder.display();
         bail!(
             "{first} and {second} have the same slug `{}`; rename one of them",
             pair[0].manifest.slug
@@ -180,8 +183,8 @@ pub(crate) fn build(
 }
 
 /// Builds crates: one run of cargo compiles all of them, then each is encoded.
-fn from_rust(
-    what: &What,
+fn build_crates(
+    what: &BuildTarget,
     folder: &Path,
     version: Option<&Version>,
     out: Option<&Path>,
@@ -197,7 +200,7 @@ fn from_rust(
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
     let build = |module: &Module| {
-        let (made, report) = encoded(module, version, &workspace.cache(mode))?;
+        let (made, report) = encode(module, version, &workspace.cache(mode))?;
         counter.step();
         finish(made, report, &module.package.folder, &out)
     };
@@ -217,8 +220,8 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Builds imports without a crate. All of them share one guest.
-fn imported(
-    what: &What,
+fn build_imports(
+    what: &BuildTarget,
     folders: &[&PathBuf],
     version: Option<&Version>,
     out: Option<&Path>,
@@ -231,7 +234,7 @@ fn imported(
             name: folder.display().to_string(),
             folder: folder.to_path_buf(),
         };
-        let (made, report) = encoded(
+        let (made, report) = encode(
             &Module {
                 file: guest.file.clone(),
                 package,
@@ -251,7 +254,7 @@ fn imported(
 
 /// Encodes a core module as a component, together with the import in its folder. Returns the
 /// component and the report of the import.
-fn encoded(
+fn encode(
     module: &Module,
     version: Option<&Version>,
     cache: &Path,
@@ -273,7 +276,7 @@ fn encoded(
                  report,
              }| {
                 Ok((
-                    component::make(&core, described, version, &today()?)?,
+                    component::from_module(&core, described, version, &today()?)?,
                     report,
                 ))
             },
@@ -281,7 +284,7 @@ fn encoded(
         .with_context(|| format!("cannot build `{}`", module.package.name))
 }
 
-fn from_another(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
+fn build_foreign(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
     let made = source
         .compile()
         .and_then(|compiled| {

@@ -8,8 +8,8 @@
 mod case;
 mod cases;
 mod compare;
-mod happened;
 mod multipart;
+mod observed;
 mod upstream;
 
 use std::{
@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    build::{self, What},
+    build::{self, BuildTarget},
     schema,
 };
 
@@ -43,7 +43,7 @@ use crate::{
 #[command(verbatim_doc_comment)]
 pub(crate) struct Check {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     /// Folder of the cases [default: `cases` in the toolkit's folder].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
@@ -61,14 +61,14 @@ struct Report {
     slug: String,
     version: String,
     tools: usize,
-    cases: Vec<Ran>,
+    cases: Vec<CaseReport>,
     /// All problems outside the cases.
     problems: Vec<String>,
 }
 
 /// Result of one case.
 #[derive(Debug, Serialize)]
-struct Ran {
+struct CaseReport {
     /// Name of the case, for example `list_stories/success`.
     case: String,
     passed: bool,
@@ -81,10 +81,10 @@ struct Ran {
 /// Runs the command. Returns exit code 1 if there is any problem.
 pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     let mut reports = Vec::new();
-    if let Some(file) = options.what.file() {
+    if let Some(file) = options.target.file() {
         reports.push(check(file, options.cases.as_deref(), options.bless).await?);
     } else {
-        for built in build::build(&options.what, None, None)? {
+        for built in build::build(&options.target, None, None)? {
             let cases = options
                 .cases
                 .clone()
@@ -204,7 +204,7 @@ impl Report {
         }
         for case in &self.cases {
             if let Some(difference) = &case.blessed {
-                println!("  ✎ cases/{}.json is rewritten:\n{difference}", case.case);
+                println!("  ✎ cases/{}.json is corrected:\n{difference}", case.case);
             }
         }
         for case in self.cases.iter().filter(|case| !case.passed) {

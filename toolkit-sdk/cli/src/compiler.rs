@@ -10,7 +10,7 @@
 //! code that only this export reaches.
 //!
 //! Basis: cargo runs `RUSTC_WRAPPER` in place of the compiler, and the compiler runs the linker
-//! that it is told to use. This command plays both roles if [`MARK`] is set in the environment. A
+//! that it is told to use. This command plays both roles if [`LINKER_VARIABLE`] is set in the environment. A
 //! changed wrapper is no reason for cargo to compile again, so that toolkits of several workspaces
 //! share compiled crates. Another wrapper set by the author is not used here.
 
@@ -27,18 +27,20 @@ use crate::{component::MANIFEST_EXPORT, toolchain::TARGET};
 
 /// Environment variable that is set while this command acts as wrapper; its value is the linker to
 /// use.
-const MARK: &str = "TOOLKIT_LINKER";
+const LINKER_VARIABLE: &str = "TOOLKIT_LINKER";
 /// File extension of a lean module.
-const LEAN: &str = "lean";
+const LEAN_EXTENSION: &str = "lean";
 /// Variables of cargo with folders that the compiler may embed, and the path that replaces each
 /// folder below the crate's name.
-const FOLDERS: [(&str, &str); 2] = [("OUT_DIR", "/out"), ("CARGO_MANIFEST_DIR", "")];
+const REMAPPED_FOLDERS: [(&str, &str); 2] = [("OUT_DIR", "/out"), ("CARGO_MANIFEST_DIR", "")];
 
 /// Configures a cargo command to compile through this wrapper.
-pub(crate) fn stand_between(cargo: &mut Command, linker: &str) {
+pub(crate) fn wrap_compiler(cargo: &mut Command, linker: &str) {
     // If the path of this executable is unknown, the modules are compiled without the wrapper.
     if let Ok(this) = env::current_exe() {
-        cargo.env("RUSTC_WRAPPER", this).env(MARK, linker);
+        cargo
+            .env("RUSTC_WRAPPER", this)
+            .env(LINKER_VARIABLE, linker);
     }
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
         .parent()?
         .join("deps")
         .join(module.file_name()?)
-        .with_extension(LEAN);
+        .with_extension(LEAN_EXTENSION);
     lean.is_file().then_some(lean)
 }
 
@@ -57,8 +59,8 @@ pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
     clippy::disallowed_methods,
     reason = "it is called as another program, which has no options of ours"
 )]
-pub(crate) fn stand_in() -> Option<ExitCode> {
-    let linker = env::var_os(MARK)?;
+pub(crate) fn run_as_wrapper() -> Option<ExitCode> {
+    let linker = env::var_os(LINKER_VARIABLE)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, _)) if first == "-flavor" => link(&linker, &arguments),
@@ -89,7 +91,7 @@ fn compile(
     command.args(arguments);
     // Build scripts and macros run on this machine and are compiled unchanged.
     if arguments.iter().any(|argument| argument == TARGET) {
-        command.args(remapped(variable));
+        command.args(remap_flags(variable));
         let mut linker = OsString::from("-Clinker=");
         linker.push(env::current_exe().context("this command has no path")?);
         command.arg(linker);
@@ -98,11 +100,11 @@ fn compile(
 }
 
 /// Returns flags that replace the crate's folders by the crate's name.
-fn remapped(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
+fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
     let part = |name: &str| variable(name).unwrap_or_default();
     let mut flags = Vec::new();
     // The last matching flag wins, and the crate's output folder may be inside its source folder.
-    for (folder, below) in FOLDERS.into_iter().rev() {
+    for (folder, below) in REMAPPED_FOLDERS.into_iter().rev() {
         let Some(folder) = variable(folder) else {
             continue;
         };
@@ -141,7 +143,7 @@ fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
     arguments.drain(export..export + 2);
     let output = arguments.iter().position(|argument| argument == "-o")? + 1;
     let output = arguments.get_mut(output)?;
-    *output = Path::new(output).with_extension(LEAN).into();
+    *output = Path::new(output).with_extension(LEAN_EXTENSION).into();
     Some(arguments)
 }
 
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn crate_folders_are_remapped_to_crate_name() {
-        let flags = remapped(|name| {
+        let flags = remap_flags(|name| {
             Some(match name {
                 "CARGO_MANIFEST_DIR" => "/home/ada/serde".into(),
                 "CARGO_PKG_NAME" => "serde".into(),

@@ -17,9 +17,9 @@ use wit_component::ComponentEncoder;
 /// Export with which a module describes itself.
 pub(crate) const MANIFEST_EXPORT: &str = "toolkit_manifest";
 /// Maximum number of instructions of the export. The largest manifests need a few million.
-const FUEL: u64 = 2_000_000_000;
+const MANIFEST_FUEL: u64 = 2_000_000_000;
 /// Prefix of the imports that a toolkit may have.
-const CONTRACT: &str = "toolhost:toolkit/";
+const IMPORT_PREFIX: &str = "toolhost:toolkit/";
 
 /// A finished component.
 pub(crate) struct Component {
@@ -30,7 +30,7 @@ pub(crate) struct Component {
 
 /// Builds the component of a core module from the description that [`describe`] returns. `version`
 /// takes precedence over the author's version; `today` is used if both are absent.
-pub(crate) fn make(
+pub(crate) fn from_module(
     core: &[u8],
     described: Value,
     version: Option<&Version>,
@@ -49,7 +49,7 @@ pub(crate) fn make(
     let imports = imports(&encoded)?;
     let foreign: Vec<_> = imports
         .iter()
-        .filter(|import| !import.starts_with(CONTRACT))
+        .filter(|import| !import.starts_with(IMPORT_PREFIX))
         .cloned()
         .collect();
     if !foreign.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn make(
             .iter()
             .map(|import| format!("\n  {import}: {}", sandbox::import_advice(import)));
         bail!(
-            "the toolkit imports what is not there for it:{}",
+            "the toolkit has imports that the host does not provide:{}",
             lines.collect::<String>()
         );
     }
@@ -66,11 +66,11 @@ pub(crate) fn make(
 
 /// Returns advice about imports that only a dependency can have added.
 fn hint(cause: &str) -> &'static str {
-    let brought = |names: &[&str]| names.iter().any(|name| cause.contains(name));
-    if brought(&["__wbindgen", "__wbg_"]) {
-        "; a dependency takes the host for a browser: turn off its features `js`, `wasmbind` or `wasm-bindgen`, often default ones"
-    } else if brought(&["wasi_snapshot_preview1", "wasi_unstable"]) {
-        "; the module was compiled for WASI: `toolkit build` compiles for `wasm32-unknown-unknown`, and a dependency in C does not fit"
+    let imports_any = |names: &[&str]| names.iter().any(|name| cause.contains(name));
+    if imports_any(&["__wbindgen", "__wbg_"]) {
+        "; a dependency is compiled for browsers: disable its features `js`, `wasmbind` or `wasm-bindgen`, which may be default features"
+    } else if imports_any(&["wasi_snapshot_preview1", "wasi_unstable"]) {
+        "; the module was compiled for WASI: compile it with `toolkit build`, for `wasm32-unknown-unknown`; dependencies in C cannot be used"
     } else {
         ""
     }
@@ -105,7 +105,7 @@ pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
     let manifest = manifest::extract(component)?;
     if !manifest::is_slug(&manifest.slug) {
         bail!(
-            "`{}` cannot be the slug of a toolkit",
+            "`{}` is not a valid slug of a toolkit",
             manifest.slug.escape_debug()
         );
     }
@@ -146,9 +146,9 @@ pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
     {
         return Ok(described);
     }
-    let json = manifest_text(core).context("cannot read the toolkit's own description")?;
-    let described =
-        serde_json::from_slice(&json).context("the toolkit's own description is not JSON")?;
+    let json = manifest_text(core).context("cannot read the manifest that the module describes")?;
+    let described = serde_json::from_slice(&json)
+        .context("the manifest that the module describes is not JSON")?;
     fs::create_dir_all(cache)
         .with_context(|| format!("cannot make the folder {}", cache.display()))?;
     fs::write(&kept, &json).with_context(|| format!("cannot write {}", kept.display()))?;
@@ -169,16 +169,14 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
         );
     }
     let mut store = Store::new(&engine, ());
-    store.set_fuel(FUEL)?;
+    store.set_fuel(MANIFEST_FUEL)?;
     let mut linker = Linker::new(&engine);
     linker.define_unknown_imports_as_traps(&module)?;
     let instance = linker.instantiate(&mut store, &module)?;
     let export = instance.get_typed_func::<(), i64>(&mut store, MANIFEST_EXPORT)?;
     let place = export.call(&mut store, ())? as u64;
-    let (address, length) = (
-        (place >> 32) as usize,
-        (place & u64::from(u32::MAX)) as usize,
-    );
+    let address = (place >> 32) as usize;
+    let length = (place & u64::from(u32::MAX)) as usize;
     let memory = instance
         .get_memory(&mut store, "memory")
         .context("the module exports no memory")?;
@@ -187,7 +185,7 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
         .get(address..)
         .and_then(|rest| rest.get(..length));
     Ok(text
-        .context("the description lies outside the module's memory")?
+        .context("the manifest lies outside the module's memory")?
         .to_vec())
 }
 
@@ -195,13 +193,13 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
 fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Result<Manifest> {
     let object = described
         .as_object_mut()
-        .context("the toolkit's own description is not a JSON object")?;
+        .context("the manifest that the module describes is not a JSON object")?;
     let own = object.get("version").is_some_and(|own| !own.is_null());
     if let Some(version) = version.or_else(|| (!own).then_some(today)) {
         object.insert("version".to_owned(), version.as_str().into());
     }
     serde_json::from_value(described).context(
-        "the toolkit's own description does not fit this command; use the `toolkit` and `toolkit-sdk` of one release",
+        "the module's manifest is not of this command's format; use the `toolkit` and `toolkit-sdk` of one release",
     )
 }
 
@@ -246,7 +244,8 @@ mod tests {
         ] {
             let module =
                 wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
-            let Err(error) = make(&module, described(None), None, &version("20261121_00")) else {
+            let Err(error) = from_module(&module, described(None), None, &version("20261121_00"))
+            else {
                 panic!("{import}")
             };
             assert!(error.to_string().contains(word), "{error}");

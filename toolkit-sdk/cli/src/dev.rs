@@ -36,7 +36,7 @@ use tokio::{
 use url::Url;
 
 use crate::{
-    build::{self, Built, What},
+    build::{self, BuildTarget, Built},
     toolchain::Mode,
 };
 use api::Api;
@@ -110,31 +110,31 @@ pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     let mut sources = Sources::watch(folder.clone());
     let mut server = tokio::select! {
         opened = Server::open(options) => opened?,
-        () = stop.asked() => return Ok(ExitCode::SUCCESS),
+        () = stop.requested() => return Ok(ExitCode::SUCCESS),
     };
-    console.say(&Event::Serving(&server.api));
+    console.print(&Event::Serving(&server.api));
     let components = tempfile::tempdir().context("cannot make a temporary folder")?;
     let api = server.api.clone();
-    let work = Work {
+    let build_loop = BuildLoop {
         options,
         folder: &folder,
         out: components.path(),
         api: &api,
         console: &console,
     };
-    let mut calls = Calls::of(&api, &console);
+    let mut calls = Calls::new(&api, &console);
     let ended = tokio::select! {
-        failed = work.go_on(&mut sources) => failed,
-        never = calls.follow() => never,
-        ended = server.ended() => Err(ended),
-        () = stop.asked() => Ok(()),
+        failed = build_loop.run_loop(&mut sources) => failed,
+        never = calls.run_loop() => never,
+        ended = server.exit_error() => Err(ended),
+        () = stop.requested() => Ok(()),
     };
     server.stop().await;
     ended.map(|()| ExitCode::SUCCESS)
 }
 
 /// Build and publish loop.
-struct Work<'d> {
+struct BuildLoop<'d> {
     options: &'d Dev,
     folder: &'d Path,
     /// Folder for built components, separate from the toolkit's own `dist`.
@@ -143,22 +143,22 @@ struct Work<'d> {
     console: &'d Console,
 }
 
-impl Work<'_> {
+impl BuildLoop<'_> {
     /// Builds now and after each change. Returns only on a failure outside the toolkit.
-    async fn go_on(&self, sources: &mut Sources) -> Result<()> {
+    async fn run_loop(&self, sources: &mut Sources) -> Result<()> {
         let mut releases = Releases::new(self.api);
         let mut connected = false;
         let mut built = Snapshot::default();
         loop {
             let now = sources.changed_from(&built).await?;
-            self.console.say(&Event::Building {
+            self.console.print(&Event::Building {
                 changed: &now.changed_from(&built),
             });
             let begun = Instant::now();
             match self.build(&mut releases).await {
                 Ok(served) => {
                     for one in &served {
-                        self.console.say(&Event::Built {
+                        self.console.print(&Event::Built {
                             served: one,
                             api: self.api,
                             took: begun.elapsed(),
@@ -169,23 +169,26 @@ impl Work<'_> {
                             accounts::connect(self.api, self.options, &served, self.console).await;
                     }
                 }
-                Err(cause) => self.console.say(&Event::Failed(&format!("{cause:#}"))),
+                Err(cause) => self.console.print(&Event::Failed(&format!("{cause:#}"))),
             }
             built = now;
             // The lock file that cargo has written is part of the built state.
-            built.take_lock_file(&sources.look()?);
+            built.take_lock_file(&sources.scan()?);
         }
     }
 
     async fn build(&self, releases: &mut Releases<'_>) -> Result<Vec<release::Served>> {
-        let what = What::at(self.folder.to_owned(), self.options.toolchain);
+        let what = BuildTarget::at(self.folder.to_owned(), self.options.toolchain);
         let out = self.out.to_owned();
         let (done, built) = oneshot::channel::<Result<Vec<Built>>>();
         // This is a separate thread and none of the runtime's, so that the command can end without
         // waiting for the compiler.
         thread::spawn(move || done.send(build::build(&what, None, Some(&out))));
         let mut served = Vec::new();
-        for one in built.await.context("the build broke off")?? {
+        for one in built
+            .await
+            .context("the build thread ended unexpectedly")??
+        {
             served.push(releases.serve(&one).await?);
         }
         Ok(served)
@@ -205,7 +208,7 @@ impl Stop {
         ]))
     }
 
-    async fn asked(&mut self) {
+    async fn requested(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => {}

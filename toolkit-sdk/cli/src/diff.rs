@@ -36,10 +36,8 @@ pub(crate) struct Diff {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
-    let (old, new) = (
-        read(options, &options.old).await?,
-        read(options, &options.new).await?,
-    );
+    let old = read(options, &options.old).await?;
+    let new = read(options, &options.new).await?;
     let changes = manifest::diff(&old, &new);
     let breaking = changes.iter().any(Change::is_breaking);
     if options.json {

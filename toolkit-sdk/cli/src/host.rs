@@ -33,7 +33,7 @@ pub(crate) struct Host {
 
 /// Input of a call beyond the toolkit's manifest.
 #[derive(Default)]
-pub(crate) struct Given {
+pub(crate) struct CallInput {
     pub(crate) account: Account,
     pub(crate) run_id: String,
     pub(crate) user_id: String,
@@ -62,27 +62,27 @@ impl Host {
         match sandbox.install(component).await {
             Ok(installed) => Ok(Self { sandbox, installed }),
             Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
-                bail!("the component is refused:\n  {}", problems.join("\n  "))
+                bail!("the component is not valid:\n  {}", problems.join("\n  "))
             }
             Err(cause) => Err(cause.into()),
         }
     }
 
     /// Runs one call as a server would.
-    pub(crate) async fn call(&self, entry: Entry, given: Given) -> Result<Outcome> {
-        Ok(self.sandbox.call(self.prepare(entry, given)).await?)
+    pub(crate) async fn call(&self, entry: Entry, input: CallInput) -> Result<Outcome> {
+        Ok(self.sandbox.call(self.prepare(entry, input)).await?)
     }
 
-    /// Runs one call and records it, up to `most` bytes.
+    /// Runs one call and records it, up to `max_bytes` bytes.
     pub(crate) async fn record(
         &self,
         entry: Entry,
-        given: Given,
-        most: usize,
+        input: CallInput,
+        max_bytes: usize,
     ) -> Result<(Outcome, Option<Cassette>)> {
         Ok(self
             .sandbox
-            .record(self.prepare(entry, given), most)
+            .record(self.prepare(entry, input), max_bytes)
             .await?)
     }
 
@@ -95,21 +95,21 @@ impl Host {
             .await?)
     }
 
-    fn prepare(&self, entry: Entry, given: Given) -> Call {
+    fn prepare(&self, entry: Entry, input: CallInput) -> Call {
         let limits = Limits::default().with_requested(self.installed.manifest.limits);
         Call {
             component: self.installed.digest,
             tenant: Arc::from("author"),
             action: entry.action,
             context: Context {
-                run_id: given.run_id,
-                user_id: given.user_id,
-                fields: given.account.fields,
+                run_id: input.run_id,
+                user_id: input.user_id,
+                fields: input.account.fields,
             },
             policy: Arc::new(entry.policy),
-            grant: given.account.grant,
-            limits: given.limits.map_or(limits, |tighten| tighten(limits)),
-            files: given.files,
+            grant: input.account.grant,
+            limits: input.limits.map_or(limits, |tighten| tighten(limits)),
+            files: input.files,
             state: BTreeMap::new(),
         }
     }
@@ -191,7 +191,7 @@ fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule>
 /// Returns this command's folder in the user's cache.
 #[expect(
     clippy::disallowed_methods,
-    reason = "where a user's cache lies is said by the environment alone"
+    reason = "the environment alone determines the user's cache folder"
 )]
 pub(crate) fn cache() -> Result<PathBuf> {
     let from = |name: &str| {
@@ -201,7 +201,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     };
     let caches = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")));
     let folder = caches
-        .context("neither HOME nor XDG_CACHE_HOME is set; set one to a folder of yours")?
+        .context("neither HOME nor XDG_CACHE_HOME is set; set one of them to a writable folder")?
         .join("toolkit");
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -219,13 +219,13 @@ fn seal_key(folder: &Path) -> Result<[u8; 32]> {
     }
     let mut key = [0; 32];
     getrandom::fill(&mut key)
-        .map_err(|cause| anyhow!("the system gives no randomness: {cause}"))?;
-    keep(&file, &key).with_context(|| format!("cannot write {}", file.display()))?;
+        .map_err(|cause| anyhow!("the operating system returned no random bytes: {cause}"))?;
+    write_key(&file, &key).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(key)
 }
 
 /// Writes the file atomically, because another run may read it at the same time.
-fn keep(file: &Path, key: &[u8]) -> Result<()> {
+fn write_key(file: &Path, key: &[u8]) -> Result<()> {
     let fresh = file.with_extension(format!("{}.new", std::process::id()));
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    build::{self, Built, What},
+    build::{self, BuildTarget, Built},
     progress,
     toolchain::Mode,
 };
 use folder::Source;
 
 /// Maximum number of lines of one kind in the report.
-const SHOWN: usize = 12;
+const MAX_SHOWN_LINES: usize = 12;
 
 /// Make a toolkit from the description of an API.
 ///
@@ -132,12 +132,15 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
     }
     ignore(&folder)?;
     let built = build::build(
-        &What::at(folder, options.toolchain),
+        &BuildTarget::at(folder, options.toolchain),
         options.version.as_ref(),
         None,
     )?;
     let built = built.first().context("nothing was built")?;
-    let report = built.report.as_ref().context("the import is gone")?;
+    let report = built
+        .report
+        .as_ref()
+        .context("import.json was deleted during the build")?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&record(built, report))?);
     } else {
@@ -226,7 +229,8 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
                 field("username", "User name", false),
                 field("password", "Password", true),
             ];
-            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            let username = "{username}".to_owned();
+            let password = "{password}".to_owned();
             (
                 AuthMode::Basic,
                 "User name and password",
@@ -254,7 +258,7 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
             )
         }
         _ => bail!(
-            "`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"
+            "`{how}` is not one of bearer, basic, none, header:NAME and query:NAME; write other schemes in the overlay"
         ),
     };
     let request = vec![placement];
@@ -319,7 +323,7 @@ fn print(built: &Built, report: &Report) {
     println!(
         "  auth        {}",
         if auth.is_empty() {
-            "none; --auth adds one".to_owned()
+            "none; add one with --auth".to_owned()
         } else {
             auth.join(", ")
         }
@@ -329,10 +333,10 @@ fn print(built: &Built, report: &Report) {
         .egress
         .iter()
         .map(|rule| rule.host.as_str())
-        .take(SHOWN)
+        .take(MAX_SHOWN_LINES)
         .collect();
     println!("  hosts       {}", hosts.join(", "));
-    list("left out, because nothing can be done without", &unusable);
+    list("left out, because they need an unsupported part", &unusable);
     list("not carried over", &parts);
 }
 
@@ -351,15 +355,18 @@ fn list(title: &str, entries: &[&Unsupported]) {
     println!("  {title}:");
     let mut groups: Vec<_> = by_what.into_iter().collect();
     groups.sort_by_key(|(what, operations)| (std::cmp::Reverse(operations.len()), *what));
-    for (what, operations) in groups.iter().take(SHOWN) {
+    for (what, operations) in groups.iter().take(MAX_SHOWN_LINES) {
         match operations.as_slice() {
             [] => println!("    {what}"),
             [one] => println!("    {what} ({one})"),
             [first, ..] => println!("    {what} ({first} and {} more)", operations.len() - 1),
         }
     }
-    if groups.len() > SHOWN {
-        println!("    and {} more; --json lists all", groups.len() - SHOWN);
+    if groups.len() > MAX_SHOWN_LINES {
+        println!(
+            "    and {} more; --json lists all",
+            groups.len() - MAX_SHOWN_LINES
+        );
     }
 }
 

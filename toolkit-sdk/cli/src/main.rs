@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::print_stdout,
-    reason = "the answer of a command goes to standard output"
+    reason = "the result of a command goes to standard output"
 )]
 
 mod account;
@@ -67,7 +67,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    compiler::stand_in().unwrap_or_else(command_line)
+    compiler::run_as_wrapper().unwrap_or_else(command_line)
 }
 
 #[tokio::main]

@@ -14,10 +14,10 @@ use crate::{
     toolchain,
 };
 
-const CARGO: &str = include_str!("../template/Cargo.toml.template");
-const WORKSPACE: &str = include_str!("../template/workspace.template");
+const CARGO_TOML: &str = include_str!("../template/Cargo.toml.template");
+const WORKSPACE_TOML: &str = include_str!("../template/workspace.template");
 /// Files of a new toolkit in every language.
-const FILES: [(&str, &str); 3] = [
+const COMMON_FILES: [(&str, &str); 3] = [
     (
         "cases/greet/failure.json",
         include_str!("../template/failure.json"),
@@ -28,11 +28,11 @@ const FILES: [(&str, &str); 3] = [
     ),
     ("logo.svg", include_str!("../template/logo.svg")),
 ];
-const RUST: [(&str, &str); 2] = [
+const RUST_FILES: [(&str, &str); 2] = [
     (".gitignore", include_str!("../template/gitignore")),
     ("src/lib.rs", include_str!("../template/lib.rs.template")),
 ];
-const JS: [(&str, &str); 6] = [
+const JS_FILES: [(&str, &str); 6] = [
     (".gitignore", include_str!("../template/js/gitignore")),
     (
         "cases/get_item/failure.json",
@@ -49,7 +49,7 @@ const JS: [(&str, &str); 6] = [
     ("package.json", include_str!("../template/js/package.json")),
     ("tools.js", include_str!("../template/js/tools.js")),
 ];
-const PYTHON: [(&str, &str); 5] = [
+const PYTHON_FILES: [(&str, &str); 5] = [
     (".gitignore", include_str!("../template/python/gitignore")),
     (
         "cases/get_item/failure.json",
@@ -67,7 +67,7 @@ const PYTHON: [(&str, &str); 5] = [
 ];
 
 /// Path of the SDK in its repository.
-const SDK: &str = "toolkit-sdk/sdk";
+const SDK_FOLDER: &str = "toolkit-sdk/sdk";
 
 /// Make a new toolkit.
 #[derive(Debug, Args)]
@@ -86,10 +86,10 @@ pub(crate) struct New {
 /// Runs the command.
 pub(crate) fn run(options: &New) -> Result<()> {
     let folder = &options.name;
-    let names = Names::of(folder)?;
+    let names = Names::from_folder(folder)?;
     if folder.exists() {
         bail!(
-            "{} is there already; choose another name, or remove it",
+            "{} already exists; choose another name, or remove it",
             folder.display()
         );
     }
@@ -97,15 +97,15 @@ pub(crate) fn run(options: &New) -> Result<()> {
         None => new_crate(folder, &names, options.sdk.as_deref())?,
         Some(language) => {
             let own: &[_] = if language == Language::Js {
-                &JS
+                &JS_FILES
             } else {
-                &PYTHON
+                &PYTHON_FILES
             };
             names.write(folder, own)?;
-            foreign::unpack(&folder.join(foreign::KEPT), language)?;
+            foreign::unpack(&folder.join(foreign::WORK_FOLDER), language)?;
         }
     }
-    names.write(folder, &FILES)?;
+    names.write(folder, &COMMON_FILES)?;
     println!("made {}\n\nnext:", folder.display());
     println!("  cd {}", folder.display());
     println!("  toolkit check                         # build it, run its cases in the sandbox");
@@ -118,11 +118,14 @@ pub(crate) fn run(options: &New) -> Result<()> {
 
 fn new_crate(folder: &Path, names: &Names, sdk: Option<&str>) -> Result<()> {
     let sdk = dependency(sdk)?;
-    let cargo = names.fill(CARGO).replace("{{sdk}}", &sdk);
+    let cargo = names.fill(CARGO_TOML).replace("{{sdk}}", &sdk);
     write(&folder.join("Cargo.toml"), &cargo)?;
-    names.write(folder, &RUST)?;
+    names.write(folder, &RUST_FILES)?;
     if !belongs_to_a_workspace(folder)? {
-        write(&folder.join("Cargo.toml"), &format!("{cargo}{WORKSPACE}"))?;
+        write(
+            &folder.join("Cargo.toml"),
+            &format!("{cargo}{WORKSPACE_TOML}"),
+        )?;
     }
     Ok(())
 }
@@ -136,7 +139,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(folder: &Path) -> Result<Self> {
+    fn from_folder(folder: &Path) -> Result<Self> {
         let name = folder
             .file_name()
             .and_then(|name| name.to_str())
@@ -150,7 +153,7 @@ impl Names {
             || !slug.starts_with(|first: char| first.is_ascii_lowercase())
         {
             bail!(
-                "`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first"
+                "`{name}` is not a valid toolkit name; use 2 to 48 letters, digits and dashes, beginning with a letter"
             );
         }
         Ok(Self {
@@ -175,21 +178,21 @@ impl Names {
 }
 
 /// Returns the dependency on the SDK for `Cargo.toml`.
-pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
-    let path = match asked {
-        Some(asked) if Path::new(asked).is_dir() => Some(PathBuf::from(asked)),
+pub(crate) fn dependency(requested: Option<&str>) -> Result<String> {
+    let path = match requested {
+        Some(requested) if Path::new(requested).is_dir() => Some(PathBuf::from(requested)),
         Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
             return Ok(format!("\"{version}\""));
         }
         Some(other) => bail!("`{other}` is neither the folder of the SDK nor a version of it"),
-        None => around(),
+        None => surrounding_repository(),
     };
     let Some(path) = path else {
         return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned());
     };
     if !path.join("Cargo.toml").is_file() {
         bail!(
-            "{} has no Cargo.toml; name the folder `{SDK}` of the repository",
+            "{} has no Cargo.toml; name the folder `{SDK_FOLDER}` of the repository",
             path.display()
         );
     }
@@ -202,17 +205,17 @@ pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
 }
 
 /// Finds the SDK of the repository that contains the current folder or this program.
-fn around() -> Option<PathBuf> {
+fn surrounding_repository() -> Option<PathBuf> {
     let places = [env::current_dir().ok(), env::current_exe().ok()];
     let roots = places.iter().flatten().flat_map(|place| place.ancestors());
     roots
-        .map(|root| root.join(SDK))
+        .map(|root| root.join(SDK_FOLDER))
         .find(|sdk| sdk.join("Cargo.toml").is_file())
 }
 
 /// Returns true if cargo treats the new crate as a member of a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
-    let mut command = toolchain::clean("cargo");
+    let mut command = toolchain::clean_command("cargo");
     command
         .args(["locate-project", "--workspace", "--message-format", "plain"])
         .current_dir(folder);
@@ -251,10 +254,14 @@ mod tests {
             "HackerNews",
             "/somewhere/else/Hacker News",
         ] {
-            assert_eq!(Names::of(Path::new(name)).unwrap(), expected, "{name}");
+            assert_eq!(
+                Names::from_folder(Path::new(name)).unwrap(),
+                expected,
+                "{name}"
+            );
         }
         for name in ["", "7zip", "a", "größe", ".."] {
-            assert!(Names::of(Path::new(name)).is_err(), "{name}");
+            assert!(Names::from_folder(Path::new(name)).is_err(), "{name}");
         }
     }
 
@@ -281,12 +288,17 @@ mod tests {
 
     #[test]
     fn nothing_of_a_template_is_left_unfilled() {
-        let names = Names::of(Path::new("hello")).unwrap();
-        for (path, template) in FILES.iter().chain(&RUST).chain(&JS).chain(&PYTHON) {
+        let names = Names::from_folder(Path::new("hello")).unwrap();
+        for (path, template) in COMMON_FILES
+            .iter()
+            .chain(&RUST_FILES)
+            .chain(&JS_FILES)
+            .chain(&PYTHON_FILES)
+        {
             assert!(!names.fill(template).contains("{{"), "{path}");
         }
         assert_eq!(
-            names.fill(CARGO).matches("{{").count(),
+            names.fill(CARGO_TOML).matches("{{").count(),
             1,
             "only the SDK is filled later"
         );

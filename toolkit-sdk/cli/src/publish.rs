@@ -11,16 +11,16 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::{build::What, component, progress, sign};
+use crate::{build::BuildTarget, component, progress, sign};
 
 /// Timeout of publishing. The server compiles the component before it responds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Publish a component, or a toolkit that is built first, to a running server.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     #[command(flatten)]
     server: Server,
     /// Dated version to build, instead of the one in the source.
@@ -58,7 +58,7 @@ pub(crate) struct Published {
 /// Runs the command. Returns exit code 1 if the server refuses a component.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     let mut all = Vec::new();
-    for file in options.what.components(options.version.as_ref())? {
+    for file in options.target.components(options.version.as_ref())? {
         let published = publish(options, &file).await?;
         if !options.json {
             print(&published);
@@ -103,7 +103,8 @@ impl Server {
         signature: Option<String>,
         breaking: bool,
     ) -> Result<Published> {
-        let (slug, version) = (manifest.slug, manifest.version);
+        let slug = manifest.slug;
+        let version = manifest.version;
         let mut request = self.request(Method::PUT, &slug, version.as_str())?;
         if breaking {
             request = request.query(&[("breaking", "true")]);
@@ -138,7 +139,7 @@ impl Server {
     fn request(&self, method: Method, slug: &str, version: &str) -> Result<RequestBuilder> {
         let key = self.org_key.as_deref().filter(|key| !key.is_empty());
         let key = key
-            .context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
+            .context("no organization key is given; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
         Ok(client()?
             .request(method, address(&self.url, slug, version)?)
             .header("x-org-api-key", key))
@@ -156,7 +157,7 @@ impl Server {
         let text = response
             .text()
             .await
-            .context("the server's answer was cut off")?;
+            .context("the server's response is incomplete")?;
         Ok((
             status,
             serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -166,11 +167,11 @@ impl Server {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the server is where the author says, on loopback most of the time"
+    reason = "the author names the server, which is usually on loopback"
 )]
 pub(crate) fn client() -> Result<Client> {
     Client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .build()
         .context("cannot set up TLS")
 }
@@ -218,7 +219,7 @@ pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     let text = |name: &str| error[name].as_str().filter(|text| !text.is_empty());
     let mut lines = vec![match text("message") {
         Some(message) => format!("{message} ({status})"),
-        None => format!("the server answered {status}"),
+        None => format!("the server responded {status}"),
     }];
     let problems = error["errors"].as_array().into_iter().flatten();
     lines.extend(problems.map(|problem| {

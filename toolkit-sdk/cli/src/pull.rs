@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use registry::{Access, Place};
+use registry::{Access, RegistryReference};
 
 use crate::{component, progress, sign};
 
@@ -33,12 +33,12 @@ pub(crate) struct Pull {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
-    let place = Place::new(&options.reference, &options.access)?;
+    let place = RegistryReference::new(&options.reference, &options.access)?;
     let spinner = progress::spinner(&format!("pulling {}", options.reference));
     let pulled = place.pull().await?;
     drop(spinner);
     let manifest = component::manifest_of(&pulled.component)
-        .with_context(|| format!("{} is no toolkit", pulled.reference))?;
+        .with_context(|| format!("{} is not a toolkit", pulled.reference))?;
     let signature = pulled.signature.as_deref();
     if let Some(key) = &options.key {
         let signature = signature.with_context(|| format!("{} is not signed", pulled.reference))?;
@@ -74,7 +74,7 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
     println!("{}", pulled.reference);
     match (signer, &options.key) {
         (Some(key), Some(_)) => println!("signed by {key}, verified"),
-        (Some(key), None) => println!("signed by {key}, not verified: --key does"),
+        (Some(key), None) => println!("signed by {key}, not verified; verify it with --key"),
         (None, _) => println!("not signed"),
     }
     Ok(ExitCode::SUCCESS)

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use registry::{About, Access, Place, SCHEME};
+use registry::{Access, ComponentInfo, RegistryReference, SCHEME};
 
-use crate::{build::What, component, progress, sign};
+use crate::{build::BuildTarget, component, progress, sign};
 
 const EXAMPLES: &str = "Examples:
   toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
@@ -19,7 +19,7 @@ pub(crate) struct Push {
     /// Destination: HOST[:PORT]/PATH[:TAG].
     reference: String,
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     #[command(flatten)]
     access: Access,
     /// Print one JSON object.
@@ -29,18 +29,19 @@ pub(crate) struct Push {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
-    let place = Place::new(&options.reference, &options.access)?;
-    let files = options.what.components(None)?;
+    let place = RegistryReference::new(&options.reference, &options.access)?;
+    let files = options.target.components(None)?;
     let [file] = files.as_slice() else {
         bail!(
-            "a reference is of one toolkit, and here are {}",
+            "a reference names one toolkit, but {} were built",
             files.len()
         )
     };
     let (bytes, manifest) = component::read(file)?;
     let signature = sign::read_beside(file, &bytes)?;
-    let (slug, version) = (manifest.slug, manifest.version.to_string());
-    let about = About {
+    let slug = manifest.slug;
+    let version = manifest.version.to_string();
+    let about = ComponentInfo {
         slug: slug.clone(),
         description: manifest.description,
         version: version.clone(),

@@ -7,12 +7,12 @@ use clap::Args;
 
 use crate::{
     progress,
-    run::{Run, call, tell},
+    run::{Run, call, print_call},
 };
 
 /// Maximum content of a cassette in bytes. Including its JSON, it stays below the maximum size of a
 /// file to replay.
-const MOST: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// Run one call as `toolkit run` does, and write all its input from outside to a cassette file.
 ///
@@ -34,17 +34,17 @@ const EXAMPLES: &str = "Examples:
 
 /// Runs the command. A failed call is recorded, too, and returns exit code 1.
 pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
-    let done = call(&options.run, Some(MOST)).await?;
+    let done = call(&options.run, Some(MAX_RESPONSE_BYTES)).await?;
     let Some(cassette) = &done.cassette else {
         bail!(
-            "nothing was recorded: the call moved more than {}",
-            progress::size(MOST as u64)
+            "nothing was recorded: the call's data exceeds {}",
+            progress::size(MAX_RESPONSE_BYTES as u64)
         );
     };
     let text = serde_json::to_string_pretty(cassette)? + "\n";
     fs::write(&options.output, text)
         .with_context(|| format!("cannot write {}", options.output.display()))?;
-    let ended = tell(&options.run, &done)?;
+    let ended = print_call(&options.run, &done)?;
     eprintln!("\nrecorded {}", options.output.display());
     Ok(ended)
 }

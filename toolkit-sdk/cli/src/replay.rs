@@ -52,12 +52,12 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
         )
         .await?
     };
-    knows(&host.installed.manifest, &cassette.call)?;
+    check_target(&host.installed.manifest, &cassette.call)?;
     let outcome = {
         let _spinner = progress::spinner("replaying");
         host.replay(&cassette).await?
     };
-    let differs = differs(&cassette, &outcome)?;
+    let differs = difference(&cassette, &outcome)?;
     if options.json {
         let mut record = outcome::record(&outcome);
         record["same"] = differs.is_none().into();
@@ -67,7 +67,7 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
         crate::run::report(&outcome, None);
         match &differs {
             None => eprintln!("\nas recorded"),
-            Some(how) => eprintln!("\nnot as recorded: {how}"),
+            Some(how) => eprintln!("\nthe replay differs from the recording: {how}"),
         }
         if cassette.component != host.installed.digest {
             eprintln!("recorded with another build: {}", cassette.component);
@@ -82,11 +82,11 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
 
 fn read(file: &Path) -> Result<Cassette> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Cassette::from_json(&text).with_context(|| format!("cannot play {}", file.display()))
+    Cassette::from_json(&text).with_context(|| format!("cannot replay {}", file.display()))
 }
 
 /// Checks that the toolkit has the recorded tool or trigger.
-fn knows(manifest: &Manifest, asked: &RecordedAction) -> Result<()> {
+fn check_target(manifest: &Manifest, asked: &RecordedAction) -> Result<()> {
     let (slug, known) = match asked {
         RecordedAction::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
         RecordedAction::Poll { trigger, .. } | RecordedAction::Receive { trigger, .. } => {
@@ -97,14 +97,14 @@ fn knows(manifest: &Manifest, asked: &RecordedAction) -> Result<()> {
         Ok(())
     } else {
         bail!(
-            "the cassette is of `{slug}`, which `{}` does not have",
+            "the cassette records `{slug}`, which `{}` does not have",
             manifest.slug
         )
     }
 }
 
 /// Describes the difference between the recorded and the replayed outcome.
-fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
+fn difference(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     if cassette.matches(outcome) {
         return Ok(None);
     }
@@ -113,13 +113,11 @@ fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     {
         return Ok(Some(failure.message.clone()));
     }
-    let (recorded, now) = (
-        serde_json::to_value(&cassette.ended)?,
-        serde_json::to_value(RecordedResult::new(outcome))?,
-    );
+    let recorded = serde_json::to_value(&cassette.ended)?;
+    let now = serde_json::to_value(RecordedResult::new(outcome))?;
     let lines = cases::difference(&recorded, &now)
         .unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
     Ok(Some(format!(
-        "it ended otherwise (- recorded, + now):\n{lines}"
+        "the outcome differs (- recorded, + now):\n{lines}"
     )))
 }

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::{
     account::{self, Account},
-    build::{self, What},
-    host::{self, Entry, Given, Host},
+    build::{self, BuildTarget},
+    host::{self, CallInput, Entry, Host},
     outcome, progress, schema,
     toolchain::Mode,
 };
@@ -93,11 +93,11 @@ pub(crate) struct Run {
 
 /// Runs the command. Returns exit code 1 if the call fails.
 pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
-    tell(options, &call(options, None).await?)
+    print_call(options, &call(options, None).await?)
 }
 
 /// A finished call.
-pub(crate) struct Done {
+pub(crate) struct FinishedCall {
     outcome: Outcome,
     /// Schema of its data.
     output: Option<Value>,
@@ -105,8 +105,8 @@ pub(crate) struct Done {
     pub(crate) cassette: Option<Cassette>,
 }
 
-/// Runs the call of the options and records up to `record` bytes of it.
-pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
+/// Runs the call of the options and records up to `max_record_bytes` bytes of it.
+pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Result<FinishedCall> {
     let component = component(&options.target, options.toolchain)?;
     let host = {
         let _spinner = progress::spinner("compiling");
@@ -118,19 +118,19 @@ pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
         .await?
     };
     let manifest = &host.installed.manifest;
-    let mut given = Given {
+    let mut input = CallInput {
         run_id: "log_local".to_owned(),
         user_id: options.user.clone(),
-        ..Given::default()
+        ..CallInput::default()
     };
-    let (entry, needs_account, output) = entry(options, manifest, &mut given.files)?;
-    given.account = find_account(options, &manifest.auth, needs_account)?;
+    let (entry, needs_account, output) = entry(options, manifest, &mut input.files)?;
+    input.account = find_account(options, &manifest.auth, needs_account)?;
     let _spinner = progress::spinner("running");
-    let (outcome, cassette) = match record {
-        Some(most) => host.record(entry, given, most).await?,
-        None => (host.call(entry, given).await?, None),
+    let (outcome, cassette) = match max_record_bytes {
+        Some(max) => host.record(entry, input, max).await?,
+        None => (host.call(entry, input).await?, None),
     };
-    Ok(Done {
+    Ok(FinishedCall {
         outcome,
         output,
         cassette,
@@ -138,11 +138,11 @@ pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
 }
 
 /// Prints a call, writes its files, and returns the exit code.
-pub(crate) fn tell(
+pub(crate) fn print_call(
     options: &Run,
-    Done {
+    FinishedCall {
         outcome, output, ..
-    }: &Done,
+    }: &FinishedCall,
 ) -> Result<ExitCode> {
     if let Some(folder) = &options.files {
         keep_files(folder, &outcome.files)?;
@@ -167,7 +167,7 @@ pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes>
     let file = if target.is_file() {
         target.to_owned()
     } else {
-        let built = build::build(&What::at(target.to_owned(), toolchain), None, None)?;
+        let built = build::build(&BuildTarget::at(target.to_owned(), toolchain), None, None)?;
         match <[_; 1]>::try_from(built) {
             Ok([one]) => one.file,
             Err(_) => bail!(
@@ -194,13 +194,17 @@ fn entry(
     let slugs = manifest.tools.iter().map(|tool| tool.slug.as_str());
     let tool = manifest
         .tool(name)
-        .or_else(|| manifest.tool(&full(manifest, name)))
-        .ok_or_else(|| unknown(name, slugs))?;
+        .or_else(|| manifest.tool(&full_slug(manifest, name)))
+        .ok_or_else(|| unknown_slug(name, slugs))?;
     let arguments = match &options.arguments {
         Some(text) => arguments::json(text, "the arguments")?,
         None => arguments::read(&tool.input, &options.arg, files)?,
     };
-    fits(&tool.input, &arguments, "the arguments do not fit the tool")?;
+    check_schema(
+        &tool.input,
+        &arguments,
+        "the arguments do not match the tool's input schema",
+    )?;
     let entry = Entry::tool(manifest, tool, arguments.to_string().into());
     Ok((
         entry,
@@ -216,15 +220,15 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
         .map(|trigger| trigger.slug.as_str());
     let found: &Trigger = manifest
         .trigger(name)
-        .or_else(|| manifest.trigger(&full(manifest, name)))
-        .ok_or_else(|| unknown(name, slugs))?;
+        .or_else(|| manifest.trigger(&full_slug(manifest, name)))
+        .ok_or_else(|| unknown_slug(name, slugs))?;
     let config = options.config.as_deref().map_or(Ok(json!({})), |text| {
         arguments::json(text, "the configuration")
     })?;
-    fits(
+    check_schema(
         &found.config,
         &config,
-        "the configuration does not fit the trigger",
+        "the configuration does not match the trigger's schema",
     )?;
     let config = config.to_string().into();
     match (found.kind, &options.request) {
@@ -245,29 +249,29 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
             Ok(Entry::receive(manifest, found, config, request.into()))
         }
         (TriggerKind::Poll, Some(_)) => bail!(
-            "{} asks for news; it takes --cursor, not --request",
+            "{} is a polling trigger; use --cursor instead of --request",
             found.slug
         ),
         (TriggerKind::Webhook, None) => bail!(
-            "{} reads what an application sends; give --request",
+            "{} is a webhook trigger; give the webhook request with --request",
             found.slug
         ),
     }
 }
 
 /// Returns the full slug for the part after the toolkit's slug.
-fn full(manifest: &Manifest, name: &str) -> String {
+fn full_slug(manifest: &Manifest, name: &str) -> String {
     format!("{}_{name}", manifest.slug)
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+fn unknown_slug<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
     anyhow!(
-        "there is no `{name}`; there are:\n  {}",
+        "`{name}` is unknown; known are:\n  {}",
         known.collect::<Vec<_>>().join("\n  ")
     )
 }
 
-fn fits(schema: &Value, value: &Value, what: &str) -> Result<()> {
+fn check_schema(schema: &Value, value: &Value, what: &str) -> Result<()> {
     let validator = schema::compile(schema)
         .map_err(|cause| anyhow!("a schema of the toolkit is invalid: {cause}"))?;
     let problems = schema::problems(&validator, value);
@@ -335,7 +339,7 @@ fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<A
     let mut lacking = Vec::new();
     for scheme in account::schemes(schemes) {
         match account::complete(scheme, given) {
-            Ok(values) => return Ok(Account::of(scheme, &values)),
+            Ok(values) => return Ok(Account::new(scheme, &values)),
             Err(problems) => lacking.push(format!(
                 "{}\n    {}",
                 scheme.mode.as_str(),
@@ -401,10 +405,10 @@ pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
             let data = outcome::answer(answer);
             println!("{data:#}");
             if let (Some(schema), Output::Data(_)) = (output, answer)
-                && let Err(problem) = fits(
+                && let Err(problem) = check_schema(
                     schema,
                     &data,
-                    "the data does not fit the tool's output schema",
+                    "the data does not match the tool's output schema",
                 )
             {
                 eprintln!("\nwarning: {problem:#}");
@@ -413,7 +417,7 @@ pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
         Err(failure) => {
             eprintln!("failed with {}: {}", failure.kind, failure.message);
             if let Some(status) = failure.upstream_status {
-                eprintln!("  the application answered {status}");
+                eprintln!("  the provider responded {status}");
             }
             if let Some(wait) = failure.retry_after {
                 eprintln!("  try again in {}", progress::time(wait));
@@ -435,10 +439,8 @@ fn report_work(outcome: &Outcome) {
             (Some(status), _) => status.to_string(),
             (None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),
         };
-        let (sent, received) = (
-            progress::size(request.sent),
-            progress::size(request.received),
-        );
+        let sent = progress::size(request.sent);
+        let received = progress::size(request.received);
         let time = progress::time(request.elapsed);
         eprintln!(
             "  {} {}  {ended}  {time}  {sent} out, {received} in",
@@ -465,7 +467,8 @@ fn report_work(outcome: &Outcome) {
         );
     }
     let usage = &outcome.usage;
-    let (cpu, wall) = (progress::time(usage.cpu), progress::time(usage.wall));
+    let cpu = progress::time(usage.cpu);
+    let wall = progress::time(usage.wall);
     eprintln!(
         "\ncpu {cpu}   wall {wall}   memory {} at most",
         progress::size(usage.peak_memory)

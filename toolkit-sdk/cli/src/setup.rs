@@ -12,12 +12,12 @@ use clap::Args;
 use crate::{
     foreign::{self, Language},
     progress,
-    toolchain::{self, Mode, PACKAGES, Step, TARGET, Tried},
+    toolchain::{self, AttemptedSteps, DEBIAN_PACKAGES, Mode, Step, TARGET},
 };
 
 /// Timeout of `rustup target add`, which downloads about 20 MB. Without a network it fails
 /// immediately or hangs.
-const TARGET_TIME: Duration = Duration::from_secs(90);
+const TARGET_INSTALL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Find or install what compiles toolkits.
 #[derive(Debug, Args)]
@@ -67,29 +67,29 @@ fn other(language: Language, json: bool) -> Result<()> {
     }
     foreign::prepare(language)?;
     if json {
-        println!("{}", serde_json::json!({ "language": language.word() }));
+        println!("{}", serde_json::json!({ "language": language.name() }));
     } else {
-        println!("{} toolkits can be compiled", language.word());
+        println!("{} toolkits can be compiled", language.name());
     }
     Ok(())
 }
 
 fn search() -> Result<Mode> {
-    let mut tried = Tried::default();
+    let mut attempted = AttemptedSteps::default();
     loop {
-        match toolchain::next(toolchain::probe(), tried) {
+        match toolchain::next(toolchain::probe(), attempted) {
             Step::Use(mode) => return Ok(mode),
             Step::AddTarget => {
-                tried.target = true;
+                attempted.target = true;
                 add_target();
             }
             Step::Install => {
-                tried.packages = true;
-                install(&PACKAGES).with_context(toolchain::ways_out)?;
+                attempted.packages = true;
+                install(&DEBIAN_PACKAGES).with_context(toolchain::install_instructions)?;
             }
             Step::GiveUp => bail!(
                 "no toolchain compiles for {TARGET} here\n\n{}",
-                toolchain::ways_out()
+                toolchain::install_instructions()
             ),
         }
     }
@@ -98,7 +98,7 @@ fn search() -> Result<Mode> {
 /// Adds the target with rustup. A failure is no error: the search continues with its next step.
 fn add_target() {
     let _spinner = progress::spinner(&format!("rustup target add {TARGET}"));
-    let mut command = toolchain::clean("rustup");
+    let mut command = toolchain::clean_command("rustup");
     command
         .args(["target", "add", TARGET])
         .env("RUSTUP_MAX_RETRIES", "0");
@@ -107,7 +107,7 @@ fn add_target() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if let Ok(child) = command.spawn() {
-        wait(child, TARGET_TIME);
+        wait(child, TARGET_INSTALL_TIMEOUT);
     }
 }
 

@@ -18,7 +18,7 @@ use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox, SignatureBox};
 use sandbox::Digest;
 use serde_json::{Value, json};
 
-use crate::{build::What, component};
+use crate::{build::BuildTarget, component};
 
 const EXAMPLES: &str = "Examples:
   toolkit sign --generate --key toolkit.key      # once; share toolkit.pub, keep toolkit.key
@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sign {
     #[command(flatten)]
-    what: What,
+    target: BuildTarget,
     /// Secret key.
     #[arg(
         long,
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
     let key = secret_key(&options.key, options.password.clone())?;
     let id = id(PublicKey::from_secret_key(&key)?.keynum());
     let mut all = Vec::new();
-    for file in options.what.components(None)? {
+    for file in options.target.components(None)? {
         let signature = sign(&key, &file)?;
         if !options.json {
             println!(
@@ -80,11 +80,12 @@ pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
 }
 
 fn generate(options: &Sign) -> Result<()> {
-    let (secret, public) = (&options.key, options.key.with_extension("pub"));
+    let secret = &options.key;
+    let public = options.key.with_extension("pub");
     for file in [secret, &public] {
         ensure!(
             !file.exists(),
-            "{} is there already; name another with --key",
+            "{} already exists; name another file with --key",
             file.display()
         );
     }
@@ -99,7 +100,8 @@ fn generate(options: &Sign) -> Result<()> {
     written.with_context(|| format!("cannot write {}", secret.display()))?;
     fs::write(&public, pair.pk.to_box()?.to_bytes())
         .with_context(|| format!("cannot write {}", public.display()))?;
-    let (id, line) = (id(pair.pk.keynum()), pair.pk.to_base64());
+    let id = id(pair.pk.keynum());
+    let line = pair.pk.to_base64();
     if options.json {
         let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
         println!("{pair:#}");
@@ -109,7 +111,7 @@ fn generate(options: &Sign) -> Result<()> {
             secret.display(),
             public.display()
         );
-        println!("a server that shall take what it signs: `publish.trusted_keys = [\"{line}\"]`");
+        println!("a server that accepts its signatures: `publish.trusted_keys = [\"{line}\"]`");
     }
     Ok(())
 }
@@ -126,18 +128,18 @@ fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     let shown = file.display();
     let text = fs::read_to_string(file).with_context(|| {
-        format!("cannot read the secret key {shown}; `toolkit sign --generate` makes one")
+        format!("cannot read the secret key {shown}; create one with `toolkit sign --generate`")
     })?;
     let parse = || {
         SecretKeyBox::from_string(&text)
-            .with_context(|| format!("{shown} is no minisign secret key"))
+            .with_context(|| format!("{shown} is not a minisign secret key"))
     };
     if let Ok(key) = parse()?.into_unencrypted_secret_key() {
         return Ok(key);
     }
     let opened = parse()?.into_secret_key(password);
     opened.with_context(|| {
-        format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password")
+        format!("cannot decrypt the secret key {shown}; set its password in TOOLKIT_SIGN_PASSWORD")
     })
 }
 
@@ -176,7 +178,7 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
     }
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
     let signature = SignatureBox::from_string(&text)
-        .with_context(|| format!("{shown} is no minisign signature"))?;
+        .with_context(|| format!("{shown} is not a minisign signature"))?;
     let comment = signature
         .trusted_comment()
         .with_context(|| format!("cannot read {shown}"))?;
@@ -186,7 +188,7 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
         .any(|word| word.starts_with("sha256:") && word != own)
     {
         bail!(
-            "{shown} is of other bytes than {}; `toolkit sign` signs it again",
+            "{shown} does not match the bytes of {}; sign it again with `toolkit sign`",
             component.display()
         );
     }
@@ -202,8 +204,8 @@ pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String>
     };
     let public = public
         .with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
-    let signature =
-        SignatureBox::from_string(signature).context("the signature is not minisign's")?;
+    let signature = SignatureBox::from_string(signature)
+        .context("the signature is not in minisign's format")?;
     minisign::verify(&public, &signature, Cursor::new(bytes), true, false, false)
         .context("the signature is not valid")?;
     Ok(id(public.keynum()))
@@ -236,7 +238,8 @@ mod tests {
     #[test]
     fn signature_binds_bytes_and_key() {
         let pair = || KeyPair::generate_unencrypted_keypair().unwrap();
-        let (ours, other) = (pair(), pair());
+        let ours = pair();
+        let other = pair();
         let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None)
             .unwrap()
             .into_string();
@@ -263,7 +266,7 @@ mod tests {
             read_beside(&file, b"other")
                 .unwrap_err()
                 .to_string()
-                .contains("other bytes")
+                .contains("does not match the bytes")
         );
     }
 }

@@ -4,7 +4,7 @@
 //! without that target, some of them without a way to download it. The standard library can then be
 //! compiled from its source, by the active toolchain or by the distribution's.
 //!
-//! Guarantee: the order of [`next`] is the whole decision, a pure function of [`Facts`]. `toolkit
+//! Guarantee: the order of [`next`] is the whole decision, a pure function of [`Probe`]. `toolkit
 //! build` never changes the machine; only `toolkit setup` does. All settings reach cargo through
 //! the environment, so that no file contains a path of a machine.
 
@@ -24,18 +24,18 @@ use crate::compiler;
 /// Target of every toolkit.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian packages of [`Mode::Debian`].
-pub(crate) const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
+pub(crate) const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
-const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
-const LINKER: &str = "wasm-ld";
+const DEBIAN_STD_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
+const DEBIAN_LINKER: &str = "wasm-ld";
 /// Linker that is part of Rust. The compiler adds its folder to the linker's search path.
 const RUST_LINKER: &str = "rust-lld";
 
 /// Variables that an outer cargo or rustup may have set and that would select another compiler,
 /// target or flag.
-const INHERITED: [&str; 14] = [
+const INHERITED_VARIABLES: [&str; 14] = [
     "CARGO",
     "CARGO_BUILD_RUSTC",
     "CARGO_BUILD_RUSTFLAGS",
@@ -65,7 +65,7 @@ pub(crate) enum Mode {
 
 /// Facts about this machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Facts {
+pub(crate) struct Probe {
     /// True if the active `rustc` has the target's libraries.
     pub(crate) target: bool,
     /// True if the active `rustc` has the source of its standard library.
@@ -85,7 +85,7 @@ pub(crate) enum Step {
     Use(Mode),
     /// Run `rustup target add`, once.
     AddTarget,
-    /// Run `apt-get install` for [`PACKAGES`], once.
+    /// Run `apt-get install` for [`DEBIAN_PACKAGES`], once.
     Install,
     /// Manual installation is required.
     GiveUp,
@@ -93,32 +93,32 @@ pub(crate) enum Step {
 
 /// Steps that were already tried or must not be taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tried {
+pub(crate) struct AttemptedSteps {
     pub(crate) target: bool,
     pub(crate) packages: bool,
 }
 
 /// Decides the next step.
-pub(crate) fn next(facts: Facts, tried: Tried) -> Step {
-    match facts {
-        Facts { target: true, .. } => Step::Use(Mode::Native),
-        Facts { rustup: true, .. } if !tried.target => Step::AddTarget,
-        Facts { source: true, .. } => Step::Use(Mode::BuildStd),
-        Facts { debian: true, .. } => Step::Use(Mode::Debian),
-        Facts { apt: true, .. } if !tried.packages => Step::Install,
+pub(crate) fn next(probed: Probe, attempted: AttemptedSteps) -> Step {
+    match probed {
+        Probe { target: true, .. } => Step::Use(Mode::Native),
+        Probe { rustup: true, .. } if !attempted.target => Step::AddTarget,
+        Probe { source: true, .. } => Step::Use(Mode::BuildStd),
+        Probe { debian: true, .. } => Step::Use(Mode::Debian),
+        Probe { apt: true, .. } if !attempted.packages => Step::Install,
         _ => Step::GiveUp,
     }
 }
 
 /// Finds a toolchain without changing the machine. Fails with advice on how to install one.
 pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
-    let facts = probe();
+    let probed = probe();
     if let Some(mode) = wanted {
-        return wanted_mode(facts, mode);
+        return wanted_mode(probed, mode);
     }
     match next(
-        facts,
-        Tried {
+        probed,
+        AttemptedSteps {
             target: true,
             packages: true,
         },
@@ -126,27 +126,27 @@ pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
         Step::Use(mode) => Ok(mode),
         _ => bail!(
             "no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}",
-            ways_out()
+            install_instructions()
         ),
     }
 }
 
 /// Returns the requested mode if this machine supports it.
-pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
+pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
     let (there, missing) = match mode {
         Mode::Native => (
-            facts.target,
+            probed.target,
             format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"),
         ),
         Mode::BuildStd => (
-            facts.source,
+            probed.source,
             "the active rustc has no library source: `rustup component add rust-src`".to_owned(),
         ),
         Mode::Debian => (
-            facts.debian,
+            probed.debian,
             format!(
                 "some of Debian's packages are missing: `apt-get install -y {}`",
-                PACKAGES.join(" ")
+                DEBIAN_PACKAGES.join(" ")
             ),
         ),
     };
@@ -154,19 +154,20 @@ pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
 }
 
 /// Returns the two installation options as text.
-pub(crate) fn ways_out() -> String {
+pub(crate) fn install_instructions() -> String {
     format!(
         "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
          on Debian, as root:    apt-get install -y {}",
-        PACKAGES.join(" ")
+        DEBIAN_PACKAGES.join(" ")
     )
 }
 
 /// Collects the facts about this machine.
-pub(crate) fn probe() -> Facts {
-    let libraries = print(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
-    let sysroot = print(&["--print", "sysroot"]).map(PathBuf::from);
-    Facts {
+pub(crate) fn probe() -> Probe {
+    let libraries =
+        rustc_output(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
+    let sysroot = rustc_output(&["--print", "sysroot"]).map(PathBuf::from);
+    Probe {
         target: libraries.is_some_and(|folder| has_core(&folder)),
         source: sysroot.is_some_and(|root| {
             root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
@@ -175,8 +176,8 @@ pub(crate) fn probe() -> Facts {
         rustup: on_path("rustup").is_some(),
         debian: Path::new(DEBIAN_RUSTC).is_file()
             && Path::new(DEBIAN_CARGO).is_file()
-            && Path::new(DEBIAN_SOURCE).is_dir()
-            && on_path(LINKER).is_some(),
+            && Path::new(DEBIAN_STD_SOURCE).is_dir()
+            && on_path(DEBIAN_LINKER).is_some(),
         apt: Path::new("/etc/debian_version").is_file()
             && on_path("apt-get").is_some()
             && is_root(),
@@ -195,8 +196,8 @@ fn has_core(folder: &Path) -> bool {
 }
 
 /// Runs the active `rustc` and returns its output as one line.
-fn print(arguments: &[&str]) -> Option<String> {
-    let output = clean("rustc")
+fn rustc_output(arguments: &[&str]) -> Option<String> {
+    let output = clean_command("rustc")
         .args(arguments)
         .stderr(Stdio::null())
         .output()
@@ -224,9 +225,9 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Creates a command without inherited variables that would select another compiler, target or
 /// flag.
-pub(crate) fn clean(program: &str) -> Command {
+pub(crate) fn clean_command(program: &str) -> Command {
     let mut command = Command::new(program);
-    for name in INHERITED {
+    for name in INHERITED_VARIABLES {
         command.env_remove(name);
     }
     command
@@ -256,8 +257,8 @@ impl Mode {
     /// Returns the cargo command of this mode, without a subcommand.
     pub(crate) fn cargo(self) -> Command {
         match self {
-            Self::Native | Self::BuildStd => clean("cargo"),
-            Self::Debian => clean(DEBIAN_CARGO),
+            Self::Native | Self::BuildStd => clean_command("cargo"),
+            Self::Debian => clean_command(DEBIAN_CARGO),
         }
     }
 
@@ -271,10 +272,10 @@ impl Mode {
         if self != Self::Native {
             command.arg("-Zbuild-std=std,panic_abort");
         }
-        compiler::stand_between(
+        compiler::wrap_compiler(
             &mut command,
             if self == Self::Debian {
-                LINKER
+                DEBIAN_LINKER
             } else {
                 RUST_LINKER
             },
@@ -290,7 +291,10 @@ impl Mode {
         }
         if self == Self::Debian {
             environment.push(("RUSTC", DEBIAN_RUSTC.into()));
-            environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", LINKER.into()));
+            environment.push((
+                "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER",
+                DEBIAN_LINKER.into(),
+            ));
             let _ = write!(flags, " -Clinker-flavor=wasm-ld");
         }
         environment.push((
@@ -305,10 +309,11 @@ impl Mode {
 /// randomness. They are the same for all toolkits, because other flags require another build of the
 /// standard library and of the SDK.
 fn toolkit_flags() -> String {
-    let mut flags = format!("-Clink-arg=-zstack-size={STACK} --cfg getrandom_backend=\"custom\"");
+    let mut flags =
+        format!("-Clink-arg=-zstack-size={STACK_BYTES} --cfg getrandom_backend=\"custom\"");
     // This renames sources of the standard library; `compiler` renames those of crates. Cargo
     // splits flags at spaces.
-    if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
+    if let Some(root) = rustc_output(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
         let _ = write!(flags, " --remap-path-prefix={root}=/rust");
     }
     flags
@@ -316,13 +321,13 @@ fn toolkit_flags() -> String {
 
 /// Stack size of a guest in bytes. Rust's default of 1 MiB would have to be cleared after every
 /// call.
-const STACK: u32 = 128 << 10;
+const STACK_BYTES: u32 = 128 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NOTHING: Facts = Facts {
+    const NO_TOOLCHAIN: Probe = Probe {
         target: false,
         source: false,
         rustup: false,
@@ -332,37 +337,40 @@ mod tests {
 
     #[test]
     fn installed_target_is_used_first() {
-        let everything = Facts {
+        let everything = Probe {
             target: true,
             source: true,
             rustup: true,
             debian: true,
             apt: true,
         };
-        assert_eq!(next(everything, Tried::default()), Step::Use(Mode::Native));
+        assert_eq!(
+            next(everything, AttemptedSteps::default()),
+            Step::Use(Mode::Native)
+        );
     }
 
     #[test]
     fn rustup_is_tried_once_before_building_std() {
-        let facts = Facts {
+        let probed = Probe {
             rustup: true,
             source: true,
             debian: true,
-            ..NOTHING
+            ..NO_TOOLCHAIN
         };
-        assert_eq!(next(facts, Tried::default()), Step::AddTarget);
-        let tried = Tried {
+        assert_eq!(next(probed, AttemptedSteps::default()), Step::AddTarget);
+        let attempted = AttemptedSteps {
             target: true,
-            ..Tried::default()
+            ..AttemptedSteps::default()
         };
-        assert_eq!(next(facts, tried), Step::Use(Mode::BuildStd));
+        assert_eq!(next(probed, attempted), Step::Use(Mode::BuildStd));
         assert_eq!(
             next(
-                Facts {
+                Probe {
                     source: false,
-                    ..facts
+                    ..probed
                 },
-                tried
+                attempted
             ),
             Step::Use(Mode::Debian)
         );
@@ -370,27 +378,27 @@ mod tests {
 
     #[test]
     fn packages_are_installed_once_if_possible() {
-        let facts = Facts {
+        let probed = Probe {
             apt: true,
-            ..NOTHING
+            ..NO_TOOLCHAIN
         };
-        assert_eq!(next(facts, Tried::default()), Step::Install);
+        assert_eq!(next(probed, AttemptedSteps::default()), Step::Install);
         assert_eq!(
             next(
-                facts,
-                Tried {
+                probed,
+                AttemptedSteps {
                     packages: true,
-                    ..Tried::default()
+                    ..AttemptedSteps::default()
                 }
             ),
             Step::GiveUp
         );
-        assert_eq!(next(NOTHING, Tried::default()), Step::GiveUp);
+        assert_eq!(next(NO_TOOLCHAIN, AttemptedSteps::default()), Step::GiveUp);
     }
 
     #[test]
     fn the_way_out_names_both_commands_in_full() {
-        let text = ways_out();
+        let text = install_instructions();
         assert!(
             text.contains("rustup target add wasm32-unknown-unknown"),
             "{text}"
@@ -403,15 +411,19 @@ mod tests {
 
     #[test]
     fn missing_mode_error_names_the_installation() {
-        let refused = wanted_mode(NOTHING, Mode::Native).unwrap_err().to_string();
+        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Native)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("rustup target add"), "{refused}");
-        let refused = wanted_mode(NOTHING, Mode::Debian).unwrap_err().to_string();
+        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Debian)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("rust-web-src"), "{refused}");
         assert_eq!(
             wanted_mode(
-                Facts {
+                Probe {
                     source: true,
-                    ..NOTHING
+                    ..NO_TOOLCHAIN
                 },
                 Mode::BuildStd
             )

@@ -78,7 +78,7 @@ impl Workspace {
         let file = folder.join("Cargo.toml");
         if !file.is_file() {
             bail!(
-                "{} is not there; name the folder of a toolkit, or make one with `toolkit new`",
+                "{} does not exist; name the folder of a toolkit, or create one with `toolkit new`",
                 file.display()
             );
         }
@@ -94,7 +94,7 @@ impl Workspace {
             bail!("cargo cannot read {}", file.display());
         }
         let metadata: Metadata = serde_json::from_slice(&output.stdout)
-            .context("cannot read what cargo metadata says")?;
+            .context("cannot read the output of cargo metadata")?;
         Ok(Self {
             root: metadata.workspace_root,
             target: metadata.target_directory,
@@ -169,7 +169,7 @@ impl Workspace {
         )
         .lines()
         {
-            let line = line.context("cannot read what cargo says")?;
+            let line = line.context("cannot read cargo's output")?;
             let Ok(message) = serde_json::from_str::<Message>(&line) else {
                 continue;
             };
@@ -177,10 +177,10 @@ impl Workspace {
         }
         if !child
             .wait()
-            .context("cargo ended in an unknown way")?
+            .context("cannot read cargo's exit status")?
             .success()
         {
-            bail!("the toolkit does not compile; cargo says why above");
+            bail!("the toolkit does not compile; see cargo's output above");
         }
         match packages
             .iter()

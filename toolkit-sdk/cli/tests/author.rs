@@ -168,7 +168,7 @@ fn nothing_of_the_machine_is_in(component: &Path) {
         assert_eq!(count(&place), 0, "the component names {place}");
     }
     assert_eq!(
-        count("Greets someone by name."),
+        count("Greets a person by name."),
         1,
         "the description stands in the manifest alone"
     );
@@ -176,10 +176,8 @@ fn nothing_of_the_machine_is_in(component: &Path) {
 
 fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     let check = ["check", component, "--cases", "hello-there/cases"];
-    let (success, failure) = (
-        author.path("hello-there/cases/greet/success.json"),
-        author.path("hello-there/cases/greet/failure.json"),
-    );
+    let success = author.path("hello-there/cases/greet/success.json");
+    let failure = author.path("hello-there/cases/greet/failure.json");
     let expected = r#"{ "data": { "text": "Hello, Bob!" }, "arguments": { "name": "Ada" } }"#;
     fs::write(&success, expected).unwrap();
     let kept = fs::read(&failure).unwrap();
@@ -188,7 +186,7 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     assert!(wrong.contains(r#"-     "text": "Hello, Bob!""#), "{wrong}");
     assert!(wrong.contains(r#"+     "text": "Hello, Ada!""#), "{wrong}");
     assert!(
-        wrong.contains("no case fails"),
+        wrong.contains("no case expects a failure"),
         "every problem at once: {wrong}"
     );
     assert_eq!(
@@ -235,7 +233,7 @@ fn another_language(language: &str, source: &str, mistake: (&str, &str), complai
     assert_eq!(tool["hints"]["read_only"], true);
     assert_eq!(
         tool["input"]["properties"]["name"]["description"],
-        "Who to greet."
+        "Name of the person to greet."
     );
     assert!(
         inspected["manifest"]["logo"]
@@ -281,7 +279,8 @@ fn new_javascript_toolkit_builds_passes_and_runs() {
 
 #[test]
 fn new_python_toolkit_builds_passes_and_runs() {
-    let (typed, untyped) = (") -> Greeting:", "):");
+    let typed = ") -> Greeting:";
+    let untyped = "):";
     another_language(
         "python",
         "tools.py",
@@ -305,6 +304,6 @@ fn a_toolkit_is_never_made_over_something_else() {
     let author = Author::new();
     fs::create_dir(author.path("taken")).unwrap();
     let refused = author.refused(&["new", "taken"]);
-    assert!(refused.contains("is there already"), "{refused}");
+    assert!(refused.contains("already exists"), "{refused}");
     assert_eq!(fs::read_dir(author.path("taken")).unwrap().count(), 0);
 }

@@ -146,10 +146,8 @@ fn graphql_tools_select_relevant_fields() {
         vec![exchange("POST", url, body, json!({ "body": answer }))]
     };
     let arguments = json!({ "book": { "title": "c" } });
-    let (more, last) = (
-        json!({ "hasNextPage": true, "endCursor": "x" }),
-        json!({ "hasNextPage": false, "endCursor": "y" }),
-    );
+    let more = json!({ "hasNextPage": true, "endCursor": "x" });
+    let last = json!({ "hasNextPage": false, "endCursor": "y" });
     let cases = [
         (
             "books",

@@ -8,7 +8,7 @@ use manifest::{EgressRule, Field};
 use crate::{Server, Variable, names, text};
 
 /// Largest number of hosts that are listed individually; more become a pattern.
-const MOST_HOSTS: usize = 20;
+const MAX_HOSTS: usize = 20;
 
 /// A server in the form in which the parts of a toolkit use it.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -28,26 +28,29 @@ pub(crate) struct Address {
 ///
 /// # Errors
 /// The reason why no request can be sent to this server, and a remedy.
-pub(crate) fn of(server: &Server) -> Result<Address, String> {
+pub(crate) fn parse(server: &Server) -> Result<Address, String> {
     let mut address = Address::default();
     let Some((scheme, rest)) = server.url.split_once("://") else {
         return Err(format!(
-            "the server `{}` is no absolute address; name one with --server",
+            "the server `{}` is not an absolute URL; name one with --server",
             server.url
         ));
     };
     if scheme != "https" {
-        let note = format!("the server `{}` is called over https", server.url);
+        let note = format!(
+            "the server `{}` must use https; requests are sent over https",
+            server.url
+        );
         address.notes.extend((scheme == "http").then_some(note));
     }
-    let rest = with_its_path(rest.split(['?', '#']).next().unwrap_or_default(), server);
+    let rest = with_path_variable(rest.split(['?', '#']).next().unwrap_or_default(), server);
     let (authority, path) = rest
         .find('/')
         .map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
     let authority = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    let authority = settled_port(authority, server)?;
+    let authority = default_port(authority, server)?;
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
         None => (authority.as_str(), None),
@@ -74,10 +77,10 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
 
 /// Fills in a variable behind the host that holds the whole path: `{host}{base}` with a base of
 /// `/v1`.
-fn with_its_path(rest: &str, server: &Server) -> String {
+fn with_path_variable(rest: &str, server: &Server) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
-    match holes(authority)
+    match variable_names(authority)
         .into_iter()
         .find_map(|name| Some((name, path(name)?)))
     {
@@ -87,7 +90,7 @@ fn with_its_path(rest: &str, server: &Server) -> String {
 }
 
 /// Replaces a variable port by its default. An account never chooses the port.
-fn settled_port(authority: &str, server: &Server) -> Result<String, String> {
+fn default_port(authority: &str, server: &Server) -> Result<String, String> {
     let Some((host, port)) = authority
         .rsplit_once(':')
         .filter(|(_, port)| port.starts_with('{'))
@@ -116,7 +119,7 @@ fn default<'a>(name: &str, server: &'a Server) -> Option<&'a str> {
 }
 
 /// Returns the names of the variables in a text.
-fn holes(text: &str) -> Vec<&str> {
+fn variable_names(text: &str) -> Vec<&str> {
     let after = text.split('{').skip(1);
     after
         .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
@@ -125,7 +128,7 @@ fn holes(text: &str) -> Vec<&str> {
 
 fn filled(text: &str, server: &Server) -> Option<String> {
     let mut out = text.to_owned();
-    for name in holes(text) {
+    for name in variable_names(text) {
         let value = default(name, server)?;
         out = out.replace(&format!("{{{name}}}"), value);
     }
@@ -137,7 +140,7 @@ impl Address {
     fn host(&mut self, host: &str, server: &Server) -> Result<String, String> {
         let missing = || {
             format!(
-                "the server `{}` can be anybody's host; name one with --server",
+                "the server `{}` may be a host of any owner; name one with --server",
                 server.url
             )
         };
@@ -155,7 +158,7 @@ impl Address {
         };
         if open {
             self.notes.push(format!(
-                "the server is always `{settled}`; name another with --server"
+                "the server is fixed to `{settled}`; name another with --server"
             ));
         }
         let shown = filled(&settled, server).unwrap_or_else(|| settled.replace(['{', '}'], ""));
@@ -164,7 +167,7 @@ impl Address {
             .map_or(shown.as_str(), |(_, host)| host);
         if let Some(problem) = manifest::host_problem(shown) {
             return Err(format!(
-                "the server `{}` cannot be called: {problem}; name one with --server",
+                "the server `{}` is not a valid egress host: {problem}; name one with --server",
                 server.url
             ));
         }
@@ -174,7 +177,7 @@ impl Address {
     /// Returns the path. Variables with a default are filled in; those without one become fields.
     fn path(&mut self, path: &str, server: &Server) -> String {
         let mut out = path.to_owned();
-        for name in holes(path) {
+        for name in variable_names(path) {
             if let Some(value) = default(name, server) {
                 out = out.replace(&format!("{{{name}}}"), value.trim_matches('/'));
             }
@@ -186,11 +189,11 @@ impl Address {
 /// Returns the hosts in the form of egress rules.
 fn hosts(host: &str, server: &Server) -> Vec<String> {
     let mut hosts = vec![host.to_owned()];
-    for name in holes(host) {
+    for name in variable_names(host) {
         let choices = variable(name, server)
             .map(|variable| variable.choices.as_slice())
             .unwrap_or_default();
-        if choices.is_empty() || choices.len() * hosts.len() > MOST_HOSTS {
+        if choices.is_empty() || choices.len() * hosts.len() > MAX_HOSTS {
             let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
             return vec![format!("*.{}", fixed.trim_start_matches('.'))];
         }
@@ -214,7 +217,7 @@ fn hosts(host: &str, server: &Server) -> Vec<String> {
 /// Renames variables to fields of an account, and adds those fields.
 fn template(text: &str, server: &Server, address: &mut Address) -> String {
     let mut out = text.to_owned();
-    for name in holes(text) {
+    for name in variable_names(text) {
         let field = names::field(&format!("server_{name}"));
         out = out.replace(&format!("{{{name}}}"), &format!("{{{field}}}"));
         let default = default(name, server)
@@ -234,7 +237,7 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
         };
         let pattern = match choices {
             [] => "[A-Za-z0-9._-]+".to_owned(),
-            some if some.len() <= MOST_HOSTS && some.iter().all(safe) => {
+            some if some.len() <= MAX_HOSTS && some.iter().all(safe) => {
                 some.join("|").replace('.', "\\.")
             }
             _ => "[A-Za-z0-9._-]+".to_owned(),
@@ -292,15 +295,15 @@ mod tests {
 
     #[test]
     fn a_fixed_server_is_one_host() {
-        let address = of(&server("https://API.example.com/v1/", &[])).unwrap();
+        let address = parse(&server("https://API.example.com/v1/", &[])).unwrap();
         assert_eq!(
             (address.url.as_str(), hosts_of(&address)),
             ("https://api.example.com/v1", vec!["api.example.com"])
         );
-        let plain = of(&server("http://api.example.com:80", &[])).unwrap();
+        let plain = parse(&server("http://api.example.com:80", &[])).unwrap();
         assert_eq!(plain.url, "https://api.example.com");
         assert_eq!(plain.notes.len(), 1);
-        let port = of(&server("https://api.example.com:8443/x", &[])).unwrap();
+        let port = parse(&server("https://api.example.com:8443/x", &[])).unwrap();
         assert_eq!(
             (port.url.as_str(), port.egress[0].port),
             ("https://api.example.com:8443/x", Some(8443))
@@ -309,7 +312,7 @@ mod tests {
 
     #[test]
     fn host_suffix_variable_may_hold_path() {
-        let address = of(&server(
+        let address = parse(&server(
             "https://api.example.com{base}",
             &[("base", Some("/sell/v1"), &[])],
         ))
@@ -322,7 +325,7 @@ mod tests {
 
     #[test]
     fn host_variable_becomes_account_field() {
-        let address = of(&server(
+        let address = parse(&server(
             "https://{region}.api.example.com",
             &[("region", Some("eu"), &["eu", "us"])],
         ))
@@ -334,7 +337,7 @@ mod tests {
         );
         assert_eq!(address.fields[0].pattern.as_deref(), Some("eu|us"));
         assert_eq!(address.defaults["server_region"], "eu");
-        let address = of(&server(
+        let address = parse(&server(
             "https://{site}.example.com/{base}",
             &[("site", None, &[]), ("base", Some("api/v2"), &[])],
         ))
@@ -350,7 +353,7 @@ mod tests {
 
     #[test]
     fn open_host_uses_default_or_is_refused() {
-        let address = of(&server(
+        let address = parse(&server(
             "https://{host}:{port}/v1",
             &[
                 ("host", Some("api.example.com"), &[]),
@@ -371,7 +374,7 @@ mod tests {
             "https://10.0.0.1/x",
             "https://a",
         ] {
-            let refused = of(&server(url, &[])).unwrap_err();
+            let refused = parse(&server(url, &[])).unwrap_err();
             assert!(refused.contains("--server"), "{url}: {refused}");
         }
     }

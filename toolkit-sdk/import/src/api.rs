@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use manifest::plan::{Carries, Pages, Place, Style};
+use manifest::plan::{FieldEncoding, Pages, ParameterIn, Style};
 use manifest::{AuthScheme, Hints};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,7 +135,7 @@ pub struct Parameter {
     /// Name as the provider spells it.
     pub name: String,
     /// Part of the request that the value goes into.
-    pub place: Place,
+    pub place: ParameterIn,
     /// Serialization of a list or an object.
     pub style: Style,
     /// True if each item becomes a pair of its own.
@@ -232,7 +232,7 @@ pub struct Field {
     /// Name of the member.
     pub name: String,
     /// Encoding of its value.
-    pub carries: Carries,
+    pub carries: FieldEncoding,
 }
 
 /// The response of an operation.

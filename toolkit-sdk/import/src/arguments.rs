@@ -6,22 +6,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use manifest::plan::{self, Carries, FormField, Place};
+use manifest::plan::{self, FieldEncoding, FormField, ParameterIn};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Body, Field, Media, Operation, is_file, names,
-    schema::{self, Shared, Way},
+    schema::{self, Direction, Shared},
 };
 
 /// Largest size in bytes of one tool's input schema: as much as an agent can be expected to read.
-const INPUT: usize = 24 << 10;
+const MAX_INPUT_SCHEMA_BYTES: usize = 24 << 10;
 /// Largest size in bytes of one argument's schema. With many arguments the limit is lower.
-const ARGUMENT: usize = 12 << 10;
-const LEAST: usize = 200;
+const MAX_ARGUMENT_SCHEMA_BYTES: usize = 12 << 10;
+const MIN_ARGUMENT_SCHEMA_BYTES: usize = 200;
 /// Name that no argument can have. It stands for hidden values, which are sent but are not
 /// arguments.
-const HIDDEN: &str = "\u{0}";
+const HIDDEN_ARGUMENT: &str = "\u{0}";
 
 /// The arguments of one operation.
 #[derive(Debug, Default)]
@@ -37,9 +37,9 @@ pub(crate) struct Arguments {
 }
 
 /// Builds the arguments of an operation.
-pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
+pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
     let names = &operation.names;
-    let mut made = Making {
+    let mut builder = Builder {
         shared,
         names,
         taken: BTreeSet::new(),
@@ -48,9 +48,9 @@ pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     };
     // The places have a fixed order, so that a name never depends on the order of the description.
     let parameters = [
-        (Place::Path, "path"),
-        (Place::Query, "query"),
-        (Place::Header, "header"),
+        (ParameterIn::Path, "path"),
+        (ParameterIn::Query, "query"),
+        (ParameterIn::Header, "header"),
     ];
     let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
         operation
@@ -60,12 +60,12 @@ pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
             .map(move |it| (it, suffix))
     });
     let parameters = parameters
-        .map(|(parameter, suffix)| made.parameter(parameter, suffix))
+        .map(|(parameter, suffix)| builder.parameter(parameter, suffix))
         .collect();
-    let body = operation.body.as_ref().map(|body| made.body(body));
-    let pages = operation.pages.is_some().then(|| made.pages());
-    let open = made.open;
-    let (schema, cut) = made.finish(open);
+    let body = operation.body.as_ref().map(|body| builder.body(body));
+    let pages = operation.pages.is_some().then(|| builder.pages());
+    let open = builder.open;
+    let (schema, cut) = builder.finish(open);
     Arguments {
         schema,
         parameters,
@@ -83,7 +83,7 @@ struct Entry {
     default: Option<Value>,
 }
 
-struct Making<'a> {
+struct Builder<'a> {
     shared: &'a Shared,
     /// Names that the overlay gives to arguments.
     names: &'a BTreeMap<String, String>,
@@ -93,7 +93,7 @@ struct Making<'a> {
     open: bool,
 }
 
-impl Making<'_> {
+impl Builder<'_> {
     fn add(
         &mut self,
         name: &str,
@@ -102,8 +102,8 @@ impl Making<'_> {
         required: bool,
         default: Option<&Value>,
     ) -> String {
-        let called = self.names.get(name).map_or(name, String::as_str);
-        let argument = names::distinct(names::argument(called), suffix, &self.taken);
+        let renamed_to = self.names.get(name).map_or(name, String::as_str);
+        let argument = names::distinct(names::argument(renamed_to), suffix, &self.taken);
         self.taken.insert(argument.clone());
         self.entries.push(Entry {
             name: argument.clone(),
@@ -127,7 +127,7 @@ impl Making<'_> {
             hidden,
         } = parameter;
         let argument = match hidden {
-            true => HIDDEN.to_owned(),
+            true => HIDDEN_ARGUMENT.to_owned(),
             false => self.add(name, suffix, schema, *required, default.as_ref()),
         };
         plan::Parameter {
@@ -188,9 +188,10 @@ impl Making<'_> {
 
     fn json(&mut self, body: &Body, media_type: Option<String>) -> plan::Body {
         let whole = schema::flat(&body.schema, self.shared);
-        if !is_spread(&whole) {
+        if !has_spread_members(&whole) {
             let argument = self.add("body", "json", &body.schema, body.required, None);
-            let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
+            let defaults = BTreeMap::new();
+            let renamed = BTreeMap::new();
             return plan::Body::Json {
                 argument: Some(argument),
                 media_type,
@@ -238,7 +239,7 @@ impl Making<'_> {
             .unwrap_or_default();
         let mut added = Vec::new();
         for (name, schema) in members {
-            if !schema::only_read(&schema, self.shared) {
+            if !schema::is_read_only(&schema, self.shared) {
                 let argument = self.add(
                     &name,
                     "body",
@@ -263,9 +264,9 @@ impl Making<'_> {
                 .map(|field| field.carries);
             let file = is_file(&schema) || is_file(&schema["items"]);
             if file {
-                Carries::File
+                FieldEncoding::File
             } else {
-                stated.unwrap_or_else(|| usual(&schema, &body.media))
+                stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
             }
         };
         let field = |(name, argument): (String, String)| FormField {
@@ -282,9 +283,9 @@ impl Making<'_> {
             .filter(|(name, _)| fields.iter().all(|field| field.name != **name))
             .collect();
         fields.extend(hidden.into_iter().map(|(name, value)| FormField {
-            argument: Some(HIDDEN.to_owned()),
+            argument: Some(HIDDEN_ARGUMENT.to_owned()),
             name: name.clone(),
-            carries: Carries::Plain,
+            carries: FieldEncoding::Plain,
             default: Some(value.clone()),
         }));
         fields
@@ -303,13 +304,17 @@ impl Making<'_> {
     fn finish(mut self, open: bool) -> (Value, bool) {
         self.entries.sort_by_key(|entry| !entry.required);
         let count = self.entries.len().max(1);
-        let mut budget = ARGUMENT;
+        let mut budget = MAX_ARGUMENT_SCHEMA_BYTES;
         loop {
             let (schema, cut) = self.schema(budget, open);
-            if schema.to_string().len() <= INPUT || budget <= LEAST {
+            if schema.to_string().len() <= MAX_INPUT_SCHEMA_BYTES
+                || budget <= MIN_ARGUMENT_SCHEMA_BYTES
+            {
                 return (schema, cut);
             }
-            budget = (budget / 2).min((INPUT / count * 4).max(LEAST)).max(LEAST);
+            budget = (budget / 2)
+                .min((MAX_INPUT_SCHEMA_BYTES / count * 4).max(MIN_ARGUMENT_SCHEMA_BYTES))
+                .max(MIN_ARGUMENT_SCHEMA_BYTES);
         }
     }
 
@@ -317,7 +322,7 @@ impl Making<'_> {
         let mut cut = false;
         let mut properties = Map::new();
         for entry in &self.entries {
-            let closed = schema::close(&entry.schema, self.shared, Way::In, budget);
+            let closed = schema::inline(&entry.schema, self.shared, Direction::In, budget);
             cut |= closed.cut;
             let mut schema = closed.schema;
             if let (Some(default), Some(schema)) = (&entry.default, schema.as_object_mut()) {
@@ -343,7 +348,7 @@ impl Making<'_> {
 }
 
 /// Returns true if the members of a body become arguments.
-fn is_spread(whole: &Value) -> bool {
+fn has_spread_members(whole: &Value) -> bool {
     let members = whole
         .get("properties")
         .and_then(Value::as_object)
@@ -361,7 +366,7 @@ fn allows_object(whole: &Value) -> bool {
 
 /// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
 /// Object).
-fn usual(schema: &Value, media: &Media) -> Carries {
+fn default_encoding(schema: &Value, media: &Media) -> FieldEncoding {
     let kind = schema
         .get("type")
         .and_then(Value::as_str)
@@ -369,11 +374,11 @@ fn usual(schema: &Value, media: &Media) -> Carries {
     let of_objects =
         schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";
     match (kind, media) {
-        ("object", Media::Form { .. }) => Carries::Brackets,
-        ("array", Media::Form { .. }) if of_objects => Carries::Brackets,
-        ("object", _) => Carries::Json,
-        ("array", _) if of_objects => Carries::Json,
-        _ => Carries::Plain,
+        ("object", Media::Form { .. }) => FieldEncoding::Brackets,
+        ("array", Media::Form { .. }) if of_objects => FieldEncoding::Brackets,
+        ("object", _) => FieldEncoding::Json,
+        ("array", _) if of_objects => FieldEncoding::Json,
+        _ => FieldEncoding::Plain,
     }
 }
 
@@ -382,7 +387,7 @@ mod tests {
     use super::*;
 
     fn arguments(operation: Value) -> Arguments {
-        of(&serde_json::from_value(operation).unwrap(), &Shared::new())
+        build(&serde_json::from_value(operation).unwrap(), &Shared::new())
     }
 
     fn parameter(name: &str, place: &str) -> Value {
@@ -391,27 +396,27 @@ mod tests {
 
     #[test]
     fn parameters_and_members_stand_side_by_side() {
-        let made = arguments(json!({
+        let builder = arguments(json!({
             "parameters": [parameter("q", "query"), parameter("id", "path")],
             "body": {
                 "media": { "kind": "json" }, "required": true,
                 "schema": { "type": "object", "properties": { "title": { "type": "string" }, "id": { "type": "integer" } }, "required": ["title"] },
             },
         }));
-        let names: Vec<_> = made.schema["properties"]
+        let names: Vec<_> = builder.schema["properties"]
             .as_object()
             .unwrap()
             .keys()
             .collect();
         assert_eq!(names, ["id", "title", "q", "id_body"]);
-        assert_eq!(made.schema["required"], json!(["id", "title"]));
-        assert_eq!(made.schema["additionalProperties"], json!(false));
+        assert_eq!(builder.schema["required"], json!(["id", "title"]));
+        assert_eq!(builder.schema["additionalProperties"], json!(false));
         let Some(plan::Body::Json {
             argument: None,
             required: true,
             renamed,
             ..
-        }) = made.body
+        }) = builder.body
         else {
             panic!()
         };
@@ -428,12 +433,12 @@ mod tests {
             json!({ "type": "object" }),
             json!({ "oneOf": [{}], "properties": { "a": {} } }),
         ] {
-            let made = arguments(
+            let builder = arguments(
                 json!({ "body": { "media": { "kind": "json" }, "schema": schema, "required": true } }),
             );
-            assert_eq!(made.schema["required"], json!(["body"]), "{schema}");
+            assert_eq!(builder.schema["required"], json!(["body"]), "{schema}");
             assert!(matches!(
-                made.body,
+                builder.body,
                 Some(plan::Body::Json {
                     argument: Some(_),
                     ..
@@ -449,15 +454,20 @@ mod tests {
             "object": { "type": "object" },
         }});
         let body = |kind: &str| json!({ "body": { "media": { "kind": kind }, "schema": schema } });
-        let carried = |made: Arguments| match made.body {
+        let carried = |builder: Arguments| match builder.body {
             Some(plan::Body::Form { fields } | plan::Body::Multipart { fields }) => {
                 fields.iter().map(|it| it.carries).collect::<Vec<_>>()
             }
             _ => panic!(),
         };
-        let expected = [Carries::Plain, Carries::File, Carries::File, Carries::Json];
+        let expected = [
+            FieldEncoding::Plain,
+            FieldEncoding::File,
+            FieldEncoding::File,
+            FieldEncoding::Json,
+        ];
         assert_eq!(carried(arguments(body("multipart"))), expected);
-        assert_eq!(carried(arguments(body("form")))[3], Carries::Brackets);
+        assert_eq!(carried(arguments(body("form")))[3], FieldEncoding::Brackets);
     }
 
     #[test]
@@ -465,13 +475,13 @@ mod tests {
         let mut hidden = parameter("v", "query");
         hidden["hidden"] = true.into();
         hidden["default"] = 2.into();
-        let made = arguments(json!({ "parameters": [hidden] }));
+        let builder = arguments(json!({ "parameters": [hidden] }));
         assert_eq!(
-            made.schema,
+            builder.schema,
             json!({ "type": "object", "properties": {}, "additionalProperties": false })
         );
-        assert_eq!(made.parameters[0].default, Some(json!(2)));
-        assert_ne!(made.parameters[0].argument, None);
+        assert_eq!(builder.parameters[0].default, Some(json!(2)));
+        assert_ne!(builder.parameters[0].argument, None);
     }
 
     #[test]
@@ -485,12 +495,12 @@ mod tests {
             })
             .collect();
         let body = json!({ "media": { "kind": "json" }, "schema": { "type": "object", "properties": members } });
-        let made = arguments(json!({ "body": body }));
+        let builder = arguments(json!({ "body": body }));
         assert!(
-            made.schema.to_string().len() <= 60_000,
+            builder.schema.to_string().len() <= 60_000,
             "{}",
-            made.schema.to_string().len()
+            builder.schema.to_string().len()
         );
-        assert_eq!(made.schema["properties"].as_object().unwrap().len(), 200);
+        assert_eq!(builder.schema["properties"].as_object().unwrap().len(), 200);
     }
 }

@@ -18,7 +18,7 @@ use document::{Document, Resource};
 use method::Reader;
 
 /// Largest number of operations of one document. The largest known document has 1,100.
-const MOST_OPERATIONS: usize = 20_000;
+const MAX_OPERATIONS: usize = 20_000;
 
 /// Reads a document.
 ///
@@ -28,11 +28,11 @@ pub fn discovery(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     if root.get("kind").and_then(Value::as_str) != Some("discovery#restDescription") {
         return Err(Error::new(
-            "this is no Discovery document: `kind` is not `discovery#restDescription`",
+            "this is not a Discovery document: `kind` is not `discovery#restDescription`",
         ));
     }
     let document: Document = serde_json::from_value(root)
-        .map_err(|cause| Error::new(format!("the Discovery document is not well made: {cause}")))?;
+        .map_err(|cause| Error::new(format!("the Discovery document is not valid: {cause}")))?;
     if document.root_url.is_empty() {
         return Err(Error::new("the Discovery document names no `rootUrl`"));
     }
@@ -59,7 +59,7 @@ pub fn discovery(bytes: &[u8]) -> Result<Api> {
     operations(&reader, &document, &mut api)?;
     if !document.endpoints.is_empty() {
         let what = format!(
-            "{} regional addresses; the general one is called",
+            "{} regional addresses; the global address is used",
             document.endpoints.len()
         );
         api.unsupported.push(Unsupported::whole(what));
@@ -92,9 +92,9 @@ fn operations(reader: &Reader<'_>, document: &Document, api: &mut Api) -> Result
                 .map(|(name, it)| (format!("{path}.{name}"), it)),
         );
     }
-    if found.len() > MOST_OPERATIONS {
+    if found.len() > MAX_OPERATIONS {
         return Err(Error::new(format!(
-            "the document has more than {MOST_OPERATIONS} methods"
+            "the document has more than {MAX_OPERATIONS} methods"
         )));
     }
     found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));

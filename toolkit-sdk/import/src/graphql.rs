@@ -19,9 +19,9 @@ use model::{Kind, Schema};
 
 /// Largest number of fields of the query and the mutation type together. The largest known schemas
 /// have 1,500.
-const MOST_OPERATIONS: usize = 5_000;
+const MAX_OPERATIONS: usize = 5_000;
 /// Words in the names of destructive mutations.
-const DESTROYING: [&str; 8] = [
+const DESTRUCTIVE_VERBS: [&str; 8] = [
     "clear", "delete", "destroy", "erase", "purge", "remove", "revoke", "wipe",
 ];
 
@@ -49,9 +49,9 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
             operation(&schema, root, field, &mut api);
         }
     }
-    if api.operations.len() > MOST_OPERATIONS {
+    if api.operations.len() > MAX_OPERATIONS {
         return Err(Error::new(format!(
-            "the schema has more than {MOST_OPERATIONS} queries and mutations"
+            "the schema has more than {MAX_OPERATIONS} queries and mutations"
         )));
     }
     let subscriptions = schema
@@ -62,7 +62,7 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
         .len();
     if subscriptions > 0 {
         api.unsupported.push(Unsupported::whole(format!(
-            "{subscriptions} subscriptions become no triggers"
+            "{subscriptions} subscriptions; triggers are not imported"
         )));
     }
     Ok(api)
@@ -80,7 +80,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         field.name.clone()
     };
     let read_only = root == "query";
-    let selected = select::of(schema, &field.ty);
+    let selected = select::select(schema, &field.ty);
     let body = input::arguments(schema, &field.arguments);
     for name in &body.unsupported {
         let what = format!("the argument `{name}` takes a file");
@@ -108,7 +108,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         tags: vec![root.to_owned()],
         hints: Hints {
             read_only,
-            destructive: !read_only && destroys(&field.name),
+            destructive: !read_only && is_destructive(&field.name),
             idempotent: read_only,
             open_world: true,
         },
@@ -130,11 +130,11 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
     });
 }
 
-fn destroys(name: &str) -> bool {
+fn is_destructive(name: &str) -> bool {
     use heck::ToSnakeCase;
     name.to_snake_case()
         .split('_')
-        .any(|word| DESTROYING.contains(&word))
+        .any(|word| DESTRUCTIVE_VERBS.contains(&word))
 }
 
 /// Returns the pagination of a list that follows the Relay convention: `after` takes the cursor at

@@ -20,6 +20,7 @@
 mod address;
 mod api;
 mod arguments;
+mod common;
 mod discovery;
 mod graphql;
 #[cfg(test)]
@@ -29,7 +30,6 @@ mod names;
 mod openapi;
 mod overlay;
 mod parse;
-mod said;
 mod schema;
 mod text;
 mod toolkit;
@@ -38,10 +38,10 @@ pub use api::{
     Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported,
     Variable,
 };
+pub use common::{file, hints, is_file};
 pub use discovery::discovery;
 pub use graphql::graphql;
 pub use mcp::mcp;
 pub use openapi::openapi;
 pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
-pub use said::{file, hints, is_file};
 pub use toolkit::{Imported, Report, toolkit};

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Largest number of tools of one server.
-const MOST_TOOLS: usize = 5_000;
+const MAX_TOOLS: usize = 5_000;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -75,13 +75,13 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let found = places
         .iter()
         .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
-    let found =
-        found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
+    let found = found
+        .ok_or_else(|| Error::new("this is not the response to `tools/list`: it has no `tools`"))?;
     let listing = Listing::deserialize(found)
-        .map_err(|cause| Error::new(format!("the list of tools is not well made: {cause}")))?;
-    if listing.tools.len() > MOST_TOOLS {
+        .map_err(|cause| Error::new(format!("the list of tools is not valid: {cause}")))?;
+    if listing.tools.len() > MAX_TOOLS {
         return Err(Error::new(format!(
-            "the server has more than {MOST_TOOLS} tools"
+            "the server has more than {MAX_TOOLS} tools"
         )));
     }
     let name = listing
@@ -104,7 +104,7 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
     };
     if listing.next_cursor.is_some_and(|cursor| !cursor.is_empty()) {
         api.unsupported.push(Unsupported::whole(
-            "the list goes on after these tools; save all pages of it",
+            "the list has further pages; save all of them in one file",
         ));
     }
     for tool in listing.tools {
@@ -117,32 +117,32 @@ fn operation(tool: Tool, api: &mut Api) {
     let id = manifest::cleaned(&tool.name);
     if id.is_empty() || api.operations.iter().any(|operation| operation.id == id) {
         api.unsupported.push(Unsupported::whole(format!(
-            "a second tool, or one without a name: `{}`",
+            "a tool with a repeated or missing name: `{}`",
             text::line(&id, 80)
         )));
         return;
     }
-    let said = tool.annotations.unwrap_or_default();
-    let read_only = said.read_only_hint.unwrap_or(false);
+    let annotations = tool.annotations.unwrap_or_default();
+    let read_only = annotations.read_only_hint.unwrap_or(false);
     let hints = Hints {
         read_only,
-        destructive: !read_only && said.destructive_hint.unwrap_or(true),
-        idempotent: read_only || said.idempotent_hint.unwrap_or(false),
-        open_world: said.open_world_hint.unwrap_or(true),
+        destructive: !read_only && annotations.destructive_hint.unwrap_or(true),
+        idempotent: read_only || annotations.idempotent_hint.unwrap_or(false),
+        open_world: annotations.open_world_hint.unwrap_or(true),
     };
-    let mut input = schema::taken(&tool.input_schema, &format!("{id}.in"), api);
+    let mut input = schema::import(&tool.input_schema, &format!("{id}.in"), api);
     input["type"] = "object".into();
     // A schema without members accepts any.
     if input.get("properties").is_none() && input.get("additionalProperties").is_none() {
         input["additionalProperties"] = true.into();
     }
     let output = match &tool.output_schema {
-        Some(output) => schema::taken(output, &format!("{id}.out"), api),
+        Some(output) => schema::import(output, &format!("{id}.out"), api),
         None => json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
     };
     api.operations.push(Operation {
         method: "POST".to_owned(),
-        title: text::line(&tool.title.or(said.title).unwrap_or_default(), 100),
+        title: text::line(&tool.title.or(annotations.title).unwrap_or_default(), 100),
         description: text::block(&tool.description.unwrap_or_default(), 4000),
         hints,
         body: Some(Body {

@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use crate::Operation;
 
 /// Largest number of letters of a slug, including the toolkit's name.
-const SLUG: usize = 64;
+const MAX_SLUG_BYTES: usize = 64;
 /// Largest number of letters of an argument's name. Model providers accept no longer names.
-const ARGUMENT: usize = 64;
+const MAX_ARGUMENT_BYTES: usize = 64;
 /// Number of letters of the hash that replaces the part that was cut off.
-const HASH: usize = 6;
+const HASH_CHARS: usize = 6;
 
 /// Returns the slug of each operation, in the order of the operations. An operation whose slug is
 /// set by the overlay keeps it.
@@ -54,7 +54,7 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
         name.to_owned()
     };
     let whole = format!("{prefix}_{name}");
-    if whole.len() <= SLUG {
+    if whole.len() <= MAX_SLUG_BYTES {
         whole
     } else {
         hashed(&whole, &operation.id)
@@ -74,7 +74,7 @@ fn plain(text: &str) -> String {
 
 /// Keeps the words that fit, and appends a hash of the whole.
 fn hashed(slug: &str, whole: &str) -> String {
-    let room = SLUG - HASH - 1;
+    let room = MAX_SLUG_BYTES - HASH_CHARS - 1;
     let kept = match slug.get(..room) {
         Some(kept) if slug.len() > room => kept.rsplit_once('_').map_or(kept, |(words, _)| words),
         _ => slug,
@@ -90,7 +90,7 @@ fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest
         .iter()
-        .take(HASH / 2)
+        .take(HASH_CHARS / 2)
         .map(|byte| format!("{byte:02x}"))
         .collect()
 }
@@ -108,11 +108,15 @@ pub(crate) fn argument(name: &str) -> String {
     let plain = words.trim_matches('_');
     match plain {
         "" => format!("value_{}", digest(name)),
-        long if long.len() > ARGUMENT => {
-            format!("{}_{}", &long[..ARGUMENT - HASH - 1], digest(name))
+        long if long.len() > MAX_ARGUMENT_BYTES => {
+            format!(
+                "{}_{}",
+                &long[..MAX_ARGUMENT_BYTES - HASH_CHARS - 1],
+                digest(name)
+            )
         }
         // An underscore of the name itself stays: `_links` is not `links`.
-        _ if words.len() <= ARGUMENT && words == name => words,
+        _ if words.len() <= MAX_ARGUMENT_BYTES && words == name => words,
         plain => plain.to_owned(),
     }
 }

@@ -23,9 +23,9 @@ use security::Security;
 
 /// Largest number of operations of one description. It exceeds the limit of any manifest, even
 /// before operations are chosen.
-const MOST_OPERATIONS: usize = 20_000;
+const MAX_OPERATIONS: usize = 20_000;
 /// Methods that are about the connection to the provider and never become tools.
-const NO_TOOLS: [&str; 2] = ["TRACE", "CONNECT"];
+const IGNORED_METHODS: [&str; 2] = ["TRACE", "CONNECT"];
 
 /// Reads a description.
 ///
@@ -43,12 +43,12 @@ pub fn openapi(bytes: &[u8]) -> Result<Api> {
         Some("3") => root,
         _ if version.is_empty() => {
             return Err(Error::new(
-                "this is no OpenAPI document: it has neither `openapi` nor `swagger` at its top",
+                "this is not an OpenAPI document: it has neither `openapi` nor `swagger` at the top",
             ));
         }
         _ => {
             return Err(Error::new(format!(
-                "OpenAPI {version} is not known; 2.0, 3.0 and 3.1 are"
+                "OpenAPI {version} is not supported; use 2.0, 3.0 or 3.1"
             )));
         }
     };
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         {
             let names: Vec<&str> = hooks.keys().take(5).map(String::as_str).collect();
             let what = format!(
-                "{} webhooks become no triggers: {}",
+                "{} webhooks, which are not imported as triggers: {}",
                 hooks.len(),
                 names.join(", ")
             );
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
             for (method, operation) in item {
                 let Some(operation) = operation.as_object().filter(|_| is_method(method)) else {
                     let method = method.to_ascii_uppercase();
-                    if NO_TOOLS.contains(&method.as_str()) {
+                    if IGNORED_METHODS.contains(&method.as_str()) {
                         let what = format!("the method {method}");
                         self.api
                             .unsupported
@@ -135,14 +135,14 @@ impl<'a> Reader<'a> {
                     continue;
                 };
                 if method.eq_ignore_ascii_case("options") && is_preflight(operation) {
-                    let what = "what browsers ask before they send another request";
+                    let what = "the preflight request of browsers";
                     self.part(&format!("OPTIONS {path}"), what);
                     continue;
                 }
                 count += 1;
-                if count > MOST_OPERATIONS {
+                if count > MAX_OPERATIONS {
                     return Err(Error::new(format!(
-                        "the description has more than {MOST_OPERATIONS} operations"
+                        "the description has more than {MAX_OPERATIONS} operations"
                     )));
                 }
                 let operation = self.operation(path, &method.to_ascii_uppercase(), item, operation);
@@ -258,7 +258,7 @@ fn server(server: &Value) -> Option<Server> {
 impl Reader<'_> {
     /// Returns the title and the description for an agent, made from the summary and the
     /// description.
-    fn words(operation: &Map<String, Value>) -> (String, String) {
+    fn title_and_description(operation: &Map<String, Value>) -> (String, String) {
         let said = |name: &str| {
             operation
                 .get(name)
@@ -266,7 +266,8 @@ impl Reader<'_> {
                 .unwrap_or_default()
                 .trim()
         };
-        let (summary, description) = (said("summary"), said("description"));
+        let summary = said("summary");
+        let description = said("description");
         let both = match (summary, description) {
             (summary, "") => summary.to_owned(),
             ("", description) => description.to_owned(),
@@ -294,7 +295,7 @@ impl Reader<'_> {
 
     /// Reads an operation without its parameters, body and responses.
     fn outline(&self, path: &str, method: &str, operation: &Map<String, Value>) -> Operation {
-        let (title, description) = Self::words(operation);
+        let (title, description) = Self::title_and_description(operation);
         Operation {
             id: self.id(path, method, operation),
             method: method.to_owned(),

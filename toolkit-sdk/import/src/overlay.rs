@@ -180,7 +180,7 @@ impl Overlay {
         let mut problems = self.choose.problems(&api.operations);
         let before = api.operations.len();
         api.operations
-            .retain(|operation| self.choose.takes(operation));
+            .retain(|operation| self.choose.chooses(operation));
         let left_out = before - api.operations.len();
         if let Some(server) = &self.server {
             self.serve(api, server);
@@ -250,15 +250,13 @@ impl Overlay {
                 change.apply(operation, shared, problems);
             }
             if !found {
-                problems.push(format!(
-                    "no operation that was chosen is called `{pattern}`"
-                ));
+                problems.push(format!("no chosen operation has the id `{pattern}`"));
             }
         }
     }
 
     /// Returns the changes to one operation that concern its tool, in their order.
-    pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes_of(&self, id: &str) -> impl Iterator<Item = &Change> {
         self.operations
             .iter()
             .filter(move |(pattern, _)| glob::fits(pattern, id))
@@ -267,7 +265,7 @@ impl Overlay {
 }
 
 impl Choose {
-    fn takes(&self, operation: &Operation) -> bool {
+    fn chooses(&self, operation: &Operation) -> bool {
         let any = |globs: &[String], text: &str| globs.iter().any(|glob| glob::fits(glob, text));
         let path = |globs: &[String]| {
             globs
@@ -298,7 +296,7 @@ impl Choose {
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id)))
         {
-            problems.push(format!("choose: no operation is called `{glob}`"));
+            problems.push(format!("choose: no operation has the id `{glob}`"));
         }
         let tagged = |glob: &str| {
             operations
@@ -313,7 +311,7 @@ impl Choose {
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits_path(glob, &it.path)))
         {
-            problems.push(format!("choose: no path fits `{glob}`"));
+            problems.push(format!("choose: no path matches `{glob}`"));
         }
         problems
     }

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::{Error, Result};
 
 /// Largest size of one description in bytes. The largest known description has 20 MB.
-const LARGEST: usize = 64 << 20;
+const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// Largest number of keys, values and brackets of one YAML document. The largest known document has
 /// a third of that.
-const EVENTS: usize = 2_000_000;
+const MAX_YAML_EVENTS: usize = 2_000_000;
 
 /// Parses JSON or YAML.
 ///
@@ -29,11 +29,11 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
 /// # Errors
 /// The description is too large or not text.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
-    if bytes.len() > LARGEST {
+    if bytes.len() > MAX_DOCUMENT_BYTES {
         return Err(Error::new(format!(
             "{} bytes are too many; at most {} MiB are read",
             bytes.len(),
-            LARGEST >> 20
+            MAX_DOCUMENT_BYTES >> 20
         )));
     }
     let text = std::str::from_utf8(bytes)
@@ -45,7 +45,7 @@ fn yaml(text: &str) -> Result<Value> {
     let options = serde_saphyr::options! {
         // YAML 1.2 reads `on`, `no` and `y` as words.
         strict_booleans: true,
-        budget: serde_saphyr::budget! { max_events: EVENTS, max_nodes: EVENTS },
+        budget: serde_saphyr::budget! { max_events: MAX_YAML_EVENTS, max_nodes: MAX_YAML_EVENTS },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|cause| {
         let cause = cause.to_string();

@@ -20,14 +20,14 @@ pub(crate) type Shared = BTreeMap<String, Value>;
 /// Direction of a value. A member that the provider only returns is not an argument, and the
 /// reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     In,
     Out,
 }
 
 /// A schema without references.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Closed {
+pub(crate) struct InlinedSchema {
     pub(crate) schema: Value,
     /// True if a part was left out for its size, its depth, or a cycle.
     pub(crate) cut: bool,
@@ -35,43 +35,43 @@ pub(crate) struct Closed {
 
 /// Limits to try, in order: nesting, bytes of one description, values of one list. The first that
 /// fits is used.
-const LADDER: [Rung; 8] = [
-    Rung {
+const SIZE_LIMITS: [SizeLimits; 8] = [
+    SizeLimits {
         depth: 12,
         description: 1000,
         values: 200,
     },
-    Rung {
+    SizeLimits {
         depth: 8,
         description: 500,
         values: 100,
     },
-    Rung {
+    SizeLimits {
         depth: 6,
         description: 300,
         values: 60,
     },
-    Rung {
+    SizeLimits {
         depth: 5,
         description: 200,
         values: 40,
     },
-    Rung {
+    SizeLimits {
         depth: 4,
         description: 160,
         values: 30,
     },
-    Rung {
+    SizeLimits {
         depth: 3,
         description: 120,
         values: 20,
     },
-    Rung {
+    SizeLimits {
         depth: 2,
         description: 80,
         values: 10,
     },
-    Rung {
+    SizeLimits {
         depth: 1,
         description: 40,
         values: 5,
@@ -79,7 +79,7 @@ const LADDER: [Rung; 8] = [
 ];
 
 #[derive(Debug, Clone, Copy)]
-struct Rung {
+struct SizeLimits {
     depth: usize,
     description: usize,
     values: usize,
@@ -87,25 +87,30 @@ struct Rung {
 
 /// Inlines a schema so that its text has at most `bytes` bytes. The time is bounded by `bytes`,
 /// whatever the schema contains.
-pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> Closed {
-    for rung in LADDER {
-        let mut closing = Closing {
+pub(crate) fn inline(
+    schema: &Value,
+    shared: &Shared,
+    direction: Direction,
+    bytes: usize,
+) -> InlinedSchema {
+    for limits in SIZE_LIMITS {
+        let mut closing = Inliner {
             shared,
-            way,
-            rung,
+            direction,
+            limits,
             left: bytes as isize,
             path: Vec::new(),
             cut: false,
         };
         let closed = closing.schema(schema, 0);
         if closing.left >= 0 && closed.to_string().len() <= bytes {
-            return Closed {
+            return InlinedSchema {
                 schema: closed,
                 cut: closing.cut,
             };
         }
     }
-    Closed {
+    InlinedSchema {
         schema: kind_only(schema),
         cut: true,
     }
@@ -114,15 +119,15 @@ pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> 
 /// Resolves the references at the top of a schema and merges the parts of `allOf`, but leaves the
 /// members as they are. Parts that cannot be merged are returned as they are.
 pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
-    flatten(schema, shared, 0, &mut MOST_PARTS.clone())
+    flatten(schema, shared, 0, &mut MAX_MERGED_PARTS.clone())
 }
 
 /// Returns true if a member is read-only and therefore not an argument.
-pub(crate) fn only_read(member: &Value, shared: &Shared) -> bool {
-    says(member, "readOnly", shared)
+pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
+    has_flag(member, "readOnly", shared)
 }
 
-fn says(member: &Value, word: &str, shared: &Shared) -> bool {
+fn has_flag(member: &Value, word: &str, shared: &Shared) -> bool {
     let is = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
     is(member)
         || member
@@ -133,15 +138,15 @@ fn says(member: &Value, word: &str, shared: &Shared) -> bool {
 }
 
 /// Longest chain of references to references.
-const LONGEST_CHAIN: usize = 16;
+const MAX_REFERENCE_CHAIN: usize = 16;
 /// Largest number of parts that are merged into one schema, including parts of parts.
-const MOST_PARTS: usize = 200;
+const MAX_MERGED_PARTS: usize = 200;
 
 fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize) -> Value {
     let Value::Object(own) = schema else {
         return schema.clone();
     };
-    if depth > LONGEST_CHAIN || *parts_left == 0 {
+    if depth > MAX_REFERENCE_CHAIN || *parts_left == 0 {
         return json!({});
     }
     *parts_left -= 1;
@@ -221,10 +226,10 @@ fn kind_only(schema: &Value) -> Value {
     }
 }
 
-struct Closing<'a> {
+struct Inliner<'a> {
     shared: &'a Shared,
-    way: Way,
-    rung: Rung,
+    direction: Direction,
+    limits: SizeLimits,
     /// Bytes that may still be written. If none are left, no further schema is inlined.
     left: isize,
     /// References that enclose the current schema.
@@ -232,7 +237,7 @@ struct Closing<'a> {
     cut: bool,
 }
 
-impl Closing<'_> {
+impl Inliner<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
         let Value::Object(own) = schema else {
             return if schema.is_boolean() {
@@ -249,7 +254,9 @@ impl Closing<'_> {
         let Some(reference) = own.get("$ref").and_then(Value::as_str) else {
             return self.open(schema, depth);
         };
-        if self.path.iter().any(|above| above == reference) || self.path.len() > LONGEST_CHAIN * 4 {
+        if self.path.iter().any(|above| above == reference)
+            || self.path.len() > MAX_REFERENCE_CHAIN * 4
+        {
             self.cut = true;
             let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
             return self.described(found, own);
@@ -264,9 +271,9 @@ impl Closing<'_> {
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
             closed.extend(keywords::values(
                 own,
-                self.way,
-                self.rung.values,
-                self.rung.description,
+                self.direction,
+                self.limits.values,
+                self.limits.description,
             ));
         }
         closed
@@ -286,7 +293,7 @@ impl Closing<'_> {
             own.get(keyword)
                 .is_some_and(|value| value.is_object() || value.is_array())
         };
-        if depth >= self.rung.depth
+        if depth >= self.limits.depth
             && ["properties", "items", "anyOf", "oneOf", "prefixItems"]
                 .iter()
                 .any(|it| nested(it))
@@ -294,7 +301,12 @@ impl Closing<'_> {
             self.cut = true;
             return self.described(kind_only(schema), own);
         }
-        let mut out = keywords::values(own, self.way, self.rung.values, self.rung.description);
+        let mut out = keywords::values(
+            own,
+            self.direction,
+            self.limits.values,
+            self.limits.description,
+        );
         self.left -= Value::Object(out.clone()).to_string().len() as isize;
         self.alternatives(own, &mut out, depth);
         self.members(own, &mut out, depth);
@@ -315,7 +327,7 @@ impl Closing<'_> {
         if let Some(Value::Object(members)) = own.get("properties") {
             let mut kept = Map::new();
             for (name, member) in members {
-                if self.goes_the_other_way(member) {
+                if self.is_other_direction(member) {
                     gone.push(name.as_str());
                     continue;
                 }
@@ -331,7 +343,7 @@ impl Closing<'_> {
             }
         }
         match own.get("additionalProperties") {
-            Some(Value::Bool(false)) if self.way == Way::In => {
+            Some(Value::Bool(false)) if self.direction == Direction::In => {
                 out.insert("additionalProperties".to_owned(), false.into());
             }
             Some(more @ Value::Object(_)) => {
@@ -343,10 +355,10 @@ impl Closing<'_> {
     }
 
     /// Returns true if a member of an input is read-only, or a member of an output is write-only.
-    fn goes_the_other_way(&self, member: &Value) -> bool {
-        says(
+    fn is_other_direction(&self, member: &Value) -> bool {
+        has_flag(
             member,
-            if self.way == Way::In {
+            if self.direction == Direction::In {
                 "readOnly"
             } else {
                 "writeOnly"
@@ -368,7 +380,7 @@ impl Closing<'_> {
             .filter_map(|keyword| own.get(*keyword)?.as_array())
             .find(|all| !all.is_empty());
         let Some(all) = all else { return };
-        if all.len() > self.rung.values {
+        if all.len() > self.limits.values {
             self.cut = true;
             return;
         }
@@ -395,7 +407,7 @@ impl Closing<'_> {
 
     fn described(&mut self, mut schema: Value, own: &Map<String, Value>) -> Value {
         if let Some(description) = own.get("description").and_then(Value::as_str) {
-            schema["description"] = text::block(description, self.rung.description).into();
+            schema["description"] = text::block(description, self.limits.description).into();
         }
         self.left -= schema.to_string().len() as isize;
         schema

@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, Arguments},
     names,
     overlay::merge,
-    schema::{self, Shared, Way},
+    schema::{self, Direction, Shared},
     text,
 };
 
@@ -22,12 +22,12 @@ const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 const UNSTAMPED: &str = "19700101_00";
 /// Largest size in bytes of a tool's description. A manifest allows more, but an agent reads the
 /// descriptions of all tools.
-const DESCRIPTION: usize = 1500;
-const NAME: usize = 100;
+const MAX_DESCRIPTION_BYTES: usize = 1500;
+const MAX_NAME_BYTES: usize = 100;
 /// Largest size in bytes of an output schema. It helps an agent to plan and checks nothing.
-const OUTPUT: usize = 4 << 10;
-const LABEL: usize = 256;
-const MOST_LABELS: usize = 20;
+const MAX_OUTPUT_SCHEMA_BYTES: usize = 4 << 10;
+const MAX_LABEL_BYTES: usize = 256;
+const MAX_LABELS: usize = 20;
 
 /// A toolkit without code.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     let not_chosen = overlay
         .apply(&mut api)
         .map_err(|problems| Error::new(problems.join("\n")))?;
-    let mut making = Making {
+    let mut builder = Builder {
         slug,
         overlay,
         shared: std::mem::take(&mut api.schemas),
@@ -72,16 +72,17 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
         no_server: String::new(),
     };
     let main = match api.servers.first() {
-        Some(server) => making.address(server, None),
+        Some(server) => builder.address(server, None),
         None => {
-            making.no_server = "the description names no server; name one with --server".to_owned();
+            builder.no_server =
+                "the description names no server; name one with --server".to_owned();
             None
         }
     };
-    let operations = making.usable(std::mem::take(&mut api.operations));
-    let (tools, calls, taken) = making.tools(&operations, main.as_ref());
-    let manifest = making.manifest(api, tools);
-    making.finish(
+    let operations = builder.usable(std::mem::take(&mut api.operations));
+    let (tools, calls, taken) = builder.tools(&operations, main.as_ref());
+    let manifest = builder.manifest(api, tools);
+    builder.finish(
         manifest,
         calls,
         Report {
@@ -92,7 +93,7 @@ pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> 
     )
 }
 
-struct Making<'a> {
+struct Builder<'a> {
     slug: &'a str,
     overlay: &'a Overlay,
     shared: Shared,
@@ -103,10 +104,10 @@ struct Making<'a> {
     no_server: String,
 }
 
-impl Making<'_> {
+impl Builder<'_> {
     /// Adds a server to the toolkit.
     fn address(&mut self, server: &Server, operation: Option<&str>) -> Option<Address> {
-        match address::of(server) {
+        match address::parse(server) {
             Ok(address) => {
                 for note in &address.notes {
                     let note = Unsupported::whole(note.clone());
@@ -154,13 +155,15 @@ impl Making<'_> {
         let given = operations.iter().filter_map(|operation| {
             let slug = self
                 .overlay
-                .of(&operation.id)
+                .changes_of(&operation.id)
                 .filter_map(|change| change.slug.clone())
                 .last()?;
             Some((operation.id.clone(), slug))
         });
         let slugs = names::slugs(self.slug, operations, &given.collect());
-        let (mut tools, mut calls, mut taken) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut tools = Vec::new();
+        let mut calls = BTreeMap::new();
+        let mut taken = BTreeMap::new();
         for (operation, slug) in operations.iter().zip(slugs) {
             let own = operation
                 .server
@@ -176,11 +179,11 @@ impl Making<'_> {
                 }
             };
             let Some(address) = address else { continue };
-            let arguments = arguments::of(operation, &self.shared);
+            let arguments = arguments::build(operation, &self.shared);
             if arguments.cut {
                 self.unsupported.push(Unsupported::part(
                     &operation.id,
-                    "parts of its arguments are not described: too large",
+                    "parts of the argument schemas, which are too large",
                 ));
             }
             tools.push(self.tool(operation, &slug, &arguments, &address));
@@ -198,7 +201,7 @@ impl Making<'_> {
         address: &Address,
     ) -> Tool {
         let name = title(operation);
-        let description = text::block(&operation.description, DESCRIPTION);
+        let description = text::block(&operation.description, MAX_DESCRIPTION_BYTES);
         let mut tool = Tool {
             slug: slug.to_owned(),
             description: if description.is_empty() {
@@ -217,7 +220,7 @@ impl Making<'_> {
             no_auth: operation.no_auth,
             examples: operation.examples.clone(),
         };
-        let changes: Vec<&Change> = self.overlay.of(&operation.id).collect();
+        let changes: Vec<&Change> = self.overlay.changes_of(&operation.id).collect();
         for change in changes {
             change
                 .input
@@ -260,7 +263,7 @@ impl Making<'_> {
             headers: operation.headers.iter().cloned().chain(fixed).collect(),
             parameters: arguments.parameters,
             body: arguments.body,
-            answer: plan::Answer {
+            answer: plan::ResponseRule {
                 file: operation.answer.file,
                 pick: operation.answer.pick.clone(),
             },
@@ -285,7 +288,7 @@ impl Making<'_> {
             let missing: Vec<_> = missing.cloned().collect();
             scheme.fields.extend(missing);
         }
-        let name = text::line(&api.name, NAME);
+        let name = text::line(&api.name, MAX_NAME_BYTES);
         let name = if name.is_empty() {
             self.slug.to_owned()
         } else {
@@ -333,12 +336,12 @@ impl Making<'_> {
                     0 => String::new(),
                     count => {
                         format!(
-                            "; {count} were not chosen, or are deprecated: `choose` in the overlay takes them"
+                            "; {count} were not chosen or are deprecated: add them with `choose` in the overlay"
                         )
                     }
                 };
                 return Err(Error::new(format!(
-                    "no operation is left{not_chosen}{}",
+                    "no operation can become a tool{not_chosen}{}",
                     why.into_iter().collect::<String>()
                 )));
             }
@@ -388,12 +391,12 @@ fn unstamped() -> Version {
 /// Returns the readable title: that of the operation, or the words of its id.
 fn title(operation: &Operation) -> String {
     use heck::ToTitleCase;
-    let title = text::line(operation.title.trim_end_matches('.'), NAME);
+    let title = text::line(operation.title.trim_end_matches('.'), MAX_NAME_BYTES);
     if !title.is_empty() {
         return title;
     }
     let words = operation.id.replace(['{', '}', '/'], " ").to_title_case();
-    let words = text::line(&words, NAME);
+    let words = text::line(&words, MAX_NAME_BYTES);
     if words.is_empty() {
         operation.method.clone()
     } else {
@@ -405,10 +408,10 @@ fn labels(given: &[String]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for label in given
         .iter()
-        .map(|label| text::line(label, LABEL))
+        .map(|label| text::line(label, MAX_LABEL_BYTES))
         .filter(|label| !label.is_empty())
     {
-        if labels.len() < MOST_LABELS && !labels.contains(&label) {
+        if labels.len() < MAX_LABELS && !labels.contains(&label) {
             labels.push(label);
         }
     }
@@ -432,7 +435,7 @@ fn output(operation: &Operation, shared: &Shared) -> Value {
     let Some(schema) = &operation.answer.schema else {
         return json!({ "type": "object" });
     };
-    let closed = schema::close(schema, shared, Way::Out, OUTPUT).schema;
+    let closed = schema::inline(schema, shared, Direction::Out, MAX_OUTPUT_SCHEMA_BYTES).schema;
     let kind = match closed.get("type") {
         Some(Value::Array(kinds)) => kinds
             .iter()

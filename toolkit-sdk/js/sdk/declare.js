@@ -34,7 +34,7 @@ export const tool = (declaration) => plainFunction(known(declaration, TOOL, "a t
 /** Declares a trigger that asks for news: `run(config, cursor)` answers `polled(…)`. */
 export const poll = (declaration) => ({ kind: "poll", ...trigger(declaration) });
 
-/** Declares a trigger that the application tells: `run(config, request)` answers `received(…)`. */
+/** Declares a trigger for the provider's webhooks: `run(config, request)` returns `received(…)`. */
 export const webhook = (declaration) => ({ kind: "webhook", ...trigger(declaration) });
 
 const trigger = (declaration) => plainFunction(known(declaration, TRIGGER, "a trigger"), "a trigger");
@@ -53,7 +53,7 @@ export const noAuth = scheme("no_auth");
 export const oauth2 = scheme("oauth2");
 /** The same with OAuth 1.0, where `flow` has `request_url`, too. */
 export const oauth1 = scheme("oauth1");
-/** Another mode in which the application gives a token, for example `s2s_oauth2`. */
+/** Another mode in which the provider issues a token, for example `s2s_oauth2`. */
 export const flow = (mode, options) => scheme(mode)(options);
 
 /** Fields of a scheme. Only text fields ever reach the toolkit. */
@@ -75,7 +75,7 @@ function known(object, words, what) {
 function plainFunction(declaration, what) {
   if (typeof declaration.run !== "function") throw new TypeError(`${what} has a function \`run\``);
   if (declaration.run.constructor.name !== "Function") {
-    throw new TypeError("`run` is a plain function: requests answer at once, there is nothing to wait for");
+    throw new TypeError("`run` is a synchronous function: remove `async`; requests block until the response arrives");
   }
   return declaration;
 }

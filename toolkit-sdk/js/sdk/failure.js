@@ -1,4 +1,4 @@
-// From an application's refusal to a tool error: the kind from the status, the sentence from the places where applications
+// Converts a provider's error response to a tool error: the kind from the status, the message from the places where providers
 // put it, the waiting time from the headers.
 
 import { clock } from "./context.js";
@@ -35,7 +35,7 @@ export function refusal(response) {
   const exhausted = response.header("x-ratelimit-remaining")?.trim() === "0" || response.header("retry-after");
   const kind = status === 403 && exhausted ? "rate_limited" : kindOf(status);
   const waits = kind === "rate_limited" || kind === "upstream_unavailable";
-  const message = `the application answered ${status}` + (said ? `: ${said.slice(0, LONGEST_MESSAGE)}` : "");
+  const message = `the provider responded ${status}` + (said ? `: ${said.slice(0, LONGEST_MESSAGE)}` : "");
   return new ToolError(kind, message, {
     upstreamStatus: status,
     retryAfterMs: waits ? wait(response) : undefined,
@@ -72,7 +72,7 @@ function plain(response) {
   return response.header("content-type")?.startsWith("text/plain") ? response.text().trim() : undefined;
 }
 
-/** Milliseconds that the application asks to wait. */
+/** Milliseconds to wait, as the provider's response states. */
 function wait(response) {
   const exact = Number(response.header("retry-after-ms") ?? NaN);
   const hint = ["retry-after", ...RESETS].map((name) => response.header(name)).find(Boolean);

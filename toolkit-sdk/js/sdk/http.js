@@ -1,4 +1,4 @@
-// Requests to external applications. The platform adds the credential on their way out.
+// Requests to providers. The platform adds the credential before it sends them.
 
 import * as host from "toolhost:toolkit/http@1.0.0";
 
@@ -14,7 +14,7 @@ export function escaped(value) {
   return encodeURIComponent(String(value).toWellFormed()).replace(/[!'()*]/g, code);
 }
 
-/** What all requests to one application share. `{field}` in the base is a field of the account. */
+/** Settings of all requests to one provider. `{field}` in the base is a field of the account. */
 export function client(base, { headers = {}, errors } = {}) {
   const request = (method) => (path) => new Request(method, base + path, { ...headers }, errors);
   return {
@@ -175,7 +175,7 @@ export class Request {
   }
 }
 
-/** What an application answered. */
+/** Response of a provider. */
 export class Response {
   constructor({ status, headers, body, blob }) {
     this.status = status;
@@ -201,7 +201,7 @@ export class Response {
     try {
       return JSON.parse(this.text());
     } catch (error) {
-      const message = `the application answered something other than JSON: ${error.message}`;
+      const message = `the provider's response is not JSON: ${error.message}`;
       throw ToolError.upstream(message, { upstreamStatus: this.status });
     }
   }

@@ -82,7 +82,7 @@ export function poll<C extends Schema, P extends Schema>(
   declaration: TriggerWords<C, P> & { run: (config: Read<C>, cursor: any) => Polled },
 ): Trigger;
 
-/** Declares a trigger that the application tells. */
+/** Declares a trigger for the provider's webhooks. */
 export function webhook<C extends Schema, P extends Schema>(
   declaration: TriggerWords<C, P> & { run: (config: Read<C>, request: Inbound) => Received },
 ): Trigger;
@@ -156,7 +156,7 @@ export function oauth1(
     flow: { request_url: string; authorize_url: string; token_url: string; [word: string]: unknown };
   },
 ): Scheme;
-/** Another mode in which the application gives a token, for example `s2s_oauth2`. */
+/** Another mode in which the provider issues a token, for example `s2s_oauth2`. */
 export function flow(mode: string, options: SchemeWords & { flow: FlowWords }): Scheme;
 
 interface FieldWords {
@@ -207,7 +207,7 @@ type Errors = (response: Response) => ToolError | null | undefined | false;
 type Method = "get" | "head" | "post" | "put" | "patch" | "delete";
 type Client = Record<Method, (path: string) => Request>;
 
-/** What all requests to one application share. `{field}` in the base is a field of the account. */
+/** Settings of all requests to one provider. `{field}` in the base is a field of the account. */
 export function client(base: string, options?: { headers?: Record<string, string>; errors?: Errors }): Client;
 /** Requests to whole addresses. */
 export const http: Client;
@@ -243,7 +243,7 @@ export interface Request {
   sendAny(): Response;
 }
 
-/** What an application answered. */
+/** Response of a provider. */
 export interface Response {
   status: number;
   headers: [string, string][];

@@ -55,7 +55,7 @@ function read(schema, json, what) {
 }
 
 function settled(value) {
-  if (typeof value?.then === "function") throw new TypeError("`run` answered a promise; it is a plain function");
+  if (typeof value?.then === "function") throw new TypeError("`run` returned a promise; write a synchronous function");
   return value;
 }
 

@@ -17,7 +17,7 @@ export function received(events = [], { status = 200, text = "", json } = {}) {
 
 const event = ([id, payload]) => ({ id: String(id), payload: encode(JSON.stringify(payload)) });
 
-/** A webhook request as the application sent it. */
+/** A webhook request as the provider sent it. */
 export class Inbound {
   constructor({ method, path, headers, body }) {
     this.method = method;

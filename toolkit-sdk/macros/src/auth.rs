@@ -20,7 +20,7 @@ use crate::egress::option;
 use crate::signature::{Problems, all};
 use crate::{oauth1, oauth2};
 
-const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
+const KNOWN_MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
                      service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…), oauth1(…), saml(…) or no_auth()";
 /// Modes in which the provider issues a token: the word in the macro, the variant in the manifest,
 /// and the readable name.
@@ -40,7 +40,7 @@ const FLOWS: [(&str, &str, &str); 10] = [
     ("calcom_auth", "CalcomAuth", "Client"),
     ("saml", "Saml", "Single sign-on"),
 ];
-const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
+const KNOWN_KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
 
 /// One scheme as the author wrote it.
 pub(crate) struct Scheme {
@@ -75,9 +75,9 @@ impl Parse for Scheme {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mode: Ident = input
             .parse()
-            .map_err(|error| syn::Error::new(error.span(), format!("write {MODES}")))?;
+            .map_err(|error| syn::Error::new(error.span(), format!("write {KNOWN_MODES}")))?;
         if !input.peek(token::Paren) {
-            return Err(syn::Error::new(mode.span(), format!("write {MODES}")));
+            return Err(syn::Error::new(mode.span(), format!("write {KNOWN_MODES}")));
         }
         let content;
         parenthesized!(content in input);
@@ -173,10 +173,8 @@ impl Scheme {
         };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
         let certificate = option(oauth1::certificate(self)?);
-        let (oauth1, sign) = (
-            option(oauth1::expression(self)?),
-            option(oauth1::sign(self)?),
-        );
+        let sign = option(oauth1::sign(self)?);
+        let oauth1 = option(oauth1::expression(self)?);
         names.extend(
             self.is_oauth1()
                 .then_some(oauth1::VALUES)
@@ -284,7 +282,7 @@ impl Scheme {
                     value: "Bearer {access_token}",
                 },
                 None => {
-                    let message = format!("`{other}` is not a way to connect; write {MODES}");
+                    let message = format!("`{other}` is not an auth mode; write {KNOWN_MODES}");
                     return Err(syn::Error::new(self.mode.span(), message));
                 }
             },
@@ -294,12 +292,13 @@ impl Scheme {
     fn check_keys(&self) -> syn::Result<()> {
         let mut problems = Problems::default();
         let flow = match () {
-            () if self.has_flow() => oauth2::KEYS,
+            () if self.has_flow() => oauth2::KNOWN_KEYS,
             () if self.is_oauth1() => "flow",
             () => "",
         };
         let known = |key: &Ident| {
-            KEYS.split(", ")
+            KNOWN_KEYS
+                .split(", ")
                 .chain(flow.split(", "))
                 .any(|known| key == known)
         };
@@ -308,10 +307,10 @@ impl Scheme {
                 let more = if flow.is_empty() { "" } else { ", " };
                 problems.add(
                     key,
-                    format!("`{key}` is unknown; known are {KEYS}{more}{flow}"),
+                    format!("`{key}` is unknown; known are {KNOWN_KEYS}{more}{flow}"),
                 );
             } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
-                problems.add(key, format!("`{key}` stands here twice; drop one of them"));
+                problems.add(key, format!("`{key}` is given twice; remove one of them"));
             }
         }
         problems.finish()
@@ -408,7 +407,7 @@ impl Scheme {
                 let hint = "write `header: \"authorization\", value: \"Bearer {api_key}\"`, `query: \"key\"` or `request: […]`";
                 Err(syn::Error::new(
                     self.mode.span(),
-                    format!("an API key goes somewhere; {hint}"),
+                    format!("an API key needs a place in the request; {hint}"),
                 ))
             }
         }
@@ -449,7 +448,7 @@ fn field(call: &Call) -> syn::Result<Field> {
     {
         return fail(
             unknown.span(),
-            "only `optional` and `hidden` may stand alone here",
+            "only `optional` and `hidden` are written without a value here",
         );
     }
     let known = [
@@ -476,7 +475,7 @@ fn field(call: &Call) -> syn::Result<Field> {
     };
     let word = |wanted: &str| flags.iter().any(|flag| flag == wanted);
     let name = name.to_string();
-    let title = get("title").unwrap_or_else(|| words(&name));
+    let title = get("title").unwrap_or_else(|| title_from(&name));
     let help = get("help").unwrap_or_default();
     let more = more_tokens(call, &get, word("hidden"))?;
     let tokens = field_tokens(&name, &title, &help, secret, word("optional"), &more);
@@ -525,7 +524,7 @@ fn more_tokens(
 }
 
 /// Converts a name to words: `api_key` to `API key`, `site` to `Site`.
-fn words(name: &str) -> String {
+fn title_from(name: &str) -> String {
     let text = name.replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
         return format!("API {rest}");

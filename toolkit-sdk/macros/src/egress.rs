@@ -6,12 +6,17 @@ use quote::quote;
 use syn::LitStr;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
-const FORM: &str = "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
+const EXPECTED_FORM: &str = "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
 
 /// Returns the expression that builds one `EgressRule`.
 pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
     let value = text.value();
-    let fail = |what: String| Err(syn::Error::new(text.span(), format!("{what}; {FORM}")));
+    let fail = |what: String| {
+        Err(syn::Error::new(
+            text.span(),
+            format!("{what}; {EXPECTED_FORM}"),
+        ))
+    };
     if value.contains("://") {
         return fail("an egress rule has no scheme".to_owned());
     }

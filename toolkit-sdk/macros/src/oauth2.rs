@@ -10,7 +10,7 @@ use crate::signature::{Problems, all};
 
 /// Name of the issued access token in templates.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
-pub(crate) const KEYS: &str = "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
+pub(crate) const KNOWN_KEYS: &str = "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
 /// Methods of client authentication: the word in the macro and the variant in the manifest.
 const CLIENT_AUTH: [(&str, &str); 5] = [
     ("body", "Body"),
@@ -86,7 +86,7 @@ fn url<'a>(scheme: &'a Scheme, key: &str, fields: &[String]) -> syn::Result<&'a 
     if !text.value().starts_with("https://") {
         return Err(syn::Error::new(
             text.span(),
-            format!("write the whole address: `{key}: \"https://…\"`"),
+            format!("write the whole URL: `{key}: \"https://…\"`"),
         ));
     }
     let mut problems = Problems::default();
@@ -163,9 +163,7 @@ fn choice(
             format!("write {}", known.join(" or ")),
         ));
     };
-    let (kind, variant) = (
-        quote::format_ident!("{kind}"),
-        quote::format_ident!("{variant}"),
-    );
+    let kind = quote::format_ident!("{kind}");
+    let variant = quote::format_ident!("{variant}");
     Ok(quote!(::toolkit_sdk::rt::manifest::#kind::#variant))
 }

@@ -11,7 +11,7 @@ use syn::{
     Expr, ExprLit, FnArg, Ident, ItemFn, Lit, LitStr, ReturnType, Token, Type, parenthesized, token,
 };
 
-const LONGEST_DESCRIPTION: usize = 4096;
+const MAX_DESCRIPTION_BYTES: usize = 4096;
 
 /// The annotated function, checked.
 pub(crate) struct Signature {
@@ -33,7 +33,7 @@ impl Signature {
             syn::Error::new(
                 span,
                 format!(
-                    "#[{what}] stands on a function with a body: `fn name(…) -> Result<…>`: {error}"
+                    "#[{what}] must be on a function with a body: `fn name(…) -> Result<…>`: {error}"
                 ),
             )
         })?;
@@ -42,13 +42,13 @@ impl Signature {
         if let Some(token) = &signature.asyncness {
             problems.add(
                 token,
-                format!("a {what} is a plain function: remove `async`; `send()` waits by itself"),
+                format!("a {what} is a synchronous function: remove `async`; `send()` blocks until the response arrives"),
             );
         }
         if let Some(token) = &signature.unsafety {
             problems.add(
                 token,
-                format!("a {what} is a plain function: remove `unsafe`"),
+                format!("a {what} is a safe function: remove `unsafe`"),
             );
         }
         if !signature.generics.params.is_empty() {
@@ -76,10 +76,10 @@ impl Signature {
                 &signature.ident,
                 format!("`{}` has no description; {hint}", signature.ident),
             );
-        } else if description.len() > LONGEST_DESCRIPTION {
+        } else if description.len() > MAX_DESCRIPTION_BYTES {
             problems.add(
                 &signature.ident,
-                "the doc comment is longer than 4 KiB; cut it".to_owned(),
+                "the doc comment is longer than 4 KiB; shorten it".to_owned(),
             );
         }
         let output = match &signature.output {
@@ -87,7 +87,7 @@ impl Signature {
             ReturnType::Default => {
                 problems.add(
                     &signature.ident,
-                    format!("a {what} answers something: write `-> Result<…>`"),
+                    format!("a {what} returns a value: write `-> Result<…>`"),
                 );
                 Type::Verbatim(TokenStream::new())
             }
@@ -177,7 +177,7 @@ fn description(function: &ItemFn) -> String {
 }
 
 /// One word of an attribute: `read_only`, `name = "…"` or `tags("…", "…")`.
-pub(crate) struct Word {
+pub(crate) struct Attribute {
     pub(crate) name: Ident,
     pub(crate) value: Given,
 }
@@ -189,7 +189,7 @@ pub(crate) enum Given {
     Many(Vec<LitStr>),
 }
 
-impl Parse for Word {
+impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name: Ident = input.parse()?;
         let value = if input.peek(Token![=]) {
@@ -210,14 +210,14 @@ impl Parse for Word {
     }
 }
 
-impl Word {
+impl Attribute {
     /// Reads a word that stands alone.
     pub(crate) fn flag(self) -> syn::Result<bool> {
         match self.value {
             Given::Nothing => Ok(true),
             _ => Err(syn::Error::new(
                 self.name.span(),
-                format!("`{0}` stands alone: write just `{0}`", self.name),
+                format!("`{0}` takes no value: write just `{0}`", self.name),
             )),
         }
     }
@@ -246,9 +246,11 @@ impl Word {
 }
 
 /// Parses the words of an attribute.
-pub(crate) fn words(attributes: TokenStream) -> syn::Result<Vec<Word>> {
-    let words =
-        syn::parse::Parser::parse2(Punctuated::<Word, Token![,]>::parse_terminated, attributes)?;
+pub(crate) fn attribute_list(attributes: TokenStream) -> syn::Result<Vec<Attribute>> {
+    let words = syn::parse::Parser::parse2(
+        Punctuated::<Attribute, Token![,]>::parse_terminated,
+        attributes,
+    )?;
     Ok(words.into_iter().collect())
 }
 

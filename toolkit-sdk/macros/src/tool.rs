@@ -5,9 +5,9 @@ use quote::{quote, quote_spanned};
 use syn::LitStr;
 
 use crate::egress;
-use crate::signature::{Problems, Signature, Word, at, words};
+use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
 
-const WORDS: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
+const KNOWN_ATTRIBUTES: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
                      egress(\"…\"), name = \"…\", slug = \"…\", example = r#\"{…}\"#";
 
 #[derive(Default)]
@@ -43,14 +43,14 @@ impl Attributes {
     fn read(tokens: TokenStream) -> syn::Result<Self> {
         let mut read = Self::default();
         let mut problems = Problems::default();
-        for word in words(tokens)? {
+        for word in attribute_list(tokens)? {
             let place = word.name.clone();
             if let Err(error) = read.take(word) {
                 problems.push(error);
             } else if read.read_only && read.destructive {
                 problems.add(
                     &place,
-                    "a tool that is `read_only` cannot be `destructive`; drop one of them"
+                    "a tool that is `read_only` cannot be `destructive`; remove one of them"
                         .to_owned(),
                 );
             }
@@ -59,7 +59,7 @@ impl Attributes {
         Ok(read)
     }
 
-    fn take(&mut self, word: Word) -> syn::Result<()> {
+    fn take(&mut self, word: Attribute) -> syn::Result<()> {
         match word.name.to_string().as_str() {
             "read_only" => self.read_only = word.flag()?,
             "destructive" => self.destructive = word.flag()?,
@@ -76,7 +76,7 @@ impl Attributes {
             _ => {
                 return Err(syn::Error::new(
                     word.name.span(),
-                    format!("`{}` is unknown; known are {WORDS}", word.name),
+                    format!("`{}` is unknown; known are {KNOWN_ATTRIBUTES}", word.name),
                 ));
             }
         }

@@ -10,7 +10,7 @@ use crate::auth::Scheme;
 use crate::egress::{self, option};
 use crate::signature::{Problems, all};
 
-const KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, import, tools, triggers";
+const KNOWN_KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, import, tools, triggers";
 
 #[derive(Default)]
 struct Declaration {
@@ -45,7 +45,7 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         if value.is_none() {
             problems.push(syn::Error::new(
                 Span::call_site(),
-                format!("a toolkit says what it is; add `{line}`"),
+                format!("a toolkit needs this key; add `{line}`"),
             ));
         }
     };
@@ -120,7 +120,7 @@ impl Parse for Declaration {
             if seen.contains(&key) {
                 return Err(syn::Error::new(
                     key.span(),
-                    format!("`{key}` stands here twice; drop one of them"),
+                    format!("`{key}` is given twice; remove one of them"),
                 ));
             }
             input.parse::<Token![:]>()?;
@@ -166,7 +166,7 @@ impl Declaration {
             other => {
                 return Err(syn::Error::new(
                     key.span(),
-                    format!("`{other}` is unknown; known are {KEYS}"),
+                    format!("`{other}` is unknown; known are {KNOWN_KEYS}"),
                 ));
             }
         }

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::LitStr;
 
 use crate::egress;
-use crate::signature::{Problems, Signature, Word, at, words};
+use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -26,10 +26,10 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<
     let attributes = Attributes::read(attributes)?;
     let signature = Signature::read(item, "trigger")?;
     let Some(kind) = attributes.kind else {
-        let hint = "write #[trigger(poll)] when the toolkit asks for news, #[trigger(webhook)] when the application sends it";
+        let hint = "write #[trigger(poll)] if the toolkit polls the provider, #[trigger(webhook)] if the provider sends webhooks";
         return Err(syn::Error::new(
             Span::call_site(),
-            format!("a trigger says how events arrive; {hint}"),
+            format!("a trigger needs a kind; {hint}"),
         ));
     };
     if signature.inputs.len() != 2 {
@@ -51,7 +51,7 @@ impl Attributes {
     fn read(tokens: TokenStream) -> syn::Result<Self> {
         let mut read = Self::default();
         let mut problems = Problems::default();
-        for word in words(tokens)? {
+        for word in attribute_list(tokens)? {
             if let Err(error) = read.take(word) {
                 problems.push(error);
             }
@@ -60,7 +60,7 @@ impl Attributes {
         Ok(read)
     }
 
-    fn take(&mut self, word: Word) -> syn::Result<()> {
+    fn take(&mut self, word: Attribute) -> syn::Result<()> {
         let span = word.name.span();
         let name = word.name.to_string();
         match name.as_str() {
@@ -74,7 +74,7 @@ impl Attributes {
                 if self.kind.replace(kind).is_some() {
                     return Err(syn::Error::new(
                         span,
-                        "a trigger is either `poll` or `webhook`; drop one of them",
+                        "a trigger is either `poll` or `webhook`; remove one of them",
                     ));
                 }
             }

@@ -135,12 +135,12 @@ impl AuthScheme {
             .iter()
             .filter(|field| field.secret)
             .map(|field| field.name.as_str());
-        filled_in.chain(self.brought())
+        filled_in.chain(self.flow_values())
     }
 
     /// Returns the names of the values that a flow obtains and no field holds. They include the key
     /// of an OAuth 1 client: every request carries it openly, but users do not need to see it.
-    pub fn brought(&self) -> impl Iterator<Item = &str> {
+    pub fn flow_values(&self) -> impl Iterator<Item = &str> {
         let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
         self.oauth2
             .is_some()

@@ -176,12 +176,12 @@ impl FieldFormat {
     }
 
     /// Describes the format in words.
-    fn words(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::Hostname => "a host name such as files.example.com",
             Self::Uri => "an address that begins with https://",
             Self::Uuid => "a UUID",
-            Self::Email => "an address of mail",
+            Self::Email => "an e-mail address",
         }
     }
 }
@@ -223,12 +223,9 @@ impl fmt::Display for FieldProblem<'_> {
         match (pattern, format) {
             _ if self.missing => write!(f, "{name}: is required ({title})"),
             _ if !one_of.is_empty() => write!(f, "{name}: is not one of {}", one_of.join(", ")),
-            (Some(pattern), _) => write!(
-                f,
-                "{name}: does not have the form the toolkit asks for, {pattern}"
-            ),
-            (None, Some(format)) => write!(f, "{name}: is not {}", format.words()),
-            (None, None) => write!(f, "{name}: cannot be taken"),
+            (Some(pattern), _) => write!(f, "{name}: does not match the pattern {pattern}"),
+            (None, Some(format)) => write!(f, "{name}: is not {}", format.describe()),
+            (None, None) => write!(f, "{name}: is not valid"),
         }
     }
 }
@@ -284,7 +281,7 @@ mod tests {
         }
     }
 
-    fn of<'a>(values: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    fn lookup<'a>(values: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| {
             values
                 .iter()
@@ -297,7 +294,7 @@ mod tests {
     fn field_problems_are_listed_without_values() {
         let scheme = scheme();
         let problems = scheme
-            .complete(of(&[("region", "mars"), ("key", "")]))
+            .complete(lookup(&[("region", "mars"), ("key", "")]))
             .unwrap_err();
         let lines: Vec<_> = problems.iter().map(FieldProblem::to_string).collect();
         assert_eq!(
@@ -314,7 +311,7 @@ mod tests {
         let mut scheme = scheme();
         scheme.fields[1].default = Some("us".into());
         let values = scheme
-            .complete(of(&[("key", "k"), ("region", ""), ("other", "o")]))
+            .complete(lookup(&[("key", "k"), ("region", ""), ("other", "o")]))
             .unwrap();
         let values: Vec<_> = values
             .iter()
@@ -327,7 +324,7 @@ mod tests {
     fn placements_without_optional_value_are_omitted() {
         let scheme = scheme();
         let given = [("key", "k1"), ("region", "eu")];
-        let filled = scheme.filled(of(&given));
+        let filled = scheme.filled(lookup(&given));
         let expected = [
             Placement::Header {
                 name: "authorization".into(),
@@ -341,7 +338,7 @@ mod tests {
         assert_eq!(filled.placements, expected);
         assert_eq!(filled.secrets, ["k1", "azE6"]);
         assert_eq!(
-            scheme.open_fields(of(&given)),
+            scheme.open_fields(lookup(&given)),
             [("region".to_owned(), "eu".to_owned())]
         );
         assert!(!format!("{filled:?}").contains("k1"), "it does not print");
@@ -356,14 +353,14 @@ mod tests {
             ..field("site", false, false)
         }];
         let values = scheme
-            .complete(of(&[("site", "https://north.example.com")]))
+            .complete(lookup(&[("site", "https://north.example.com")]))
             .unwrap();
         assert_eq!(values[0].1, "north");
         let lines = |change: &dyn Fn(&mut Field), given: &str| {
             let mut scheme = scheme.clone();
             change(&mut scheme.fields[0]);
             let problems = scheme
-                .complete(of(&[("site", given)]))
+                .complete(lookup(&[("site", given)]))
                 .err()
                 .unwrap_or_default();
             problems

@@ -45,11 +45,11 @@ pub use form::{FieldProblem, Filled};
 pub use path::at;
 #[cfg(not(target_arch = "wasm32"))]
 pub use problems::{
-    DEEPEST_SCHEMA, LARGEST_DESCRIPTION, LARGEST_MANIFEST, LARGEST_SCHEMA, MAX_PATTERNS_PER_SCHEMA,
-    MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, MOST_TOOLS, SchemaCost, cleaned, host_problem,
-    is_slug, leads_to, schema_cost, shown_logo,
+    MAX_DESCRIPTION_BYTES, MAX_MANIFEST_BYTES, MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_BYTES,
+    MAX_SCHEMA_CHAIN, MAX_SCHEMA_DEPTH, MAX_SCHEMAS_PER_VALUE, MAX_TOOLS, SchemaCost, cleaned,
+    host_problem, is_slug, sanitized_logo, schema_cost, template_matches_host,
 };
-pub use request::{METHODS, is_platforms};
+pub use request::{METHODS, is_platform_header};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, Sign, SignatureMethod};
 #[cfg(not(target_arch = "wasm32"))]

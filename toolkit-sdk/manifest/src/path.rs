@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::Pick;
 
-const LONGEST: usize = 200;
+const MAX_PATH_BYTES: usize = 200;
 
 /// Returns true if the text is a valid path. The empty path is the whole value.
 pub(crate) fn is_path(path: &str) -> bool {
-    path.is_empty() || (path.len() <= LONGEST && path.split('.').all(|name| !name.is_empty()))
+    path.is_empty()
+        || (path.len() <= MAX_PATH_BYTES && path.split('.').all(|name| !name.is_empty()))
 }
 
 /// Returns the value at a path.

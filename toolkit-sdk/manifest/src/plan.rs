@@ -19,8 +19,8 @@ use crate::is_false;
 /// Beginning of a plan. Its last byte is the version of the layout.
 pub const MAGIC: [u8; 4] = *b"TPL\x01";
 
-const HEADER: usize = 8;
-const ENTRY: usize = 16;
+const HEADER_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 16;
 
 /// The call of one tool: one request, and the conversion of its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,8 +44,8 @@ pub struct Call {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
     /// Conversion of the response.
-    #[serde(skip_serializing_if = "Answer::is_default")]
-    pub answer: Answer,
+    #[serde(skip_serializing_if = "ResponseRule::is_default")]
+    pub answer: ResponseRule,
     /// Paging of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -64,7 +64,7 @@ pub struct Parameter {
     /// Name as the provider spells it.
     pub name: String,
     /// Part of the request.
-    pub place: Place,
+    pub place: ParameterIn,
     /// Serialization of a list or an object.
     pub style: Style,
     /// True if each item is a pair or part of its own, instead of one for all.
@@ -81,7 +81,7 @@ pub struct Parameter {
 /// The part of a request that a parameter goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ParameterIn {
     /// Path, in place of `{name}` in the address.
     Path,
     /// Query, after `?`.
@@ -195,7 +195,7 @@ pub struct FormField {
     /// Name as the provider spells it.
     pub name: String,
     /// Content of the field.
-    pub carries: Carries,
+    pub carries: FieldEncoding,
     /// Value that is sent when the argument is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
@@ -204,7 +204,7 @@ pub struct FormField {
 /// The content of a form field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Carries {
+pub enum FieldEncoding {
     /// Text or number. A list becomes several fields of the same name, an object becomes JSON.
     Plain,
     /// Text or number. A list becomes one field with commas.
@@ -220,7 +220,7 @@ pub enum Carries {
 /// The conversion of the provider's response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Answer {
+pub struct ResponseRule {
     /// True if the response is stored in a file, whatever it contains.
     #[serde(skip_serializing_if = "is_false")]
     pub file: bool,
@@ -275,7 +275,7 @@ pub enum Next {
     },
 }
 
-impl Answer {
+impl ResponseRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -286,10 +286,10 @@ impl Answer {
 /// # Errors
 /// An error if the plan would be larger than 4 GiB.
 pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFromIntError> {
-    let mut index = Vec::with_capacity(HEADER + calls.len() * ENTRY);
+    let mut index = Vec::with_capacity(HEADER_BYTES + calls.len() * ENTRY_BYTES);
     index.extend_from_slice(&MAGIC);
     index.extend_from_slice(&u32::try_from(calls.len())?.to_le_bytes());
-    let begin = HEADER + calls.len() * ENTRY;
+    let begin = HEADER_BYTES + calls.len() * ENTRY_BYTES;
     let mut texts = Vec::new();
     for (name, call) in calls {
         let json = serde_json::to_vec(call).unwrap_or_default();
@@ -316,10 +316,11 @@ pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     if !plan.starts_with(&MAGIC) {
         return None;
     }
-    let (mut low, mut high) = (0, number(4)?);
+    let mut low = 0;
+    let mut high = number(4)?;
     while low < high {
         let middle = low + (high - low) / 2;
-        let entry = HEADER.checked_add(middle.checked_mul(ENTRY)?)?;
+        let entry = HEADER_BYTES.checked_add(middle.checked_mul(ENTRY_BYTES)?)?;
         match text(entry)?.cmp(name.as_bytes()) {
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,

@@ -5,7 +5,7 @@
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Headers that carry credentials, frame the message or route it, in lower case.
-const RESERVED: [&str; 21] = [
+const RESERVED_HEADERS: [&str; 21] = [
     "authorization",
     "cookie",
     "cookie2",
@@ -32,12 +32,12 @@ const RESERVED: [&str; 21] = [
 /// Returns true if only the platform may set this header, in any case. It sets those that are
 /// needed.
 #[must_use]
-pub fn is_platforms(header: &str) -> bool {
+pub fn is_platform_header(header: &str) -> bool {
     let proxy = header
         .get(..6)
         .is_some_and(|begins| begins.eq_ignore_ascii_case("proxy-"));
     proxy
-        || RESERVED
+        || RESERVED_HEADERS
             .iter()
             .any(|name| name.eq_ignore_ascii_case(header))
 }
@@ -55,10 +55,10 @@ mod tests {
             "proxy-anything",
             "X-Forwarded-For",
         ] {
-            assert!(is_platforms(name), "{name}");
+            assert!(is_platform_header(name), "{name}");
         }
         for name in ["accept", "x-acme-key", "", "prox", "größe"] {
-            assert!(!is_platforms(name), "{name}");
+            assert!(!is_platform_header(name), "{name}");
         }
     }
 }

@@ -109,7 +109,7 @@ impl fmt::Display for ReadError {
             Self::CoreModule => {
                 f.write_str("the file is a core WebAssembly module, not a component; build it with `toolkit build`")
             }
-            Self::Truncated => f.write_str("the file is cut short: a section reaches past its end"),
+            Self::Truncated => f.write_str("the file is truncated: a section extends past its end"),
             Self::Missing => write!(f, "the component has no `{SECTION}` section; build it with `toolkit build`"),
             Self::Duplicate => write!(f, "the component has more than one `{SECTION}` section"),
             Self::Invalid(cause) => write!(f, "the manifest cannot be read: {cause}"),

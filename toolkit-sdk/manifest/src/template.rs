@@ -12,8 +12,8 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 
-const LONGEST: usize = 4096;
-const DEEPEST: usize = 4;
+const MAX_TEMPLATE_BYTES: usize = 4096;
+const MAX_FUNCTION_DEPTH: usize = 4;
 
 /// A well-formed template.
 pub(crate) struct Template<'a>(Vec<Part<'a>>);
@@ -62,7 +62,7 @@ pub enum Hash {
 
 impl Digest {
     /// Finds the function of a name, for example `hmac_sha256_base64`.
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let (name, base64) = name
             .strip_suffix("_base64")
             .map_or((name, false), |name| (name, true));
@@ -120,9 +120,9 @@ pub fn fill_each(
 impl<'a> Template<'a> {
     /// Parses a template. The error says what is wrong with it.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEMPLATE_BYTES {
             return Err(format!(
-                "{} bytes are too long; at most {LONGEST}",
+                "{} bytes are too long; at most {MAX_TEMPLATE_BYTES}",
                 text.len()
             ));
         }
@@ -130,9 +130,9 @@ impl<'a> Template<'a> {
     }
 
     fn nested(text: &'a str, depth: usize) -> Result<Self, String> {
-        if depth > DEEPEST {
+        if depth > MAX_FUNCTION_DEPTH {
             return Err(format!(
-                "functions stand more than {DEEPEST} deep in each other"
+                "functions are nested deeper than {MAX_FUNCTION_DEPTH}"
             ));
         }
         let mut parts = Vec::new();
@@ -231,7 +231,7 @@ impl<'a> Term<'a> {
         let arguments = arguments
             .strip_suffix(')')
             .ok_or_else(|| format!("`{name}(` without `)`"))?;
-        let (function, count) = match (name, Digest::named(name)) {
+        let (function, count) = match (name, Digest::from_name(name)) {
             ("base64", _) => (Function::Base64, 1),
             ("base64url", _) => (Function::Base64Url, 1),
             (_, Some(digest)) => (Function::Digest(digest), 1 + usize::from(digest.keyed)),
@@ -297,7 +297,8 @@ pub(crate) fn is_field(name: &str) -> bool {
 /// Returns the bytes outside of quotes, with their position and the number of brackets that are
 /// open before them.
 fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
-    let (mut depth, mut quoted) = (0_usize, false);
+    let mut depth = 0_usize;
+    let mut quoted = false;
     text.bytes().enumerate().filter_map(move |(at, byte)| {
         quoted ^= byte == b'"';
         if quoted || byte == b'"' {
@@ -315,7 +316,8 @@ fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
 
 /// Splits a text at separators outside of quotes and brackets.
 fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
-    let (mut pieces, mut from) = (Vec::new(), 0);
+    let mut pieces = Vec::new();
+    let mut from = 0;
     for (at, _, depth) in unquoted(text) {
         if depth == 0 && at >= from && text.as_bytes()[at..].starts_with(separator.as_bytes()) {
             pieces.push(&text[from..at]);

@@ -183,7 +183,7 @@ def oauth1(*, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
 
 
 def flow(mode: str, *, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    """Another mode in which the application gives a token, for example `s2s_oauth2`."""
+    """Another mode in which the provider issues a token, for example `s2s_oauth2`."""
     return _scheme(mode)(oauth2=flow, **rest)
 
 
@@ -213,7 +213,7 @@ text = _field(False)
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     if inspect.iscoroutinefunction(function):
-        raise TypeError(f"`{function.__name__}` is a plain function: requests answer at once, there is nothing to await")
+        raise TypeError(f"`{function.__name__}` is a synchronous function: requests block until the response arrives, there is nothing to await")
     return get_type_hints(function, include_extras=True)
 
 

@@ -29,7 +29,7 @@ class ToolError(Exception):
 
     @classmethod
     def unauthorized(cls, message: str, **more: Any) -> Self:
-        """The application does not accept the credential."""
+        """The provider does not accept the credential."""
         return cls("unauthorized", message, **more)
 
     @classmethod
@@ -54,12 +54,12 @@ class ToolError(Exception):
 
     @classmethod
     def upstream(cls, message: str, **more: Any) -> Self:
-        """The application failed or answered something that makes no sense."""
+        """The provider failed or returned a response that makes no sense."""
         return cls("upstream_error", message, **more)
 
     @classmethod
     def unavailable(cls, message: str, **more: Any) -> Self:
-        """The application cannot be reached now; trying again may help."""
+        """The provider cannot be reached now. A retry may succeed."""
         return cls("upstream_unavailable", message, **more)
 
     @classmethod

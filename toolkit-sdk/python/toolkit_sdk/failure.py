@@ -1,4 +1,4 @@
-"""From an application's refusal to a tool error: the kind from the status, the sentence from the places where applications
+"""Converts a provider's error response to a tool error: the kind from the status, the message from the places where providers
 put it, the waiting time from the headers."""
 
 import json
@@ -39,7 +39,7 @@ def refusal(response: Any) -> ToolError:
     said = _sentence(body) or _plain(response)
     exhausted = (response.header("x-ratelimit-remaining") or "").strip() == "0" or response.header("retry-after")
     kind = "rate_limited" if status == 403 and exhausted else _kind(status)
-    message = f"the application answered {status}" + (f": {said[:LONGEST_MESSAGE]}" if said else "")
+    message = f"the provider responded {status}" + (f": {said[:LONGEST_MESSAGE]}" if said else "")
     return ToolError(
         kind,
         message,
@@ -97,7 +97,7 @@ def _plain(response: Any) -> str | None:
 
 
 def _wait(response: Any) -> int | None:
-    """Milliseconds that the application asks to wait."""
+    """Milliseconds to wait, as the provider's response states."""
     try:
         exact = response.header("retry-after-ms")
         hints = (response.header(name) for name in ["retry-after", *RESETS])

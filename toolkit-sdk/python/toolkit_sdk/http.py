@@ -1,4 +1,4 @@
-"""Requests to external applications. The platform adds the credential on their way out."""
+"""Requests to providers. The platform adds the credential before it sends them."""
 
 import json as _json
 import re
@@ -17,7 +17,7 @@ from .types import write
 
 
 class Response:
-    """What an application answered."""
+    """Response of a provider."""
 
     def __init__(self, answer: Any):
         self.status: int = answer.status
@@ -40,13 +40,13 @@ class Response:
         try:
             return _json.loads(self.content)
         except ValueError as error:
-            message = f"the application answered something other than JSON: {error}"
+            message = f"the provider's response is not JSON: {error}"
             raise ToolError.upstream(message, upstream_status=self.status) from None
 
     def file(self) -> File:
         """The file of a request that asked for one with `into_file`."""
         if self._blob is None:
-            raise ToolError.internal("the answer is in memory; ask for a file with `into_file()`")
+            raise ToolError.internal("the response is in memory; request a file with `into_file()`")
         return File.existing(self._blob)
 
     def checked(self, errors: "Errors | None") -> Self:
@@ -178,7 +178,7 @@ class Request:
 
 
 class Client:
-    """What all requests to one application share. `{field}` in the base is a field of the account."""
+    """Settings of all requests to one provider. `{field}` in the base is a field of the account."""
 
     def __init__(self, base: str, *, headers: Mapping[str, str] = {}, errors: Errors | None = None):
         self._base = base

@@ -31,7 +31,7 @@ class Received(Generic[Payload]):
 
 @dataclass
 class Inbound:
-    """A webhook request as the application sent it."""
+    """A webhook request as the provider sent it."""
 
     method: str
     path: str

@@ -46,14 +46,16 @@ impl Access {
                 Ok(RegistryAuth::Basic(name, password))
             }
             Ok(DockerCredential::IdentityToken(_)) => bail!(
-                "what `docker login` kept for {registry} is an identity token, which cannot be used here; give --username and --password"
+                "the stored login of `docker login` for {registry} is an identity token, which is not supported; give --username and --password"
             ),
             Err(
                 CredentialRetrievalError::ConfigNotFound
                 | CredentialRetrievalError::ConfigReadError
                 | CredentialRetrievalError::NoCredentialConfigured,
             ) => Ok(RegistryAuth::Anonymous),
-            Err(cause) => bail!("what `docker login` kept for {registry} cannot be used: {cause}"),
+            Err(cause) => {
+                bail!("the stored login of `docker login` for {registry} cannot be used: {cause}")
+            }
         }
     }
 }

@@ -33,20 +33,20 @@ pub use access::Access;
 /// its file.
 pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
 /// Maximum size of a component, in bytes. It is the limit of a server.
-const COMPONENT: usize = 24 << 20;
+const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Optional prefix of a reference.
 pub const SCHEME: &str = "oci://";
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time without a byte from the registry.
-const SILENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time of a whole push or pull.
-const TOTAL: Duration = Duration::from_secs(300);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum number of tags named in an error.
-const TAGS: usize = 20;
+const MAX_LISTED_TAGS: usize = 20;
 
 /// One location in one registry.
-pub struct Place {
+pub struct RegistryReference {
     client: Client,
     auth: RegistryAuth,
     reference: Reference,
@@ -56,7 +56,7 @@ pub struct Place {
 
 /// The description of a component for its manifest.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct ComponentInfo {
     /// Slug of the toolkit.
     pub slug: String,
     /// Description for users.
@@ -87,7 +87,7 @@ pub struct Pulled {
     pub signature: Option<String>,
 }
 
-impl Place {
+impl RegistryReference {
     /// Prepares the access to `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Sends nothing.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Place {
         );
         let parsed: Reference = text
             .parse()
-            .map_err(|cause| anyhow::anyhow!("`{text}` is no reference ({cause}); {form}"))?;
+            .map_err(|cause| anyhow::anyhow!("`{text}` is not a reference ({cause}); {form}"))?;
         let tagged = text
             .split('@')
             .next()
@@ -118,8 +118,8 @@ impl Place {
         };
         let client = Client::try_from(ClientConfig {
             protocol,
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(SILENCE),
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            read_timeout: Some(READ_TIMEOUT),
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         });
@@ -140,7 +140,7 @@ impl Place {
     pub async fn push(
         &self,
         component: Vec<u8>,
-        about: &About,
+        about: &ComponentInfo,
         signature: Option<&str>,
     ) -> Result<Pushed> {
         ensure!(
@@ -149,9 +149,9 @@ impl Place {
             self.reference
         );
         ensure!(
-            component.len() <= COMPONENT,
+            component.len() <= MAX_COMPONENT_BYTES,
             "the component is larger than {} MiB",
-            COMPONENT >> 20
+            MAX_COMPONENT_BYTES >> 20
         );
         let tag = if self.tagged {
             self.reference.tag().unwrap_or_default()
@@ -219,8 +219,10 @@ impl Place {
     }
 
     async fn fetch(&self) -> Result<Pulled> {
-        let (wanted, at) = (self.reference.digest(), &self.reference);
-        let (registry, repository) = (at.registry().to_owned(), at.repository().to_owned());
+        let wanted = self.reference.digest();
+        let at = &self.reference;
+        let registry = at.registry().to_owned();
+        let repository = at.repository().to_owned();
         let asked = match at.tag().filter(|_| self.tagged) {
             Some(tag) => Reference::with_tag(registry.clone(), repository.clone(), tag.into()),
             None => at.clone(),
@@ -235,13 +237,13 @@ impl Place {
         };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != digest) {
             bail!(
-                "{asked} is {digest} now, not {wanted}: the tag was moved; name the digest alone, or the new one"
+                "{asked} now has the digest {digest}, not {wanted}: the tag was moved; name the digest alone, or the new digest"
             );
         }
         let manifest: OciImageManifest = serde_json::from_slice(&body)
             .with_context(|| format!("the manifest of {asked} cannot be read"))?;
         let layer = only_layer(&manifest)
-            .with_context(|| format!("{asked} is no WebAssembly component"))?;
+            .with_context(|| format!("{asked} is not a WebAssembly component"))?;
         let pinned = Reference::with_digest(registry, repository, digest.clone());
         let component = self.blob(&pinned, &layer).await?;
         let signature = manifest
@@ -267,9 +269,9 @@ impl Place {
         while let Some(chunk) = stream.try_next().await.with_context(failed)? {
             bytes.extend_from_slice(&chunk);
             ensure!(
-                bytes.len() <= COMPONENT,
+                bytes.len() <= MAX_COMPONENT_BYTES,
                 "{at} is larger than {} MiB",
-                COMPONENT >> 20
+                MAX_COMPONENT_BYTES >> 20
             );
         }
         Ok(bytes.freeze())
@@ -290,15 +292,15 @@ impl Place {
         }
         let tags = self
             .client
-            .list_tags(&self.reference, &self.auth, Some(TAGS), None)
+            .list_tags(&self.reference, &self.auth, Some(MAX_LISTED_TAGS), None)
             .await;
         let there = tags.map(|found| found.tags).unwrap_or_default();
         let hint = if there.is_empty() {
             String::new()
         } else {
-            format!("; tags there: {}", there.join(", "))
+            format!("; its tags are {}", there.join(", "))
         };
-        anyhow::anyhow!("there is no {}{hint}", self.reference)
+        anyhow::anyhow!("{} does not exist{hint}", self.reference)
     }
 
     fn explain(&self, cause: OciDistributionError, what: &str) -> anyhow::Error {
@@ -309,7 +311,7 @@ impl Place {
                 code: 401 | 403, ..
             } => "; log in with `docker login`, or give --username and --password",
             OciDistributionError::RequestError(cause) if cause.is_connect() => {
-                "; does the registry run there? One without TLS needs --plain-http"
+                "; check the address; a registry without TLS needs --plain-http"
             }
             _ => "",
         };
@@ -319,8 +321,14 @@ impl Place {
 }
 
 async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Result<T> {
-    let done = tokio::time::timeout(TOTAL, work).await;
-    done.unwrap_or_else(|_| bail!("{} did not finish in {} s", at.registry(), TOTAL.as_secs()))
+    let done = tokio::time::timeout(TOTAL_TIMEOUT, work).await;
+    done.unwrap_or_else(|_| {
+        bail!(
+            "{} did not finish in {} s",
+            at.registry(),
+            TOTAL_TIMEOUT.as_secs()
+        )
+    })
 }
 
 /// Returns the component's layer, without the alternative addresses that a manifest may give for
@@ -329,22 +337,25 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     let kind = &manifest.config.media_type;
     ensure!(
         kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE,
-        "its configuration is of type {kind}"
+        "the configuration has type {kind}"
     );
     let [layer] = manifest.layers.as_slice() else {
-        bail!("it has {} layers, not one", manifest.layers.len())
+        bail!(
+            "the artifact has {} layers instead of one",
+            manifest.layers.len()
+        )
     };
     ensure!(
         layer.media_type == WASM_LAYER_MEDIA_TYPE,
-        "its layer is of type {}",
+        "the layer has type {}",
         layer.media_type
     );
-    let fits = usize::try_from(layer.size).is_ok_and(|size| size <= COMPONENT);
+    let fits = usize::try_from(layer.size).is_ok_and(|size| size <= MAX_COMPONENT_BYTES);
     ensure!(
         fits,
-        "its layer of {} bytes is larger than {} MiB",
+        "the layer has {} bytes; at most {} MiB are supported",
         layer.size,
-        COMPONENT >> 20
+        MAX_COMPONENT_BYTES >> 20
     );
     Ok(OciDescriptor {
         urls: None,
@@ -352,7 +363,7 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     })
 }
 
-fn annotations(about: &About, signature: Option<&str>) -> BTreeMap<String, String> {
+fn annotations(about: &ComponentInfo, signature: Option<&str>) -> BTreeMap<String, String> {
     let pairs = [
         (ORG_OPENCONTAINERS_IMAGE_TITLE, about.slug.as_str()),
         (
@@ -384,8 +395,8 @@ fn day(version: &str) -> DateTime<Utc> {
 mod tests {
     use super::*;
 
-    fn place(reference: &str) -> Result<Place> {
-        Place::new(reference, &Access::default())
+    fn place(reference: &str) -> Result<RegistryReference> {
+        RegistryReference::new(reference, &Access::default())
     }
 
     #[test]

@@ -14,11 +14,11 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
 /// Size of the arena in bytes. Pages that are never touched cost nothing.
-const SIZE: usize = 128 * 1024;
+const ARENA_BYTES: usize = 128 * 1024;
 
 #[repr(align(16))]
 struct Arena {
-    bytes: UnsafeCell<[u8; SIZE]>,
+    bytes: UnsafeCell<[u8; ARENA_BYTES]>,
     used: Cell<usize>,
 }
 
@@ -32,7 +32,7 @@ static ARENA: Arena = Arena::new();
 impl Arena {
     const fn new() -> Self {
         Self {
-            bytes: UnsafeCell::new([0; SIZE]),
+            bytes: UnsafeCell::new([0; ARENA_BYTES]),
             used: Cell::new(0),
         }
     }
@@ -44,7 +44,7 @@ impl Arena {
     /// Returns the offset of a pointer in the arena, or `None` if it points elsewhere.
     fn offset(&self, pointer: *mut u8) -> Option<usize> {
         let offset = (pointer as usize).wrapping_sub(self.start() as usize);
-        (offset < SIZE).then_some(offset)
+        (offset < ARENA_BYTES).then_some(offset)
     }
 
     fn take(&self, layout: Layout) -> Option<*mut u8> {
@@ -52,7 +52,7 @@ impl Arena {
         let offset = address.next_multiple_of(layout.align()) - self.start() as usize;
         let end = offset
             .checked_add(layout.size())
-            .filter(|&end| end < SIZE)?;
+            .filter(|&end| end < ARENA_BYTES)?;
         self.used.set(end);
         Some(self.start().wrapping_add(offset))
     }
@@ -89,7 +89,7 @@ unsafe impl GlobalAlloc for Arena {
             return unsafe { System.realloc(pointer, layout, size) };
         };
         let last = offset + layout.size() == self.used.get();
-        if last && size < SIZE - offset {
+        if last && size < ARENA_BYTES - offset {
             self.used.set(offset + size);
             return pointer;
         }

@@ -41,7 +41,7 @@ pub fn field(name: &str) -> Option<String> {
 /// # Errors
 /// `unauthorized` if the connected account has no such field.
 pub fn require(name: &str) -> crate::Result<String> {
-    let hint = "connect the account again and fill it in";
+    let hint = "connect the account again and enter a value for it";
     field(name).ok_or_else(|| {
         ToolError::unauthorized(format!("the connected account has no `{name}`; {hint}"))
     })

@@ -11,7 +11,7 @@ use getrandom::Error;
 use crate::random;
 
 /// Largest number of random bytes that the platform returns at once.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Fills `length` bytes from `start`. Versions 0.3 and 0.4 of `getrandom` call this function; their
 /// errors are represented by the same number.
@@ -26,7 +26,7 @@ unsafe extern "Rust" fn __getrandom_v03_custom(start: *mut u8, length: usize) ->
         start.write_bytes(0, length);
         std::slice::from_raw_parts_mut(start, length)
     };
-    for chunk in bytes.chunks_mut(CHUNK) {
+    for chunk in bytes.chunks_mut(CHUNK_BYTES) {
         let random = random::bytes(u32::try_from(chunk.len()).unwrap_or(u32::MAX));
         chunk.copy_from_slice(random.get(..chunk.len()).ok_or(Error::UNEXPECTED)?);
     }

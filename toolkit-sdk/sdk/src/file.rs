@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 use crate::{Result, ToolError, host};
 
 /// Largest number of bytes in one read or append.
-const CHUNK: u32 = 1024 * 1024;
+const CHUNK_BYTES: u32 = 1024 * 1024;
 
 /// A file. In an input struct, the caller uploads it. In an output struct, the caller may download
 /// it.
@@ -30,7 +30,8 @@ impl File {
     /// # Errors
     /// The call has created too many files.
     pub fn create(name: impl Into<String>, media_type: impl Into<String>) -> Result<Self> {
-        let (name, media_type) = (name.into(), media_type.into());
+        let name = name.into();
+        let media_type = media_type.into();
         let id = host::blob_create(&name, &media_type).map_err(failure)?;
         Ok(Self {
             name,
@@ -101,7 +102,7 @@ impl File {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         loop {
-            let chunk = self.read_at(bytes.len() as u64, CHUNK)?;
+            let chunk = self.read_at(bytes.len() as u64, CHUNK_BYTES)?;
             if chunk.is_empty() {
                 return Ok(bytes);
             }
@@ -125,7 +126,7 @@ impl File {
     /// # Errors
     /// The file was not created in this call, or becomes too large.
     pub fn append(&self, bytes: &[u8]) -> Result<()> {
-        for chunk in bytes.chunks(CHUNK as usize) {
+        for chunk in bytes.chunks(CHUNK_BYTES as usize) {
             host::blob_append(&self.id, chunk).map_err(failure)?;
         }
         Ok(())

@@ -211,7 +211,7 @@ fn provider_error_becomes_tool_error() {
         (error.kind(), error.status(), error.wait()),
         ("rate_limited", Some(429), Some(Duration::from_secs(30)))
     );
-    assert_eq!(error.text(), "the application answered 429: slow down");
+    assert_eq!(error.text(), "the provider responded 429: slow down");
 }
 
 #[test]

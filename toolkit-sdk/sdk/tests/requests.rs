@@ -164,12 +164,12 @@ fn error_message_is_found_in_common_places() {
         let error = error_of(json!({ "status": 404, "body": body }));
         assert_eq!(
             error.text(),
-            "the application answered 404: no such item",
+            "the provider responded 404: no such item",
             "{body}"
         );
     }
     let html = json!({ "status": 502, "headers": { "content-type": "text/html" }, "body": "<html>Bad gateway</html>" });
-    assert_eq!(error_of(html).text(), "the application answered 502");
+    assert_eq!(error_of(html).text(), "the provider responded 502");
     let body = json!({ "message": "no", "code": 12 });
     assert_eq!(
         error_of(json!({ "status": 400, "body": body })).detail(),

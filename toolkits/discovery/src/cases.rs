@@ -88,7 +88,8 @@ fn read(root: &Path, file: &Path) -> Given {
 }
 
 fn exchange(given: &Value) -> Exchange {
-    let (request, response) = (&given["request"], &given["response"]);
+    let request = &given["request"];
+    let response = &given["response"];
     let text = |key: &str| {
         request[key]
             .as_str()

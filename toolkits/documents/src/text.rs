@@ -57,7 +57,8 @@ pub(crate) fn diff_text(input: Versions) -> Result<Diff> {
             .filter(|change| change.tag() == tag)
             .count()
     };
-    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    let added = count(ChangeTag::Insert);
+    let removed = count(ChangeTag::Delete);
     let mut diff = changes.unified_diff();
     diff.context_radius(input.context.min(100))
         .header(&input.before_name, &input.after_name);

@@ -101,7 +101,7 @@ fn read(id: &str, format: &str) -> Request {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DraftId {
-    /// As `list_drafts` tells it.
+    /// Id of the draft, from `list_drafts`.
     #[schemars(length(min = 1))]
     draft_id: String,
 }
@@ -202,7 +202,7 @@ fn keep(target: Target<'_>, mail: &Mail, place: Place) -> Result<Made> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Update {
-    /// As `list_drafts` tells it.
+    /// Id of the draft, from `list_drafts`.
     #[schemars(length(min = 1))]
     draft_id: String,
     #[serde(flatten)]

@@ -160,7 +160,7 @@ pub(crate) struct Renamed {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Rename {
-    /// As `list_labels` tells it: `Label_7`.
+    /// Id of the label, from `list_labels`, for example `Label_7`.
     #[schemars(length(min = 1))]
     label_id: String,
     /// New name, for example `Clients/Acme`.

@@ -218,7 +218,10 @@ fn commented(given: &str) -> (&str, &str) {
 
 /// Splits the addresses of a header at commas outside of quotes, brackets and comments.
 pub(crate) fn listed(header: &str) -> Vec<String> {
-    let (mut all, mut one, mut quoted, mut deep) = (Vec::new(), String::new(), false, 0_i32);
+    let mut all = Vec::new();
+    let mut one = String::new();
+    let mut quoted = false;
+    let mut deep = 0_i32;
     for letter in header.chars() {
         match letter {
             '"' => quoted = !quoted,

@@ -85,7 +85,9 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
         history_id: newest,
         next_page_token,
     } = response.json()?;
-    let (mut ids, mut last, mut more) = (Vec::new(), None, next_page_token.is_some());
+    let mut ids = Vec::new();
+    let mut last = None;
+    let mut more = next_page_token.is_some();
     for happened in history {
         // All mails of one history entry are reported in the same poll, because the cursor cannot
         // point into an entry.

@@ -328,7 +328,8 @@ pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
             .transpose()
             .map(|moment| moment.map(written))
     };
-    let (from, to) = (moment("from", input.from)?, moment("to", input.to)?);
+    let from = moment("from", input.from)?;
+    let to = moment("to", input.to)?;
     let request = input
         .event
         .fill(API.get("/calendars/{calendar}/events/{event}/instances"));
@@ -643,7 +644,8 @@ fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
             .map(|text| When::read("event", &text))
             .transpose()
     };
-    let (began, ended) = (told(&before.start)?, told(&before.end)?);
+    let began = told(&before.start)?;
+    let ended = told(&before.end)?;
     let start = input
         .start
         .as_ref()

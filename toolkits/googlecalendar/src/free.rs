@@ -51,7 +51,8 @@ impl Span {
                 "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
             ))),
         };
-        let (from, to) = (moment("from", &self.from)?, moment("to", &self.to)?);
+        let from = moment("from", &self.from)?;
+        let to = moment("to", &self.to)?;
         if from >= to {
             return Err(ToolError::invalid_input(format!(
                 "`to` ({}) must be after `from` ({})",
@@ -289,7 +290,8 @@ fn windows(
     weekends: bool,
 ) -> Result<Vec<(Timestamp, Timestamp)>> {
     let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
-    let (mut at, last) = (day(moments.from), day(moments.to));
+    let mut at = day(moments.from);
+    let last = day(moments.to);
     let mut windows = Vec::new();
     for _ in 0..=MOST_DAYS {
         if at > last {
@@ -297,10 +299,8 @@ fn windows(
         }
         if weekends || !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
             let moment = |time| When::Local(at.to_datetime(time)).moment(&moments.zone);
-            let (start, end) = (
-                moment(open)?.max(moments.from),
-                moment(close)?.min(moments.to),
-            );
+            let start = moment(open)?.max(moments.from);
+            let end = moment(close)?.min(moments.to);
             windows.extend((start < end).then_some((start, end)));
         }
         let Ok(next) = at.checked_add(1.days()) else {

@@ -10,11 +10,11 @@ pub(crate) const API: Client = Client::new("https://api.notion.com/v1")
 /// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
-    /// How many to answer, at most.
+    /// Maximum number of entries.
     #[serde(default = "twenty_five")]
     #[schemars(range(min = 1, max = 100))]
     pub(crate) limit: u32,
-    /// Where to read on: `next_cursor` of the answer before.
+    /// Position of the next page: `next_cursor` of the previous response.
     pub(crate) cursor: Option<String>,
 }
 

@@ -93,7 +93,8 @@ fn every_request_is_one_that_notion_knows() {
         "only {} endpoints were read",
         endpoints.len()
     );
-    let (mut problems, mut count) = (Vec::new(), 0);
+    let mut problems = Vec::new();
+    let mut count = 0;
     let cases = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"));
     for file in cases.iter().flat_map(|folder| entries(folder)) {
         let case: Value = serde_json::from_slice(&fs::read(&file).expect("a case can be read"))
@@ -101,10 +102,8 @@ fn every_request_is_one_that_notion_knows() {
         for exchange in case["exchanges"].as_array().into_iter().flatten() {
             count += 1;
             let request = &exchange["request"];
-            let (method, url) = (
-                request["method"].as_str().unwrap_or_default(),
-                request["url"].as_str().unwrap_or_default(),
-            );
+            let method = request["method"].as_str().unwrap_or_default();
+            let url = request["url"].as_str().unwrap_or_default();
             let (path, query) = url.split_once('?').unwrap_or((url, ""));
             let segments: Vec<&str> = path
                 .strip_prefix(API)

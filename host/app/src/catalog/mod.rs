@@ -387,7 +387,7 @@ impl Release {
             logo: manifest
                 .logo
                 .as_deref()
-                .map(manifest::shown_logo)
+                .map(manifest::sanitized_logo)
                 .unwrap_or_default(),
             categories: manifest.categories,
             version: manifest.version,

@@ -190,7 +190,7 @@ pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     let template = scheme.base_url.as_deref()?;
     let url = Url::parse(&filled).ok()?;
     let inside = url.scheme() == "https"
-        && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
+        && manifest::template_matches_host(template, url.domain()?, url.port().unwrap_or(443));
     inside.then_some(filled)
 }
 

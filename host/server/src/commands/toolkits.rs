@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context;
 use app::catalog::Terms;
 use bytes::Bytes;
-use registry::{Access, Place, SCHEME};
+use registry::{Access, RegistryReference, SCHEME};
 use serde_json::Value;
 use target::Target;
 
@@ -126,7 +126,7 @@ pub(crate) async fn run(
 
 async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     if from.starts_with(SCHEME) {
-        let pulled = Place::new(from, access)?.pull().await?;
+        let pulled = RegistryReference::new(from, access)?.pull().await?;
         let (component, signature) = (pulled.component, pulled.signature);
         return Ok(Fetched {
             origin: format!("{SCHEME}{}", pulled.reference),

@@ -67,7 +67,7 @@ fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<Stri
     let mut problems = Vec::new();
     if !files.iter().filter(of).any(|file| file.case.data.is_some()) {
         problems.push(format!(
-            "{}: no case succeeds; write cases/{folder}/success.json with `data`",
+            "{}: no case expects a success; write cases/{folder}/success.json with `data`",
             tool.slug
         ));
     }
@@ -77,7 +77,7 @@ fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<Stri
         .any(|file| file.case.error.is_some())
     {
         problems.push(format!(
-            "{}: no case fails; write cases/{folder}/failure.json with `error`",
+            "{}: no case expects a failure; write cases/{folder}/failure.json with `error`",
             tool.slug
         ));
     }

@@ -22,20 +22,20 @@ use serde_json::Value;
 use url::Url;
 
 use super::{
-    Ran,
+    CaseReport,
     case::{CaseFile, Subject},
-    compare::Background,
-    happened::{Happened, Rewritten},
+    compare::CompareContext,
+    observed::{CorrectedFile, ObservedResult},
     upstream::{self, Upstream},
 };
 use crate::{
     account::{self, Account, Values},
-    host::{self, Entry, Given, Host},
+    host::{self, CallInput, Entry, Host},
     progress, schema,
 };
 
 /// Timeout of a case for a response that its script never sends.
-const NO_ANSWER: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the cases one after the other. With `bless`, files whose expectations differ from the
 /// result are rewritten.
@@ -44,11 +44,11 @@ pub(super) async fn run(
     component: Bytes,
     files: Vec<CaseFile<'_>>,
     bless: bool,
-) -> Result<Vec<Ran>> {
+) -> Result<Vec<CaseReport>> {
     let upstream = Upstream::start(origins(manifest, &files)).await?;
     let clock = Arc::new(AtomicU64::new(NOW));
     let network = host::network(upstream.rewrites(), Vec::new());
-    let stage = Stage {
+    let runner = CaseRunner {
         host: Host::open(component, network, Clock::Set(clock.clone())).await?,
         upstream,
         clock,
@@ -56,55 +56,56 @@ pub(super) async fn run(
     let counter = progress::counter(&format!("{}: cases", manifest.slug), files.len());
     let mut ran = Vec::new();
     for mut file in files {
-        let mut verdict = stage.run(&file).await?;
-        let rewritten = verdict
-            .rewritten
-            .take_if(|_| bless && verdict.problems.is_empty());
-        let blessed = match rewritten {
-            Some(Rewritten { text, difference }) => {
+        let mut result = runner.run(&file).await?;
+        let corrected = result
+            .corrected
+            .take_if(|_| bless && result.problems.is_empty());
+        let blessed = match corrected {
+            Some(CorrectedFile { text, difference }) => {
                 fs::write(&file.file, &text)
                     .with_context(|| format!("cannot write {}", file.file.display()))?;
                 file.case = Case::from_json(&text)
                     .map_err(|cause| anyhow!("{}: {cause}", file.file.display()))?;
-                verdict = stage.run(&file).await?;
+                result = runner.run(&file).await?;
                 Some(difference)
             }
             None => None,
         };
-        ran.push(verdict.ran(file.name, blessed));
+        ran.push(result.ran(file.name, blessed));
         counter.step();
     }
     Ok(ran)
 }
 
 /// Environment in which cases run.
-struct Stage {
+struct CaseRunner {
     host: Host,
     upstream: Upstream,
     clock: Arc<AtomicU64>,
 }
 
 /// Result of one run of a case.
-struct Verdict {
-    rewritten: Option<Rewritten>,
+struct RunResult {
+    corrected: Option<CorrectedFile>,
     /// Problems that cannot be fixed by rewriting the file.
     problems: Vec<String>,
     hints: Vec<String>,
 }
 
-impl Verdict {
-    fn ran(self, case: String, blessed: Option<String>) -> Ran {
-        let differs =
-            |file: Rewritten| format!("it differs (- expected, + happened):\n{}", file.difference);
+impl RunResult {
+    fn ran(self, case: String, blessed: Option<String>) -> CaseReport {
+        let differs = |file: CorrectedFile| {
+            format!("it differs (- expected, + observed):\n{}", file.difference)
+        };
         let mut problems: Vec<_> = self
-            .rewritten
+            .corrected
             .map(differs)
             .into_iter()
             .chain(self.problems)
             .collect();
         let passed = problems.is_empty();
         problems.extend(self.hints.into_iter().filter(|_| !passed));
-        Ran {
+        CaseReport {
             case,
             passed,
             blessed,
@@ -148,19 +149,19 @@ fn declared(rule: &EgressRule) -> Option<String> {
     }
 }
 
-impl Stage {
+impl CaseRunner {
     /// Runs one case.
-    async fn run(&self, file: &CaseFile<'_>) -> Result<Verdict> {
+    async fn run(&self, file: &CaseFile<'_>) -> Result<RunResult> {
         let manifest = &self.host.installed.manifest;
         let case = &file.case;
         self.clock.store(case.now.unwrap_or(NOW), Ordering::Relaxed);
         let account = dummy_account(&manifest.auth, file.subject, case);
-        let background = Background {
+        let context = CompareContext {
             placements: account.placements.clone(),
             files: case.files.clone(),
         };
-        self.upstream.begin(&case.exchanges, background);
-        let given = Given {
+        self.upstream.begin(&case.exchanges, context);
+        let input = CallInput {
             account,
             run_id: "log_test".to_owned(),
             user_id: String::new(),
@@ -175,19 +176,19 @@ impl Stage {
         };
         let outcome = self
             .host
-            .call(entry(manifest, file.subject, case), given)
+            .call(entry(manifest, file.subject, case), input)
             .await?;
-        let happened = Happened::of(self.upstream.end(), &outcome);
-        let mut problems = happened.unanswered();
+        let observed = ObservedResult::new(self.upstream.end(), &outcome);
+        let mut problems = observed.unanswered();
         problems.extend(
-            happened
+            observed
                 .data()
                 .map(|data| schema_problems(file.subject, case, data))
                 .into_iter()
                 .flatten(),
         );
-        Ok(Verdict {
-            rewritten: happened.rewritten(file)?,
+        Ok(RunResult {
+            corrected: observed.corrected(file)?,
             problems,
             hints: hints(&outcome),
         })
@@ -201,7 +202,8 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
         Subject::Trigger(trigger) => match &case.request {
             Some(request) => {
                 let (headers, body) = request.parts();
-                let (method, path) = (request.method.clone(), request.path.clone());
+                let method = request.method.clone();
+                let path = request.path.clone();
                 let inbound = Inbound {
                     method,
                     path,
@@ -236,7 +238,7 @@ fn dummy_account(schemes: &[AuthScheme], subject: Subject<'_>, case: &Case) -> A
     let anonymous = matches!(subject, Subject::Tool(tool) if tool.no_auth);
     let scheme = account::schemes(schemes).next().filter(|_| !anonymous);
     let mut account = scheme
-        .map(|scheme| Account::of(scheme, &dummy_values(scheme, case)))
+        .map(|scheme| Account::new(scheme, &dummy_values(scheme, case)))
         .unwrap_or_default();
     let known: Vec<_> = account
         .fields
@@ -264,14 +266,14 @@ fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
         .iter()
         .filter_map(|field| Some((field.name.clone(), value(field)?)));
     let granted = scheme
-        .brought()
+        .flow_values()
         .map(|name| (name.to_owned(), format!("case-{name}")));
     filled_in.chain(granted).collect()
 }
 
 fn impatient(limits: Limits) -> Limits {
     Limits {
-        first_byte: NO_ANSWER,
+        first_byte: RESPONSE_TIMEOUT,
         ..limits
     }
 }
@@ -295,11 +297,11 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
     let mut problems = against(
         input,
         &case.arguments,
-        "the arguments do not fit the schema",
+        "the arguments do not match the input schema",
     );
     problems.extend(
         output
-            .map(|output| against(output, data, "the data does not fit the schema"))
+            .map(|output| against(output, data, "the data does not match the output schema"))
             .unwrap_or_default(),
     );
     problems

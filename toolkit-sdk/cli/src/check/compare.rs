@@ -14,7 +14,7 @@ use super::multipart;
 
 /// A received request.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
     /// URL that the toolkit addressed.
     pub(super) url: Url,
@@ -25,7 +25,7 @@ pub(super) struct Sent {
 
 /// Context for the comparison of a case's requests.
 #[derive(Debug, Default)]
-pub(super) struct Background {
+pub(super) struct CompareContext {
     /// Parts that the sandbox adds to requests.
     pub(super) placements: Vec<Placement>,
     pub(super) files: Vec<GivenFile>,
@@ -33,22 +33,26 @@ pub(super) struct Background {
 
 /// Returns true if a request meets its expectation. Only expected headers count, and the body
 /// counts only if one is expected.
-pub(super) fn fits(expected: &ExpectedRequest, sent: &Sent, background: &Background) -> bool {
-    observed(expected, sent, background) == *expected
+pub(super) fn fits(
+    expected: &ExpectedRequest,
+    received: &ReceivedRequest,
+    context: &CompareContext,
+) -> bool {
+    observed(expected, received, context) == *expected
 }
 
 /// Returns the expectation that a request would have met, as close as possible to the given one.
 pub(super) fn observed(
     expected: &ExpectedRequest,
-    sent: &Sent,
-    background: &Background,
+    received: &ReceivedRequest,
+    context: &CompareContext,
 ) -> ExpectedRequest {
-    let url = address(sent, &background.placements);
+    let url = address(received, &context.placements);
     // The spelling of the case file is kept if both URLs are equal.
     let same = Url::parse(&expected.url).is_ok_and(|expected| expected == url);
-    let header = |name: &String| Some((name.clone(), sent.header(name)?.clone()));
+    let header = |name: &String| Some((name.clone(), received.header(name)?.clone()));
     ExpectedRequest {
-        method: sent.method.clone(),
+        method: received.method.clone(),
         url: if same {
             expected.url.clone()
         } else {
@@ -58,7 +62,7 @@ pub(super) fn observed(
         body: expected
             .body
             .as_ref()
-            .map(|body| merged(body, &sent.body_value(), &background.files)),
+            .map(|body| merged(body, &received.body_value(), &context.files)),
     }
 }
 
@@ -108,8 +112,8 @@ fn stands_for(expected: &Value, actual: &Value, files: &[GivenFile]) -> bool {
 }
 
 /// Returns the URL of a request without the parts that the sandbox added.
-fn address(sent: &Sent, placements: &[Placement]) -> Url {
-    let mut url = sent.url.clone();
+fn address(received: &ReceivedRequest, placements: &[Placement]) -> Url {
+    let mut url = received.url.clone();
     for placement in placements {
         match placement {
             Placement::Query { name, value } => without(&mut url, name, value),
@@ -141,7 +145,7 @@ fn without(url: &mut Url, name: &str, value: &str) {
     url.set_query((!rest.is_empty()).then_some(&rest));
 }
 
-impl Sent {
+impl ReceivedRequest {
     fn header(&self, name: &str) -> Option<&String> {
         self.headers
             .iter()
@@ -187,8 +191,8 @@ impl Sent {
 mod tests {
     use super::*;
 
-    fn sent(url: &str, body: &str) -> Sent {
-        Sent {
+    fn received(url: &str, body: &str) -> ReceivedRequest {
+        ReceivedRequest {
             method: "POST".to_owned(),
             url: Url::parse(url).unwrap(),
             headers: vec![("x-kind".to_owned(), "a".to_owned())],
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn credentials_are_removed_before_comparing_urls() {
-        let background = Background {
+        let context = CompareContext {
             placements: vec![
                 Placement::Query {
                     name: "key".to_owned(),
@@ -218,15 +222,15 @@ mod tests {
         let case = expected(
             &json!({ "method": "POST", "url": "https://a.example/bot~token~/send?q=a%20b" }),
         );
-        let arrived = sent(
+        let arrived = received(
             "https://a.example/botcase-token/send?q=a%20b&key=case-api_key",
             "",
         );
-        assert!(fits(&case, &arrived, &background));
+        assert!(fits(&case, &arrived, &context));
         let elsewhere = observed(
             &case,
-            &sent("https://a.example/botother/send?q=a%20b", ""),
-            &background,
+            &received("https://a.example/botother/send?q=a%20b", ""),
+            &context,
         );
         assert_eq!(elsewhere.url, "https://a.example/botother/send?q=a%20b");
     }
@@ -234,11 +238,11 @@ mod tests {
     #[test]
     fn only_expected_headers_and_bodies_count() {
         let url = "https://a.example/x";
-        let background = Background::default();
-        let sent = sent(url, r#"{"b":1,"a":[2]}"#);
+        let context = CompareContext::default();
+        let received = received(url, r#"{"b":1,"a":[2]}"#);
         let observed = |case: Value| {
             let case = expected(&case);
-            let observed = observed(&case, &sent, &background);
+            let observed = observed(&case, &received, &context);
             (observed != case).then_some(observed)
         };
         assert_eq!(observed(json!({ "method": "POST", "url": url })), None);
@@ -268,13 +272,13 @@ mod tests {
             mimetype: "text/plain".into(),
             text: "abc".into(),
         };
-        let background = Background {
+        let context = CompareContext {
             placements: Vec::new(),
             files: vec![file],
         };
         let fits = |id: &str, body: &str| {
             let case = json!({ "method": "POST", "url": url, "body": { "blob": id } });
-            fits(&expected(&case), &sent(url, body), &background)
+            fits(&expected(&case), &received(url, body), &context)
         };
         assert!(fits("f", "abc"));
         assert!(!fits("f", "abd"));

@@ -24,13 +24,13 @@ use net::{Origin, Rewrite};
 use tokio::{net::TcpListener, task::JoinSet};
 use url::Url;
 
-use super::compare::{self, Background, Sent};
+use super::compare::{self, CompareContext, ReceivedRequest};
 
 /// Size in bytes that exceeds the maximum response size in guest memory by one.
-const TOO_LARGE: usize = (10 << 20) + 1;
+const OVERSIZED_BODY_BYTES: usize = (10 << 20) + 1;
 
 /// Error name of an exchange that never gets a response.
-const TIMEOUT: &str = "timeout";
+const TIMEOUT_ERROR: &str = "timeout";
 
 /// Running servers. They stop when this value is dropped.
 pub(super) struct Upstream {
@@ -44,13 +44,13 @@ pub(super) struct Upstream {
 struct Script {
     /// Remaining exchanges with their indexes in the case.
     expected: Vec<(usize, Exchange)>,
-    background: Background,
-    played: Played,
+    context: CompareContext,
+    mismatches: Mismatches,
 }
 
 /// Observed requests that differ from the expected ones.
 #[derive(Debug, Default)]
-pub(super) struct Played {
+pub(super) struct Mismatches {
     /// Requests that differ from those of the exchanges at these indexes.
     pub(super) changed: Vec<(usize, ExpectedRequest)>,
     /// Indexes of the exchanges whose requests were not sent.
@@ -60,7 +60,7 @@ pub(super) struct Played {
 }
 
 /// Reaction to a request.
-enum Reply {
+enum Reaction {
     Answer(GivenResponse),
     /// No response until the client gives up.
     Hang,
@@ -115,7 +115,7 @@ impl Upstream {
     }
 
     /// Begins a case. Exchanges that the sandbox itself refuses are not expected to arrive.
-    pub(super) fn begin(&self, exchanges: &[Exchange], background: Background) {
+    pub(super) fn begin(&self, exchanges: &[Exchange], context: CompareContext) {
         let expected = exchanges
             .iter()
             .cloned()
@@ -124,20 +124,20 @@ impl Upstream {
             .collect();
         *lock(&self.script) = Script {
             expected,
-            background,
-            played: Played::default(),
+            context,
+            mismatches: Mismatches::default(),
         };
     }
 
     /// Ends a case.
-    pub(super) fn end(&self) -> Played {
+    pub(super) fn end(&self) -> Mismatches {
         let Script {
             expected,
-            mut played,
+            mut mismatches,
             ..
         } = std::mem::take(&mut *lock(&self.script));
-        played.unsent = expected.into_iter().map(|(place, _)| place).collect();
-        played
+        mismatches.unsent = expected.into_iter().map(|(place, _)| place).collect();
+        mismatches
     }
 }
 
@@ -150,7 +150,7 @@ fn arrives(exchange: &Exchange) -> bool {
 
 /// Returns true if the exchange never gets a response.
 pub(super) fn hangs(exchange: &Exchange) -> bool {
-    exchange.response.error.as_deref() == Some(TIMEOUT)
+    exchange.response.error.as_deref() == Some(TIMEOUT_ERROR)
 }
 
 fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
@@ -158,26 +158,26 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 }
 
 impl Script {
-    fn reply(&mut self, sent: &Sent) -> Reply {
+    fn reply(&mut self, received: &ReceivedRequest) -> Reaction {
         let fits = |(_, exchange): &(usize, Exchange)| {
-            compare::fits(&exchange.request, sent, &self.background)
+            compare::fits(&exchange.request, received, &self.context)
         };
         let fitting = self.expected.iter().position(fits);
         if fitting.is_none() && self.expected.is_empty() {
-            self.played.unanswered.push(sent.describe());
-            return Reply::NotExpected;
+            self.mismatches.unanswered.push(received.describe());
+            return Reaction::NotExpected;
         }
         let (place, Exchange { request, response }) = self.expected.remove(fitting.unwrap_or(0));
         if fitting.is_none() {
-            self.played
+            self.mismatches
                 .changed
-                .push((place, compare::observed(&request, sent, &self.background)));
+                .push((place, compare::observed(&request, received, &self.context)));
         }
         match response.error.as_deref() {
-            None => Reply::Answer(response),
-            Some(TIMEOUT) => Reply::Hang,
-            Some("too_large") => Reply::Flood,
-            Some(_) => Reply::Break,
+            None => Reaction::Answer(response),
+            Some(TIMEOUT_ERROR) => Reaction::Hang,
+            Some("too_large") => Reaction::Flood,
+            Some(_) => Reaction::Break,
         }
     }
 }
@@ -201,19 +201,19 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), text(value)))
         .collect();
-    let sent = Sent {
+    let received = ReceivedRequest {
         method: head.method.to_string(),
         url,
         headers,
         body: body.to_vec(),
     };
-    let reply = lock(&server.script).reply(&sent);
+    let reply = lock(&server.script).reply(&received);
     match reply {
-        Reply::Answer(response) => respond(&response),
-        Reply::Hang => std::future::pending().await,
-        Reply::Flood => Response::new(vec![b' '; TOO_LARGE].into()),
-        Reply::Break => Response::new(broken()),
-        Reply::NotExpected => plain(500, "this request was not expected"),
+        Reaction::Answer(response) => respond(&response),
+        Reaction::Hang => std::future::pending().await,
+        Reaction::Flood => Response::new(vec![b' '; OVERSIZED_BODY_BYTES].into()),
+        Reaction::Break => Response::new(broken()),
+        Reaction::NotExpected => plain(500, "this request was not expected"),
     }
 }
 
@@ -225,7 +225,7 @@ fn respond(given: &GivenResponse) -> Response {
     });
     builder
         .body(body.into())
-        .unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
+        .unwrap_or_else(|_| plain(500, "the response of the case is not a valid HTTP response"))
 }
 
 /// Returns a body that fails immediately.

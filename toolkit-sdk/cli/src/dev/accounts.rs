@@ -30,11 +30,11 @@ pub(crate) async fn connect(
             Err(cause) => Err(cause),
         };
         match connected {
-            Ok(account) => console.say(&Event::Connected {
+            Ok(account) => console.print(&Event::Connected {
                 toolkit: &manifest.slug,
                 account: &account,
             }),
-            Err(cause) => console.say(&Event::Failed(&format!(
+            Err(cause) => console.print(&Event::Failed(&format!(
                 "no account was connected: {cause:#}"
             ))),
         }
@@ -66,7 +66,7 @@ async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) 
     let config = api
         .ask(Method::POST, "/auth_configs", Some(&config))
         .await?
-        .context("the toolkit is not there")?;
+        .context("the server does not have the toolkit")?;
     let account = json!({
         "auth_config": { "id": config["auth_config"]["id"] },
         "connection": { "user_id": "default", "state": { "authScheme": mode, "val": values } },
@@ -74,9 +74,9 @@ async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) 
     let made = api
         .ask(Method::POST, "/connected_accounts", Some(&account))
         .await?
-        .context("the auth config is gone")?;
+        .context("the server does not have the auth config")?;
     made["id"]
         .as_str()
         .map(str::to_owned)
-        .context("the server named no account")
+        .context("the server's response has no account id")
 }

@@ -10,7 +10,7 @@ use url::Url;
 use crate::publish;
 
 /// Timeout of all requests but publishing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server and its keys.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Api {
             .client
             .request(method, address)
             .header("x-api-key", &self.key)
-            .timeout(PATIENCE);
+            .timeout(REQUEST_TIMEOUT);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -67,7 +67,7 @@ impl Api {
         let text = response
             .text()
             .await
-            .context("the server's answer was cut off")?;
+            .context("the server's response is incomplete")?;
         let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
         match status.as_u16() {
             200..300 => Ok(Some(answer)),

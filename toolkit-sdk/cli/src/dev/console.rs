@@ -9,7 +9,7 @@ use super::{Api, release::Served};
 use crate::progress;
 
 /// Maximum number of changed files named in a line.
-const NAMED: usize = 3;
+const MAX_NAMED_FILES: usize = 3;
 
 /// Writer for standard output.
 pub(crate) struct Console {
@@ -42,7 +42,7 @@ impl Console {
     }
 
     /// Prints an event.
-    pub(crate) fn say(&self, event: &Event<'_>) {
+    pub(crate) fn print(&self, event: &Event<'_>) {
         if self.json {
             println!("{}", event.record());
         } else {
@@ -66,7 +66,7 @@ impl Event<'_> {
                 "size": served.size,
                 "tools": served.manifest.tools.iter().map(|tool| &tool.slug).collect::<Vec<_>>(),
                 "elapsed_ms": took.as_millis() as u64,
-                "try": to_paste(served, api),
+                "try": example_command(served, api),
             }),
             Self::Failed(message) => json!({ "event": "failed", "message": message }),
             Self::Connected { toolkit, account } => {
@@ -101,18 +101,19 @@ impl Event<'_> {
 fn files(changed: &[PathBuf]) -> String {
     let names: Vec<_> = changed
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED_FILES)
         .map(|path| path.display().to_string())
         .collect();
     match changed.len() {
-        0..=NAMED => names.join(", "),
-        more => format!("{} and {} more", names.join(", "), more - NAMED),
+        0..=MAX_NAMED_FILES => names.join(", "),
+        more => format!("{} and {} more", names.join(", "), more - MAX_NAMED_FILES),
     }
 }
 
 fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
     let slug = &served.manifest.slug;
-    let (version, size) = (&served.manifest.version, progress::size(served.size));
+    let version = &served.manifest.version;
+    let size = progress::size(served.size);
     if !served.new {
         return vec![format!(
             "{} {slug} {version}, nothing has changed in it",
@@ -125,12 +126,12 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
         served.manifest.tools.len(),
         progress::time(took)
     )];
-    lines.extend(to_paste(served, api).map(|line| format!("  {}", style(line).dim())));
+    lines.extend(example_command(served, api).map(|line| format!("  {}", style(line).dim())));
     lines
 }
 
 /// Returns a shell command that calls the first tool.
-fn to_paste(served: &Served, api: &Api) -> Option<String> {
+fn example_command(served: &Served, api: &Api) -> Option<String> {
     let tools = &served.manifest.tools;
     let tool = tools
         .iter()
@@ -140,7 +141,9 @@ fn to_paste(served: &Served, api: &Api) -> Option<String> {
     let body = json!({ "arguments": arguments })
         .to_string()
         .replace('\'', r"'\''");
-    let (base, slug, key) = (api.base(), &tool.slug, &api.key);
+    let base = api.base();
+    let slug = &tool.slug;
+    let key = &api.key;
     Some(format!(
         "curl -s {base}/api/v3.1/tools/execute/{slug} -H 'x-api-key: {key}' -H 'content-type: application/json' -d '{body}'"
     ))
@@ -149,7 +152,9 @@ fn to_paste(served: &Served, api: &Api) -> Option<String> {
 /// Formats a call: one line for the call, and one line each for its requests, log lines and error.
 fn call(record: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (about, metrics, data) = (&record["metadata"], &record["metrics"], &record["data"]);
+    let about = &record["metadata"];
+    let metrics = &record["metrics"];
+    let data = &record["data"];
     let time =
         |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
     let worked = record["status"] == "success";
@@ -168,7 +173,9 @@ fn call(record: &Value) -> Vec<String> {
         _ => "no account",
     };
     let memory = progress::size(metrics["peak_memory_bytes"].as_u64().unwrap_or(0));
-    let (tool, wall, cpu) = (text(&about["tool_slug"]), time("wall_us"), time("cpu_us"));
+    let tool = text(&about["tool_slug"]);
+    let wall = time("wall_us");
+    let cpu = time("cpu_us");
     let mut lines = vec![format!(
         "{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}",
         style(at).dim(),
@@ -179,7 +186,8 @@ fn call(record: &Value) -> Vec<String> {
             Value::Number(status) => status.to_string(),
             _ => text(&request["error"]),
         };
-        let (method, url) = (text(&request["method"]), text(&request["url"]));
+        let method = text(&request["method"]);
+        let url = text(&request["url"]);
         lines.push(format!(
             "    {method} {url}  {ended}  {} ms",
             request["elapsed_ms"]

@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// Maximum number of versions to try if others publish at the same time.
-const TRIES: usize = 20;
-const TAKEN: u16 = 409;
+const MAX_ATTEMPTS: usize = 20;
+const CONFLICT_STATUS: u16 = 409;
 
 /// Served version of each toolkit.
 pub(crate) struct Releases<'d> {
@@ -68,8 +68,8 @@ impl<'d> Releases<'d> {
             Some(last) => Some(last.manifest.version.clone()),
             None => self.newest(&manifest.slug).await?,
         };
-        if let Some(after) = last.as_ref().map(after).transpose()? {
-            manifest.version = after.max(manifest.version);
+        if let Some(next) = last.as_ref().map(next_version).transpose()? {
+            manifest.version = next.max(manifest.version);
         }
         self.publish(code, &mut manifest).await?;
         let served = Served {
@@ -86,7 +86,7 @@ impl<'d> Releases<'d> {
     /// Publishes under the manifest's version, or under a later one if that is taken.
     async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
         let server = self.api.publisher();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let bytes = manifest::embed(code.to_vec(), manifest);
             // Compatibility is not checked between two saves of a toolkit in development.
             let Published { status, answer, .. } = server
@@ -94,7 +94,7 @@ impl<'d> Releases<'d> {
                 .await?;
             match status {
                 200..300 => return Ok(()),
-                TAKEN => manifest.version = after(&manifest.version)?,
+                CONFLICT_STATUS => manifest.version = next_version(&manifest.version)?,
                 other => bail!(
                     "{} was not published: {}",
                     manifest.slug,
@@ -103,7 +103,7 @@ impl<'d> Releases<'d> {
             }
         }
         bail!(
-            "{} was not published: somebody else publishes it all the time",
+            "{} was not published: each version that was tried is already published; try again",
             manifest.slug
         )
     }
@@ -124,8 +124,8 @@ impl<'d> Releases<'d> {
 }
 
 /// Returns the next version: the next number of the same day, or the first of the next day.
-fn after(version: &Version) -> Result<Version> {
-    let none = || anyhow!("there is no version after {version}");
+fn next_version(version: &Version) -> Result<Version> {
+    let none = || anyhow!("no version follows {version}");
     let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;
     let next = match number.parse::<u8>()? {
         99.. => {
@@ -153,11 +153,11 @@ mod tests {
             ("20261231_99", "20270101_00"),
         ] {
             let version: Version = version.parse().unwrap();
-            assert_eq!(after(&version).unwrap().as_str(), next);
-            assert!(after(&version).unwrap() > version);
+            assert_eq!(next_version(&version).unwrap().as_str(), next);
+            assert!(next_version(&version).unwrap() > version);
         }
         assert!(
-            after(&"20260231_99".parse().unwrap()).is_err(),
+            next_version(&"20260231_99".parse().unwrap()).is_err(),
             "no such day"
         );
     }

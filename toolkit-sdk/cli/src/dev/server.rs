@@ -16,18 +16,18 @@ use crate::toolchain;
 
 const PROGRAM: &str = "toolhost";
 /// Timeout of the start.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the server may take to finish running work.
-const END: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A ready server.
 pub(crate) struct Server {
     pub(crate) api: Api,
-    own: Option<Own>,
+    owned: Option<OwnedProcess>,
 }
 
 /// A server that belongs to this command.
-struct Own {
+struct OwnedProcess {
     process: Child,
     /// Standard input, whose end stops the server. It is stored separately because waiting for the
     /// process would close it.
@@ -38,7 +38,7 @@ struct Own {
 
 /// Output of the server when it is ready.
 #[derive(Deserialize)]
-struct Ready {
+struct ReadyOutput {
     url: Url,
     api_key: String,
     org_api_key: String,
@@ -60,17 +60,17 @@ impl Server {
             org_key,
             given(&options.key, "TOOLHOST_API_KEY")?,
         )?;
-        Ok(Self { api, own: None })
+        Ok(Self { api, owned: None })
     }
 
     /// Waits until the server has ended by itself, and returns the reason.
-    pub(crate) async fn ended(&mut self) -> Error {
-        match &mut self.own {
-            Some(own) => match own.process.wait().await {
+    pub(crate) async fn exit_error(&mut self) -> Error {
+        match &mut self.owned {
+            Some(owned) => match owned.process.wait().await {
                 Ok(status) => {
-                    anyhow!("the server ended by itself ({status}); what it said stands above")
+                    anyhow!("the server ended by itself ({status}); its output is above")
                 }
-                Err(cause) => anyhow!("the server cannot be watched: {cause}"),
+                Err(cause) => anyhow!("cannot wait for the server: {cause}"),
             },
             None => std::future::pending().await,
         }
@@ -78,11 +78,11 @@ impl Server {
 
     /// Stops the server if it belongs to this command, and removes its folder.
     pub(crate) async fn stop(self) {
-        let Some(mut own) = self.own else { return };
-        drop(own.input.take());
-        if timeout(END, own.process.wait()).await.is_err() {
+        let Some(mut owned) = self.owned else { return };
+        drop(owned.input.take());
+        if timeout(STOP_TIMEOUT, owned.process.wait()).await.is_err() {
             // The folder is removed in any case.
-            let _ = own.process.kill().await;
+            let _ = owned.process.kill().await;
         }
     }
 }
@@ -132,16 +132,21 @@ async fn start(options: &Dev) -> Result<Server> {
         .context("the server has no standard output")?;
     let mut first = String::new();
     let mut output = BufReader::new(output);
-    let read = timeout(START, output.read_line(&mut first)).await;
-    read.map_err(|_| anyhow!("the server did not start within {} s", START.as_secs()))?
-        .context("cannot read what the server says")?;
+    let read = timeout(START_TIMEOUT, output.read_line(&mut first)).await;
+    read.map_err(|_| {
+        anyhow!(
+            "the server did not start within {} s",
+            START_TIMEOUT.as_secs()
+        )
+    })?
+    .context("cannot read the server's output")?;
     if first.is_empty() {
         let status = process.wait().await?;
-        bail!("the server did not start ({status}); what it said stands above");
+        bail!("the server did not start ({status}); its output is above");
     }
-    let ready: Ready = serde_json::from_str(&first).with_context(|| {
+    let ready: ReadyOutput = serde_json::from_str(&first).with_context(|| {
         format!(
-            "{} is not the server of this release: it said {first:?}",
+            "{} is not the server of this release: its output is {first:?}",
             program.display()
         )
     })?;
@@ -149,7 +154,7 @@ async fn start(options: &Dev) -> Result<Server> {
     let input = process.stdin.take();
     Ok(Server {
         api,
-        own: Some(Own {
+        owned: Some(OwnedProcess {
             process,
             input,
             _folder: folder,
@@ -161,10 +166,10 @@ async fn start(options: &Dev) -> Result<Server> {
 fn program() -> Result<PathBuf> {
     let beside = env::current_exe()
         .ok()
-        .map(|own| own.with_file_name(PROGRAM))
+        .map(|executable| executable.with_file_name(PROGRAM))
         .filter(|file| file.is_file());
     beside.or_else(|| toolchain::on_path(PROGRAM)).context(
-        "there is no `toolhost` next to this command nor in PATH; install it, or name a running server with --server",
+        "`toolhost` was not found next to this command or in PATH; install it, or name a running server with --server",
     )
 }
 

@@ -19,17 +19,17 @@ use tokio::{sync::mpsc, time::timeout};
 
 /// Period without notifications after which a change counts as complete, because editors write in
 /// steps.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET_PERIOD: Duration = Duration::from_millis(50);
 /// Maximum number of notifications to wait for, because a program may write without end.
-const REPORTS: usize = 20;
+const MAX_NOTIFICATIONS: usize = 20;
 /// Interval of comparisons without a notification, for file systems that send none.
-const LOOK: Duration = Duration::from_secs(2);
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum size in bytes of files that are compared by content. Larger files are compared by size
 /// and time.
-const READ: u64 = 4 << 20;
+const MAX_READ_BYTES: u64 = 4 << 20;
 /// Names of build output folders. Any folder with a `CACHEDIR.TAG` is one, too.
-const OUTPUTS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
-const TAG: &str = "CACHEDIR.TAG";
+const OUTPUT_FOLDERS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
+const CACHE_TAG_FILE: &str = "CACHEDIR.TAG";
 /// File that both cargo and the author write.
 const LOCK_FILE: &str = "Cargo.lock";
 
@@ -72,18 +72,18 @@ impl Sources {
     /// Waits until the content of the folder differs from `old`.
     pub(crate) async fn changed_from(&mut self, old: &Snapshot) -> Result<Snapshot> {
         loop {
-            let now = self.look()?;
+            let now = self.scan()?;
             if now == *old {
                 // Waits for a notification or the next regular comparison.
-                let _ = timeout(LOOK, self.reports.recv()).await;
+                let _ = timeout(SCAN_INTERVAL, self.reports.recv()).await;
                 continue;
             }
-            for _ in 0..REPORTS {
-                if timeout(QUIET, self.reports.recv()).await.is_err() {
+            for _ in 0..MAX_NOTIFICATIONS {
+                if timeout(QUIET_PERIOD, self.reports.recv()).await.is_err() {
                     break;
                 }
             }
-            let settled = self.look()?;
+            let settled = self.scan()?;
             if settled != *old {
                 return Ok(settled);
             }
@@ -91,7 +91,7 @@ impl Sources {
     }
 
     /// Reads the current content.
-    pub(crate) fn look(&mut self) -> Result<Snapshot> {
+    pub(crate) fn scan(&mut self) -> Result<Snapshot> {
         let mut files = BTreeMap::new();
         let root = self.root.clone();
         self.folder(&root, &mut files)
@@ -108,7 +108,8 @@ impl Sources {
         }
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let (name, path) = (entry.file_name(), entry.path());
+            let name = entry.file_name();
+            let path = entry.path();
             let name = name.to_string_lossy();
             if name.starts_with('.') || name.ends_with('~') {
                 continue;
@@ -120,8 +121,8 @@ impl Sources {
             if !about.is_dir() {
                 let inside = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
                 files.insert(inside, content(&path, &about));
-            } else if !OUTPUTS.contains(&name.as_ref())
-                && !path.join(TAG).exists()
+            } else if !OUTPUT_FOLDERS.contains(&name.as_ref())
+                && !path.join(CACHE_TAG_FILE).exists()
                 && !entry.path().is_symlink()
             {
                 match self.folder(&path, files) {
@@ -137,7 +138,7 @@ impl Sources {
 /// Hashes a file. An unreadable file counts as empty: the build reports the problem.
 fn content(path: &Path, about: &fs::Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
-    if about.len() > READ {
+    if about.len() > MAX_READ_BYTES {
         (about.len(), about.modified().ok()).hash(&mut hasher);
     } else {
         fs::read(path).unwrap_or_default().hash(&mut hasher);
@@ -179,8 +180,8 @@ mod tests {
         folder
     }
 
-    fn look(folder: &tempfile::TempDir) -> Snapshot {
-        Sources::watch(folder.path().to_owned()).look().unwrap()
+    fn scan(folder: &tempfile::TempDir) -> Snapshot {
+        Sources::watch(folder.path().to_owned()).scan().unwrap()
     }
 
     #[test]
@@ -196,36 +197,36 @@ mod tests {
         ];
         let folder = folder(&files);
         fs::write(folder.path().join("src/lib.rs~"), "backup").unwrap();
-        let seen: Vec<_> = look(&folder).0.into_keys().collect();
+        let seen: Vec<_> = scan(&folder).0.into_keys().collect();
         assert_eq!(seen, [Path::new("cases/a/b.json"), Path::new("src/lib.rs")]);
     }
 
     #[test]
     fn identical_rewrite_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
-        let before = look(&folder);
+        let before = scan(&folder);
         fs::write(folder.path().join("src/lib.rs"), "src/lib.rs").unwrap();
-        assert_eq!(look(&folder), before);
+        assert_eq!(scan(&folder), before);
         fs::write(folder.path().join("src/new.rs"), "").unwrap();
         fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
-        let changed = look(&folder).changed_from(&before);
+        let changed = scan(&folder).changed_from(&before);
         assert_eq!(changed, [Path::new("src/new.rs"), Path::new("src/lib.rs")]);
     }
 
     #[test]
     fn lock_file_of_a_build_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
-        let mut built = look(&folder);
+        let mut built = scan(&folder);
         fs::write(folder.path().join(LOCK_FILE), "made").unwrap();
-        built.take_lock_file(&look(&folder));
-        assert_eq!(look(&folder), built);
+        built.take_lock_file(&scan(&folder));
+        assert_eq!(scan(&folder), built);
     }
 
     #[tokio::test]
     async fn changes_in_folders_that_came_later_are_found() {
         let folder = folder(&["src/lib.rs"]);
         let mut sources = Sources::watch(folder.path().to_owned());
-        let mut known = sources.look().unwrap();
+        let mut known = sources.scan().unwrap();
         for path in ["src/deep/er/mod.rs", "src/deep/er/other.rs"] {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

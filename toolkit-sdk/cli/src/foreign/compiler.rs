@@ -17,12 +17,12 @@ use super::{Language, files};
 use crate::{host, progress};
 
 /// Name of the file that marks a complete installation.
-const READY: &str = "ready";
+const READY_FILE: &str = "ready";
 /// Python version of the compiler, which determines the packages that a toolkit may use.
-const PYTHON: &str = "3.14";
+const PYTHON_VERSION: &str = "3.14";
 /// Python program that runs `componentize-py` without its own traceback, which says nothing about
 /// the toolkit.
-const COMPONENTIZE_PY: &str = "
+const COMPONENTIZE_SCRIPT: &str = "
 import sys
 from componentize_py import script
 try:
@@ -43,12 +43,12 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
     let files = language.compiler();
     let name = files::digest_of(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     let compilers = host::cache()?.join("compilers");
-    let folder = compilers.join(format!("{}-{}", language.word(), &name[..16]));
-    if !folder.join(READY).is_file() {
+    let folder = compilers.join(format!("{}-{}", language.name(), &name[..16]));
+    if !folder.join(READY_FILE).is_file() {
         let fresh = compilers.join(format!("{}.new", std::process::id()));
         files::write(&fresh, files)?;
         install(language, &fresh).inspect_err(|_| drop(fs::remove_dir_all(&fresh)))?;
-        fs::write(fresh.join(READY), "")
+        fs::write(fresh.join(READY_FILE), "")
             .with_context(|| format!("cannot write to {}", fresh.display()))?;
         // Another run of this command may have installed the same compiler meanwhile.
         if fs::rename(&fresh, &folder).is_err() {
@@ -62,14 +62,14 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
 fn install(language: Language, folder: &Path) -> Result<()> {
     let _spinner = progress::spinner(&format!(
         "installing the compiler of {} toolkits",
-        language.word()
+        language.name()
     ));
     match language {
         Language::Js => npm(folder),
         Language::Python => {
             let mut pip = pip(folder, "requirements.txt", &folder.join("packages"));
             pip.args(["--require-hashes", "--no-deps"]);
-            done(&mut pip, language)
+            run_install(&mut pip, language)
         }
     }
 }
@@ -96,14 +96,14 @@ impl Compiler {
                 let mut node = Command::new("node");
                 node.arg(self.folder.join("build.mjs"))
                     .arg(asked.to_string());
-                compiled(&mut node, self.language)
+                run_compiler(&mut node, self.language)
             }
             Language::Python => {
                 let environment = kept.join("environment");
                 requirements(folder, &environment)?;
                 let mut python = Command::new("python3");
                 python
-                    .args(["-c", COMPONENTIZE_PY, "--wit-path"])
+                    .args(["-c", COMPONENTIZE_SCRIPT, "--wit-path"])
                     .arg(self.folder.join("wit"));
                 python
                     .args([
@@ -125,7 +125,7 @@ impl Compiler {
                     .env("PYTHONPATH", self.folder.join("packages"))
                     .env("VIRTUAL_ENV", environment);
                 python.env("RUST_BACKTRACE", "0");
-                compiled(&mut python, self.language)
+                run_compiler(&mut python, self.language)
             }
         }
     }
@@ -143,7 +143,7 @@ fn npm(folder: &Path) -> Result<()> {
         "error",
     ])
     .current_dir(folder);
-    done(&mut npm, Language::Js)
+    run_install(&mut npm, Language::Js)
 }
 
 fn has_dependencies(folder: &Path) -> Result<bool> {
@@ -178,11 +178,11 @@ fn requirements(folder: &Path, environment: &Path) -> Result<()> {
         "--abi",
         "none",
         "--python-version",
-        PYTHON,
+        PYTHON_VERSION,
     ]);
-    done(&mut pip, Language::Python).with_context(|| {
+    run_install(&mut pip, Language::Python).with_context(|| {
         format!(
-            "cannot install what {} names; a toolkit can use packages written in Python alone",
+            "cannot install the packages in {}; a toolkit can use only packages written in pure Python",
             file.display()
         )
     })
@@ -207,20 +207,20 @@ fn pip(folder: &Path, list: &str, target: &Path) -> Command {
 }
 
 /// Runs an installation step. Its output goes to the user.
-fn done(command: &mut Command, language: Language) -> Result<()> {
+fn run_install(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         let what = command.get_program().to_string_lossy();
         bail!(
-            "`{what}` could not install what is needed; it says why above, or: {}",
+            "`{what}` could not install the compiler; see its output above, or: {}",
             language.missing()
         );
     }
     Ok(())
 }
 
-fn compiled(command: &mut Command, language: Language) -> Result<()> {
+fn run_compiler(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
-        bail!("the toolkit does not compile; the compiler says why above");
+        bail!("the toolkit does not compile; see the compiler's output above");
     }
     Ok(())
 }

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wasmparser::{Parser, Payload};
 
-const MARK: &[u8] = b"toolhost:declaration:";
+const DECLARATION_MARK: &[u8] = b"toolhost:declaration:";
 /// Number of digits of the length.
-const DIGITS: usize = 8;
+const LENGTH_DIGITS: usize = 8;
 
 /// Declaration as the libraries write it. Checks here cover only facts that the manifest no longer
 /// contains; all others are made on the manifest.
@@ -36,20 +36,20 @@ pub(super) struct Declaration {
     /// Path of a file in the toolkit's folder.
     logo: Option<String>,
     #[serde(default)]
-    auth: Vec<Scheme>,
+    auth: Vec<SchemeDeclaration>,
     #[serde(default)]
     egress: Vec<String>,
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
-    tools: Vec<Tool>,
+    tools: Vec<ToolDeclaration>,
     #[serde(default)]
-    triggers: Vec<Told>,
+    triggers: Vec<TriggerDeclaration>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tool {
+struct ToolDeclaration {
     /// Part of the slug after the toolkit's slug, in any case.
     key: String,
     name: Option<String>,
@@ -79,7 +79,7 @@ struct Tool {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct TriggerDeclaration {
     key: String,
     kind: TriggerKind,
     name: Option<String>,
@@ -93,7 +93,7 @@ struct Told {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scheme {
+struct SchemeDeclaration {
     mode: String,
     name: Option<String>,
     title: Option<String>,
@@ -101,7 +101,7 @@ struct Scheme {
     header: Option<String>,
     query: Option<String>,
     value: Option<String>,
-    fields: Option<Vec<Asked>>,
+    fields: Option<Vec<FieldDeclaration>>,
     request: Option<Vec<Placement>>,
     base_url: Option<String>,
     verify: Option<String>,
@@ -113,7 +113,7 @@ struct Scheme {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct FieldDeclaration {
     name: String,
     title: Option<String>,
     help: Option<String>,
@@ -151,31 +151,31 @@ pub(super) fn find(component: &[u8]) -> Result<Declaration> {
                 // toolkits.
                 match found {
                     Some(first) if first != text => {
-                        bail!("the compiled toolkit declares itself twice, differently")
+                        bail!("the compiled toolkit has two different declarations")
                     }
                     _ => found = Some(text),
                 }
             }
         }
     }
-    let text = found
-        .context("the compiled toolkit has no declaration in it; this is a fault of `toolkit`")?;
-    serde_json::from_slice(text).context("the toolkit's declaration is not as expected")
+    let text =
+        found.context("the compiled toolkit has no declaration; this is a bug in `toolkit`")?;
+    serde_json::from_slice(text).context("the toolkit's declaration is not valid")
 }
 
 /// Returns the JSON texts after each mark.
 fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = data
-        .windows(MARK.len())
+        .windows(DECLARATION_MARK.len())
         .enumerate()
-        .filter(|(_, window)| *window == MARK);
+        .filter(|(_, window)| *window == DECLARATION_MARK);
     starts.filter_map(move |(at, _)| {
-        let rest = data.get(at + MARK.len()..)?;
-        let length: usize = std::str::from_utf8(rest.get(..DIGITS)?)
+        let rest = data.get(at + DECLARATION_MARK.len()..)?;
+        let length: usize = std::str::from_utf8(rest.get(..LENGTH_DIGITS)?)
             .ok()?
             .parse()
             .ok()?;
-        let text = rest.get(DIGITS + 1..)?.get(..length)?;
+        let text = rest.get(LENGTH_DIGITS + 1..)?.get(..length)?;
         serde_json::from_slice::<serde::de::IgnoredAny>(text)
             .is_ok()
             .then_some(text)
@@ -206,7 +206,7 @@ impl Declaration {
             "logo": logo,
             "categories": self.categories,
             "version": self.version,
-            "auth": self.auth.into_iter().map(Scheme::manifest).collect::<Result<Vec<_>>>()?,
+            "auth": self.auth.into_iter().map(SchemeDeclaration::manifest).collect::<Result<Vec<_>>>()?,
             "egress": rules(&self.egress)?,
             "tools": tools,
             "triggers": triggers,
@@ -216,12 +216,12 @@ impl Declaration {
     }
 }
 
-impl Tool {
+impl ToolDeclaration {
     fn manifest(self, slug: &str) -> Result<manifest::Tool> {
         let important = self.important.then(|| "important".to_owned());
         Ok(manifest::Tool {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
-            name: self.name.unwrap_or_else(|| words(&self.key)),
+            name: self.name.unwrap_or_else(|| title_from(&self.key)),
             description: self.description,
             input: self.input,
             output: self.output,
@@ -241,11 +241,11 @@ impl Tool {
     }
 }
 
-impl Told {
+impl TriggerDeclaration {
     fn manifest(self, slug: &str) -> Result<Trigger> {
         Ok(Trigger {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
-            name: self.name.unwrap_or_else(|| words(&self.key)),
+            name: self.name.unwrap_or_else(|| title_from(&self.key)),
             description: self.description,
             kind: self.kind,
             config: self.config,
@@ -256,10 +256,10 @@ impl Told {
     }
 }
 
-impl Scheme {
+impl SchemeDeclaration {
     fn manifest(self) -> Result<AuthScheme> {
         let secret = |name: &str, title: &str| {
-            Asked::new(
+            FieldDeclaration::new(
                 name,
                 self.title.as_deref().unwrap_or(title),
                 self.help.clone(),
@@ -280,7 +280,7 @@ impl Scheme {
                 "Bearer {token}",
             ),
             "basic" => {
-                let user = Asked::new("username", "User name", None, false);
+                let user = FieldDeclaration::new("username", "User name", None, false);
                 (
                     AuthMode::Basic,
                     "User name and password",
@@ -294,7 +294,7 @@ impl Scheme {
                 Ok(mode) if mode.has_flow() => {
                     (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}")
                 }
-                _ => bail!("`{other}` is not a way to connect an account"),
+                _ => bail!("`{other}` is not an auth mode"),
             },
         };
         let value = self.value.unwrap_or_else(|| value.to_owned());
@@ -314,7 +314,9 @@ impl Scheme {
                 }
                 AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
                 AuthMode::ApiKey => {
-                    bail!("an API key goes somewhere; name a `header`, a `query` or a `request`")
+                    bail!(
+                        "an API key needs a place in the request; add `header`, `query` or `request`"
+                    )
                 }
                 _ => vec![Placement::Header {
                     name: "authorization".to_owned(),
@@ -329,7 +331,7 @@ impl Scheme {
                 .fields
                 .unwrap_or(fields)
                 .into_iter()
-                .map(Asked::manifest)
+                .map(FieldDeclaration::manifest)
                 .collect(),
             request,
             base_url: self.base_url,
@@ -344,9 +346,10 @@ impl Scheme {
     }
 }
 
-impl Asked {
+impl FieldDeclaration {
     fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
-        let (name, title) = (name.to_owned(), Some(title.to_owned()));
+        let name = name.to_owned();
+        let title = Some(title.to_owned());
         Self {
             name,
             title,
@@ -358,7 +361,7 @@ impl Asked {
 
     fn manifest(self) -> Field {
         Field {
-            title: self.title.unwrap_or_else(|| words(&self.name)),
+            title: self.title.unwrap_or_else(|| title_from(&self.name)),
             name: self.name,
             description: self.help.unwrap_or_default(),
             secret: self.secret,
@@ -376,7 +379,7 @@ impl Asked {
 
 /// Converts an identifier to a title: `get_item` and `getItem` become `Get item`, `api_key` becomes
 /// `API key`.
-fn words(name: &str) -> String {
+fn title_from(name: &str) -> String {
     let text = name.to_snake_case().replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
         return format!("API {rest}");
@@ -440,10 +443,7 @@ fn read_logo(folder: &Path, logo: &str) -> Result<String> {
         Some("svg") => String::from_utf8(bytes)
             .with_context(|| format!("{} is not an SVG text", file.display())),
         Some("png") => Ok(format!("data:image/png;base64,{}", STANDARD.encode(bytes))),
-        _ => bail!(
-            "the logo {} is a file that ends in .svg or .png",
-            file.display()
-        ),
+        _ => bail!("the logo {} must be an .svg or .png file", file.display()),
     }
 }
 

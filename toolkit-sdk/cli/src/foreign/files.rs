@@ -12,7 +12,7 @@ use super::Language;
 /// Path and text of a file.
 pub(super) type File = (&'static str, &'static str);
 
-const WIT: File = (
+const WIT_FILE: File = (
     "wit/toolkit.wit",
     include_str!("../../../wit/v1/toolkit.wit"),
 );
@@ -68,7 +68,7 @@ const JS_LIBRARY: [File; 12] = [
     ),
 ];
 const JS_COMPILER: [File; 4] = [
-    WIT,
+    WIT_FILE,
     ("build.mjs", include_str!("../../../js/build.mjs")),
     (
         "package-lock.json",
@@ -128,7 +128,7 @@ const PYTHON_LIBRARY: [File; 12] = [
     ),
 ];
 const PYTHON_COMPILER: [File; 2] = [
-    WIT,
+    WIT_FILE,
     (
         "requirements.txt",
         include_str!("../../../python/requirements.txt"),
@@ -207,13 +207,13 @@ pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
 
 /// Collects the author's files, without hidden ones, generated ones, and cases.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    const ASIDE: [&str; 5] = ["__pycache__", "cases", "dist", "node_modules", "target"];
+    const IGNORED_FOLDERS: [&str; 5] = ["__pycache__", "cases", "dist", "node_modules", "target"];
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with('.') || ASIDE.contains(&&*name) {
+        if name.starts_with('.') || IGNORED_FOLDERS.contains(&&*name) {
             continue;
         }
         let path = entry.path();

@@ -10,10 +10,10 @@
 //!
 //! Basis: [`compiler`], [`close`], [`declaration`].
 
-mod close;
 mod compiler;
 mod declaration;
 mod files;
+mod stub_imports;
 
 use std::{
     fs,
@@ -31,9 +31,9 @@ pub(crate) use {compiler::prepare, files::unpack};
 /// Name and version of the library, as stated in manifests.
 const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Interface that every toolkit exports.
-const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 /// Folder inside a toolkit's folder for files of this command.
-pub(crate) const KEPT: &str = ".toolkit";
+pub(crate) const WORK_FOLDER: &str = ".toolkit";
 
 /// A language that toolkits are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,7 +61,7 @@ pub(crate) struct Compiled {
 
 impl Language {
     /// Returns the language's name in lower case.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Js => "javascript",
             Self::Python => "python",
@@ -97,9 +97,10 @@ impl Source {
             .folder
             .canonicalize()
             .with_context(|| format!("cannot read {place}"))?;
-        let kept = folder.join(KEPT);
+        let kept = folder.join(WORK_FOLDER);
         let stamp = files::digest(&folder, self.language)?;
-        let (component, stamped) = (kept.join("component.wasm"), kept.join("component.from"));
+        let component = kept.join("component.wasm");
+        let stamped = kept.join("component.from");
         let fresh = match fs::read_to_string(&stamped) {
             Ok(last) if last == stamp => fs::read(&component).ok(),
             _ => None,
@@ -115,7 +116,11 @@ impl Source {
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
                 let bytes =
                     fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
-                let closed = close::close(&bytes, ENTRY, sandbox::is_import_available)?;
+                let closed = stub_imports::stub_imports(
+                    &bytes,
+                    ENTRY_INTERFACE,
+                    sandbox::is_import_available,
+                )?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
                 fs::write(&component, &closed)
@@ -125,7 +130,7 @@ impl Source {
                 closed
             }
         };
-        let sdk = format!("{SDK} ({})", self.language.word());
+        let sdk = format!("{SDK} ({})", self.language.name());
         let described = declaration::find(&component)?.manifest(&folder, &sdk)?;
         Ok(Compiled {
             component,

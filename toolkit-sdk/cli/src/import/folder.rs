@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use super::{Kind, module};
 
-const IMPORT: &str = "import.json";
+const IMPORT_FILE: &str = "import.json";
 /// File names of the overlay, the default one first.
-const OVERLAYS: [&str; 2] = ["overlay.toml", "overlay.json"];
+const OVERLAY_FILES: [&str; 2] = ["overlay.toml", "overlay.json"];
 
 /// Content of `import.json`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub(crate) struct Source {
 
 /// Returns true if a folder is an import and not a crate.
 pub(crate) fn is_alone(folder: &Path) -> bool {
-    folder.join(IMPORT).is_file() && !folder.join("Cargo.toml").is_file()
+    folder.join(IMPORT_FILE).is_file() && !folder.join("Cargo.toml").is_file()
 }
 
 impl Source {
@@ -44,14 +44,14 @@ impl Source {
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        let file = folder.join(IMPORT);
+        let file = folder.join(IMPORT_FILE);
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
     }
 
     /// Reads the import of a folder, if it has one.
     fn read(folder: &Path) -> Result<Option<Self>> {
-        let file = folder.join(IMPORT);
+        let file = folder.join(IMPORT_FILE);
         if !file.is_file() {
             return Ok(None);
         }
@@ -59,7 +59,7 @@ impl Source {
         let source = serde_json::from_slice(&bytes);
         source.map(Some).with_context(|| {
             format!(
-                "{} is not of this command's release; run `toolkit import` again",
+                "{} was written by another release of this command; run `toolkit import` again",
                 file.display()
             )
         })
@@ -70,7 +70,10 @@ impl Source {
         let overlay = overlay(folder)?;
         let slug = self.slug.clone();
         let mut made = import::toolkit(self.api, &slug, &overlay).with_context(|| {
-            format!("cannot make a toolkit of {}", folder.join(IMPORT).display())
+            format!(
+                "cannot make a toolkit of {}",
+                folder.join(IMPORT_FILE).display()
+            )
         })?;
         made.manifest.logo = overlay
             .logo
@@ -83,7 +86,7 @@ impl Source {
 
 /// Reads the overlay of a folder; an empty one if there is no file.
 fn overlay(folder: &Path) -> Result<Overlay> {
-    let Some(file) = OVERLAYS
+    let Some(file) = OVERLAY_FILES
         .iter()
         .map(|name| folder.join(name))
         .find(|file| file.is_file())
@@ -109,7 +112,7 @@ pub(crate) fn read_overlay(file: &Path) -> Result<Overlay> {
 /// Returns the path of a folder's overlay in the same format as the given one.
 pub(crate) fn overlay_like(folder: &Path, given: &Path) -> PathBuf {
     let json = given.extension().is_some_and(|end| end == "json");
-    folder.join(OVERLAYS[usize::from(json)])
+    folder.join(OVERLAY_FILES[usize::from(json)])
 }
 
 /// Reads the logo: an SVG document unchanged, a PNG as a `data:` URL.
@@ -121,10 +124,7 @@ fn read_logo(file: &Path) -> Result<String> {
             String::from_utf8(bytes).with_context(|| format!("{} is not text", file.display()))
         }
         Some("png") => Ok(format!("data:image/png;base64,{}", BASE64.encode(bytes))),
-        _ => bail!(
-            "the logo {} ends neither in .svg nor in .png",
-            file.display()
-        ),
+        _ => bail!("the logo {} must be an .svg or .png file", file.display()),
     }
 }
 
@@ -175,7 +175,7 @@ fn described_alone(made: Imported) -> Result<Value> {
 fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
     if described["slug"] != *imported.slug {
         bail!(
-            "the crate's slug is {}, that of its import `{}`; they are one toolkit",
+            "the crate's slug is {}, but its import's slug is `{}`; use one slug for both",
             described["slug"],
             imported.slug
         );

@@ -14,9 +14,9 @@ use crate::{
     workspace::{Module, Workspace},
 };
 
-const CARGO: &str = include_str!("../../interpreter/Cargo.toml.template");
-const LOCK: &str = include_str!("../../interpreter/Cargo.lock");
-const SOURCE: &str = include_str!("../../interpreter/lib.rs.template");
+const CARGO_TOML: &str = include_str!("../../interpreter/Cargo.toml.template");
+const CARGO_LOCK: &str = include_str!("../../interpreter/Cargo.lock");
+const LIB_RS: &str = include_str!("../../interpreter/lib.rs.template");
 
 /// Compiles the guest, unless it is already compiled.
 pub(crate) fn compiled(mode: Mode) -> Result<Module> {
@@ -26,13 +26,13 @@ pub(crate) fn compiled(mode: Mode) -> Result<Module> {
         .with_context(|| format!("cannot make the folder {}", source.display()))?;
     write(
         &folder.join("Cargo.toml"),
-        &CARGO.replace("{{sdk}}", &new::dependency(None)?),
+        &CARGO_TOML.replace("{{sdk}}", &new::dependency(None)?),
     )?;
-    write(&source.join("lib.rs"), SOURCE)?;
+    write(&source.join("lib.rs"), LIB_RS)?;
     // Cargo starts from the tested versions of the lock file and adds those that another SDK may
     // need.
     if !folder.join("Cargo.lock").is_file() {
-        write(&folder.join("Cargo.lock"), LOCK)?;
+        write(&folder.join("Cargo.lock"), CARGO_LOCK)?;
     }
     let workspace = Workspace::read(mode, &folder)?;
     let modules = workspace.compile(mode, &workspace.all()?)?;

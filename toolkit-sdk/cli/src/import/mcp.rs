@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const VERSION: &str = "2025-06-18";
-const SESSION: &str = "mcp-session-id";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const PROTOCOL_VERSION: &str = "2025-06-18";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum size of a response in bytes.
-const LARGEST: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Maximum number of pages of a list.
-const MOST_PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// Requests the tools of a server. Returns the input of [`import::mcp`].
 pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
@@ -30,11 +30,11 @@ pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the server is where the author says, on loopback now and then"
+    reason = "the author names the server, which may be on loopback"
 )]
 fn client() -> Result<Client> {
     Client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .build()
         .context("cannot set up TLS")
 }
@@ -50,8 +50,7 @@ struct Session<'a> {
 impl Session<'_> {
     async fn listing(&mut self) -> Result<Value> {
         let client = json!({ "name": "toolkit", "version": env!("CARGO_PKG_VERSION") });
-        let params =
-            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client });
         let greeting = self.ask("initialize", params).await?;
         self.version = greeting["protocolVersion"].as_str().map(str::to_owned);
         self.send(
@@ -61,7 +60,7 @@ impl Session<'_> {
         .await?;
         let mut tools = Vec::new();
         let mut params = json!({});
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut page = self.ask("tools/list", params).await?;
             if let Value::Array(found) = page["tools"].take() {
                 tools.extend(found);
@@ -78,7 +77,7 @@ impl Session<'_> {
             params = json!({ "cursor": cursor });
         }
         bail!(
-            "{} divides its tools into more than {MOST_PAGES} answers",
+            "{} lists its tools on more than {MAX_PAGES} pages",
             self.url
         )
     }
@@ -96,18 +95,22 @@ impl Session<'_> {
         };
         let streamed =
             text("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        if let Some(id) = text(SESSION) {
+        if let Some(id) = text(SESSION_HEADER) {
             self.id = Some(id);
         }
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()
             .await
-            .with_context(|| format!("the answer of {} was cut off", self.url))?
+            .with_context(|| format!("the response of {} is incomplete", self.url))?
         {
             body.extend_from_slice(&chunk);
-            if body.len() > LARGEST {
-                bail!("{} answered more than {} MiB", self.url, LARGEST >> 20);
+            if body.len() > MAX_RESPONSE_BYTES {
+                bail!(
+                    "the response of {} is larger than {} MiB",
+                    self.url,
+                    MAX_RESPONSE_BYTES >> 20
+                );
             }
             // A server may keep its stream open after the response.
             if let Some(result) = streamed.then(|| answer(&body, true)).flatten() {
@@ -115,7 +118,7 @@ impl Session<'_> {
             }
         }
         answer(&body, streamed)
-            .unwrap_or_else(|| bail!("{} does not answer `{method}` in JSON-RPC", self.url))
+            .unwrap_or_else(|| bail!("{} did not respond to `{method}` with JSON-RPC", self.url))
     }
 
     async fn send(&self, method: Method, message: Option<Value>) -> Result<Response> {
@@ -130,7 +133,7 @@ impl Session<'_> {
             request = request.header("mcp-protocol-version", version);
         }
         if let Some(id) = &self.id {
-            request = request.header(SESSION, id);
+            request = request.header(SESSION_HEADER, id);
         }
         if let Some(message) = message {
             request = request.json(&message);
@@ -142,11 +145,11 @@ impl Session<'_> {
         let status = response.status();
         match status.as_u16() {
             401 | 403 => bail!(
-                "{} answered {status}; give a token with --token or TOOLKIT_MCP_TOKEN",
+                "{} responded {status}; give a token with --token or TOOLKIT_MCP_TOKEN",
                 self.url
             ),
             _ if !status.is_success() => bail!(
-                "{} answered {status}; is it the address of an MCP server?",
+                "{} responded {status}; is it the address of an MCP server?",
                 self.url
             ),
             _ => Ok(response),
@@ -180,7 +183,7 @@ fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
         .find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
     match found.get("error") {
         Some(error) => Some(Err(anyhow::anyhow!(
-            "the server refuses: {}",
+            "the server responded with an error: {}",
             error["message"].as_str().unwrap_or("no reason")
         ))),
         None => Some(Ok(found["result"].take())),

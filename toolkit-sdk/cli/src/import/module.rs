@@ -13,8 +13,8 @@ use wasm_encoder::{
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
 /// Exported global whose value is the address of the plan's address and length.
-const PLACE: &str = "toolkit_plan";
-const PAGE: usize = 64 << 10;
+const PLAN_GLOBAL: &str = "toolkit_plan";
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Layout of a module before it is rewritten.
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ struct Layout {
 pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
     let layout = read(module).context("cannot read the module")?;
     let place = layout.place.with_context(|| {
-        format!("the module exports no `{PLACE}`; a crate with an import needs `import: true` in its `toolkit!`")
+        format!("the module exports no `{PLAN_GLOBAL}`; a crate with an import needs `import: true` in its `toolkit!`")
     })?;
-    let address =
-        u32::try_from(layout.pages * PAGE as u64).context("the module's memory is too large")?;
+    let address = u32::try_from(layout.pages * PAGE_BYTES as u64)
+        .context("the module's memory is too large")?;
     let length = u32::try_from(plan.len()).context("the plan is too large")?;
-    let pages = layout.pages + plan.len().div_ceil(PAGE) as u64;
+    let pages = layout.pages + plan.len().div_ceil(PAGE_BYTES) as u64;
     let place_bytes = [address.to_le_bytes(), length.to_le_bytes()].concat();
     let segments = [(place, place_bytes.as_slice()), (address, plan)];
     let mut out = wasm_encoder::Module::new();
@@ -96,7 +96,7 @@ fn data(
                 offset_expr,
             } => {
                 let Some(offset) = constant(&offset_expr)? else {
-                    bail!("a segment lies at an address that is no constant")
+                    bail!("a data segment's address is not a constant")
                 };
                 all.active(
                     memory_index,
@@ -131,7 +131,7 @@ fn read(module: &[u8]) -> Result<Layout> {
             Payload::MemorySection(section) => {
                 ensure!(
                     section.count() == 1,
-                    "it has {} memories instead of one",
+                    "the module has {} memories instead of one",
                     section.count()
                 );
                 for memory in section {
@@ -146,7 +146,7 @@ fn read(module: &[u8]) -> Result<Layout> {
             Payload::ExportSection(section) => {
                 for export in section {
                     let export = export?;
-                    if export.name == PLACE && export.kind == ExternalKind::Global {
+                    if export.name == PLAN_GLOBAL && export.kind == ExternalKind::Global {
                         let address = globals.get(export.index as usize).copied().flatten();
                         layout.place = address.map(|address| address as u32);
                     }
@@ -181,14 +181,15 @@ mod tests {
 
     #[test]
     fn plan_is_placed_behind_all_data() {
-        let plan = [b"P".to_vec(), vec![7; PAGE]].concat();
+        let plan = [b"P".to_vec(), vec![7; PAGE_BYTES]].concat();
         let bytes = with_plan(&wat::parse_str(GUEST).unwrap(), &plan).unwrap();
         let engine = Engine::default();
         let mut store = Store::new(&engine, ());
         let instance =
             Instance::new(&mut store, &Module::new(&engine, bytes).unwrap(), &[]).unwrap();
         let memory = instance.get_memory(&mut store, "memory").unwrap();
-        let (address, length) = (2 * PAGE, plan.len());
+        let address = 2 * PAGE_BYTES;
+        let length = plan.len();
         assert_eq!(&memory.data(&store)[8..14], b"before");
         assert_eq!(&memory.data(&store)[24..29], b"after");
         let place = [

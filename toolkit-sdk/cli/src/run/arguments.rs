@@ -31,7 +31,7 @@ pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> R
             .with_context(|| format!("`{name}` does not fit its schema"))?;
         match (arguments.get_mut(name), value) {
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
-            (Some(_), _) => bail!("`{name}` is given twice, and is no list"),
+            (Some(_), _) => bail!("`{name}` is given twice, but is not a list"),
             (None, value) => {
                 arguments.insert(name.to_owned(), value);
             }
@@ -116,9 +116,9 @@ fn property<'a>(schema: &'a Value, name: &str) -> Result<&'a Value> {
         .map(String::as_str)
         .collect();
     match known.is_empty() {
-        true => bail!("there is no argument `{name}`; this takes none"),
+        true => bail!("the argument `{name}` is unknown; the tool takes no arguments"),
         false => bail!(
-            "there is no argument `{name}`; there are {}",
+            "the argument `{name}` is unknown; known are {}",
             known.join(", ")
         ),
     }

@@ -11,13 +11,13 @@ export default toolkit({
   egress: ["api.example.com"],
   tools: {
     greet: tool({
-      description: "Greets someone by name.",
+      description: "Greets a person by name.",
       readOnly: true,
-      input: z.object({ name: z.string().describe("Who to greet.") }),
+      input: z.object({ name: z.string().describe("Name of the person to greet.") }),
       output: z.object({ text: z.string() }),
       examples: [{ name: "Ada" }],
       run({ name }) {
-        if (name.trim() === "") throw ToolError.invalidInput("`name` is empty: say who to greet");
+        if (name.trim() === "") throw ToolError.invalidInput("`name` is empty: give the name of a person");
         return { text: `Hello, ${name}!` };
       },
     }),

@@ -25,10 +25,10 @@ class Item:
 
 
 @toolkit.tool(read_only=True, examples=[{"name": "Ada"}])
-def greet(name: Annotated[str, "Who to greet."]) -> Greeting:
-    """Greets someone by name."""
+def greet(name: Annotated[str, "Name of the person to greet."]) -> Greeting:
+    """Greets a person by name."""
     if not name.strip():
-        raise ToolError.invalid_input("`name` is empty: say who to greet")
+        raise ToolError.invalid_input("`name` is empty: give the name of a person")
     return Greeting(f"Hello, {name}!")
 
 

@@ -1,6 +1,6 @@
 //! Converts a method to operations.
 
-use manifest::plan::{Place, Style};
+use manifest::plan::{ParameterIn, Style};
 use serde_json::{Map, Value, json};
 
 use super::document::{self, Document, MediaUpload, Method, Simple};
@@ -10,7 +10,7 @@ use crate::{Answer, Api, Body, Media, Operation, Parameter, Unsupported, file, h
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Prefixes of the names of methods that are destructive although their requests are POST.
-const DESTROYING: [&str; 10] = [
+const DESTRUCTIVE_VERBS: [&str; 10] = [
     "batchDelete",
     "batchRemove",
     "clear",
@@ -22,7 +22,7 @@ const DESTROYING: [&str; 10] = [
     "trash",
     "wipe",
 ];
-const FIELDS: &str = "Which parts of the answer to tell, so that it is short: names with commas between them, parts of \
+const FIELDS_PARAMETER: &str = "Which parts of the answer to tell, so that it is short: names with commas between them, parts of \
                       parts in brackets, for example `items(id,name),nextPageToken`. Without it, all.";
 
 pub(super) struct Reader<'a> {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         let mut hints = hints(&method.http_method);
         let name = id.rsplit('.').next().unwrap_or(id);
         hints.destructive |=
-            !hints.read_only && DESTROYING.iter().any(|word| name.starts_with(word));
+            !hints.read_only && DESTRUCTIVE_VERBS.iter().any(|word| name.starts_with(word));
         let mut operation = Operation {
             id: id.to_owned(),
             method: method.http_method.clone(),
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             .as_ref()
             .map(|response| schema::reference(&response.name));
         let listed = resource.rsplit('.').next().unwrap_or_default();
-        operation.pages = pages::of(&operation, listed, &api.schemas);
+        operation.pages = pages::detect(&operation, listed, &api.schemas);
         operation
     }
 
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         let own = made.iter().any(|parameter| parameter.name == "fields");
         if let Some(fields) = self.document.parameters.get("fields").filter(|_| !own) {
             let mut fields = parameter("fields", fields, &method.path);
-            fields.schema = json!({ "type": "string", "description": FIELDS });
+            fields.schema = json!({ "type": "string", "description": FIELDS_PARAMETER });
             made.push(fields);
         }
         made
@@ -237,9 +237,9 @@ fn with_id(id: &str, plain: &Operation, description: &str) -> Operation {
 
 fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
     let place = if about.location == "path" {
-        Place::Path
+        ParameterIn::Path
     } else {
-        Place::Query
+        ParameterIn::Query
     };
     let list = about.schema.get("type").and_then(Value::as_str) == Some("object");
     Parameter {
@@ -247,13 +247,13 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
         place,
         style: match place {
             _ if list => Style::Json,
-            Place::Path => Style::Simple,
+            ParameterIn::Path => Style::Simple,
             _ => Style::Form,
         },
         explode: about.repeated,
         // `{+name}` is a name of several segments that keeps its `/` (RFC 6570, 3.2.3).
         segments: path.contains(&format!("{{+{name}}}")),
-        required: about.required || place == Place::Path,
+        required: about.required || place == ParameterIn::Path,
         schema: schema::parameter(about),
         default: None,
         hidden: false,
@@ -264,7 +264,7 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
 fn fixed(name: &str, value: &str) -> Parameter {
     Parameter {
         name: name.to_owned(),
-        place: Place::Query,
+        place: ParameterIn::Query,
         style: Style::Form,
         explode: false,
         segments: false,

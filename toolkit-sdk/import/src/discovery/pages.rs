@@ -1,12 +1,12 @@
 //! Pagination of lists: `pageToken` takes the value of `nextPageToken`.
 
-use manifest::plan::{Next, Pages, Place};
+use manifest::plan::{Next, Pages, ParameterIn};
 use serde_json::{Map, Value};
 
 use crate::{Operation, schema, schema::Shared};
 
 /// Lists of a page that are about the response itself.
-const ASIDE: [&str; 4] = [
+const METADATA_MEMBERS: [&str; 4] = [
     "defaultReminders",
     "unreachable",
     "unreachables",
@@ -15,11 +15,11 @@ const ASIDE: [&str; 4] = [
 
 /// Returns the pagination of the list that an operation returns. `resource` is the name of the
 /// listed resource.
-pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
+pub(super) fn detect(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
     let asks = operation
         .parameters
         .iter()
-        .any(|it| it.place == Place::Query && it.name == "pageToken");
+        .any(|it| it.place == ParameterIn::Query && it.name == "pageToken");
     let page = schema::flat(operation.answer.schema.as_ref()?, shared);
     let members = page.get("properties")?.as_object()?;
     if !asks || !members.contains_key("nextPageToken") {
@@ -38,7 +38,7 @@ pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Opti
 /// Returns the list that the page is about, if it is unambiguous.
 fn list<'a>(members: &'a Map<String, Value>, resource: &str) -> Option<&'a String> {
     let is_list = |(name, member): &(&String, &Value)| {
-        member["type"] == "array" && !ASIDE.contains(&name.as_str())
+        member["type"] == "array" && !METADATA_MEMBERS.contains(&name.as_str())
     };
     let lists: Vec<&String> = members
         .iter()

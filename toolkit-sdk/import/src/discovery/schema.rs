@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use super::document::{Document, Parameter};
 
 /// Largest number of bytes that the meanings of an enumeration's values may add to a description.
-const MEANINGS: usize = 600;
+const MAX_MEANING_BYTES: usize = 600;
 
 /// Returns the shared schemas.
 pub(super) fn shared(document: &Document) -> BTreeMap<String, Value> {
     document
         .schemas
         .iter()
-        .map(|(name, schema)| (name.clone(), of(schema)))
+        .map(|(name, schema)| (name.clone(), convert(schema)))
         .collect()
 }
 
@@ -26,7 +26,7 @@ pub(super) fn reference(name: &str) -> Value {
 
 /// Returns the schema of a parameter.
 pub(super) fn parameter(parameter: &Parameter) -> Value {
-    let one = of(&Value::Object(parameter.schema.clone()));
+    let one = convert(&Value::Object(parameter.schema.clone()));
     if !parameter.repeated {
         return one;
     }
@@ -43,7 +43,7 @@ pub(super) fn parameter(parameter: &Parameter) -> Value {
 }
 
 /// Converts one schema and those inside it.
-pub(super) fn of(schema: &Value) -> Value {
+pub(super) fn convert(schema: &Value) -> Value {
     let Some(own) = schema.as_object() else {
         return Value::Object(Map::new());
     };
@@ -60,7 +60,7 @@ pub(super) fn of(schema: &Value) -> Value {
             "type" => Some(value.clone()).filter(|_| kind != "any"),
             // Formats that other consumers do not know have no effect there.
             "format" => value.as_str().map(format).map(Value::from),
-            "items" | "additionalProperties" if value.is_object() => Some(of(value)),
+            "items" | "additionalProperties" if value.is_object() => Some(convert(value)),
             "properties" => value
                 .as_object()
                 .map(|all| all.iter().map(member).collect::<Map<_, _>>().into()),
@@ -86,7 +86,7 @@ pub(super) fn of(schema: &Value) -> Value {
 }
 
 fn member((name, schema): (&String, &Value)) -> (String, Value) {
-    let mut made = of(schema);
+    let mut made = convert(schema);
     // This member names the kind of the resource and has a fixed value.
     let fixed = schema
         .get("default")
@@ -147,11 +147,9 @@ fn choices(own: &Map<String, Value>) -> (Value, String) {
             .map(Vec::as_slice)
             .unwrap_or_default()
     };
-    let (all, meanings, deprecated) = (
-        list("enum"),
-        list("enumDescriptions"),
-        list("enumDeprecated"),
-    );
+    let all = list("enum");
+    let meanings = list("enumDescriptions");
+    let deprecated = list("enumDeprecated");
     let kept = |index: usize| deprecated.get(index).and_then(Value::as_bool) != Some(true);
     let values: Vec<Value> = all
         .iter()
@@ -172,7 +170,7 @@ fn choices(own: &Map<String, Value>) -> (Value, String) {
     }
     (
         Value::Array(values),
-        if words.len() <= MEANINGS {
+        if words.len() <= MAX_MEANING_BYTES {
             words
         } else {
             String::new()

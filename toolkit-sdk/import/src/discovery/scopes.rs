@@ -3,7 +3,7 @@
 //! A document lists scopes, any one of which suffices. They range from one that grants access to
 //! everything to some that grant access to only a part of a user's data. A tool names exactly one
 //! scope, since all scopes of a manifest are required. It is chosen by these rules:
-//! 1. none of those that grant only a part ([`PARTIAL`]), as long as another exists;
+//! 1. none of those that grant only a part ([`PARTIAL_SCOPE_SUFFIXES`]), as long as another exists;
 //! 2. not the one that grants the whole cloud, as long as another exists;
 //! 3. for a read-only tool, one that only grants reading, if it exists;
 //! 4. of the remaining ones, the one that grants the fewest methods of the document;
@@ -17,7 +17,7 @@ use super::document::{Document, Method, Resource};
 
 /// Words in the names of scopes that grant access to only some of a user's data: data that the app
 /// created itself, public data, reduced data, or the data that an add-on currently works on.
-const PARTIAL: [&str; 14] = [
+const PARTIAL_SCOPE_SUFFIXES: [&str; 14] = [
     "addons",
     "app",
     "appcreateddata",
@@ -56,7 +56,9 @@ pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) ->
     let rank = |scope: &&String| {
         let name = name(scope);
         let words: Vec<&str> = name.split(['.', '-', '_']).collect();
-        let partial = words.iter().any(|word| PARTIAL.contains(word));
+        let partial = words
+            .iter()
+            .any(|word| PARTIAL_SCOPE_SUFFIXES.contains(word));
         let widest = name.starts_with("cloud-platform");
         let reads = ["readonly", "read-only", "read_only"]
             .iter()

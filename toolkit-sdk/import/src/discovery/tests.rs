@@ -237,7 +237,7 @@ fn what_is_no_document_is_refused_in_words() {
         (json!({}), "discovery#restDescription"),
         (
             json!({ "kind": "discovery#restDescription", "resources": [] }),
-            "not well made",
+            "is not valid",
         ),
         (json!({ "kind": "discovery#restDescription" }), "rootUrl"),
     ] {

@@ -118,7 +118,7 @@ fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
 /// Returns the schema of one argument or member. In input objects null removes a value, so null
 /// stays allowed there.
 fn member(schema: &Schema, argument: &Argument, nullable: bool) -> Value {
-    let mut made = of(schema, &argument.ty);
+    let mut made = type_schema(schema, &argument.ty);
     let open = nullable && !matches!(argument.ty, Ref::NonNull(_));
     if let (true, Some(kind)) = (
         open,
@@ -140,10 +140,10 @@ fn describe(schema: &mut Value, words: &str) {
     }
 }
 
-fn of(schema: &Schema, ty: &Ref) -> Value {
+fn type_schema(schema: &Schema, ty: &Ref) -> Value {
     match ty {
-        Ref::NonNull(inner) => of(schema, inner),
-        Ref::List(inner) => json!({ "type": "array", "items": of(schema, inner) }),
+        Ref::NonNull(inner) => type_schema(schema, inner),
+        Ref::List(inner) => json!({ "type": "array", "items": type_schema(schema, inner) }),
         Ref::Named(name) => match schema.types.get(name).map(|it| &it.kind) {
             Some(Kind::Enum(_) | Kind::Input { .. }) => {
                 json!({ "$ref": format!("#/$defs/{name}") })

@@ -85,10 +85,10 @@ pub(super) fn read(document: &Value) -> Result<Schema> {
             .filter(|it| it.get("types").is_some())
     });
     let root = root.ok_or_else(|| {
-        Error::new("this is no answer to an introspection query: it has no `__schema`")
+        Error::new("this is not the response to an introspection query: it has no `__schema`")
     })?;
     let root = Root::deserialize(root)
-        .map_err(|cause| Error::new(format!("the introspection is not well made: {cause}")))?;
+        .map_err(|cause| Error::new(format!("the introspection response is not valid: {cause}")))?;
     let name = |named: Option<Named>| named.map(|named| named.name);
     Ok(Schema {
         query: name(root.query_type),

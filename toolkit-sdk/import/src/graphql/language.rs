@@ -10,14 +10,14 @@ use super::model::{Argument, Choice, Field, Kind, Ref, Schema, Type};
 use crate::{Error, Result};
 
 /// Largest nesting depth of types in lists and values in values.
-const DEEPEST: usize = 100;
-const MOST_TOKENS: usize = 5_000_000;
+const MAX_DEPTH: usize = 100;
+const MAX_TOKENS: usize = 5_000_000;
 
 /// Parses a text of definitions. Extensions are merged into the types that they extend.
 pub(super) fn read(source: &str) -> Result<Schema> {
     let parsed = Parser::new()
-        .recursion_limit(DEEPEST)
-        .token_limit(MOST_TOKENS)
+        .recursion_limit(MAX_DEPTH)
+        .token_limit(MAX_TOKENS)
         .parse_ast(source, "schema.graphql");
     let document = parsed.map_err(|failed| {
         let first = failed.errors.iter().next().map(|error| {

@@ -15,19 +15,19 @@ use super::input;
 use super::model::{Field, Kind, Ref, Schema};
 
 /// Largest number of fields of one document.
-const MOST_FIELDS: usize = 200;
+const MAX_FIELDS: usize = 200;
 /// Largest number of plain values of one object, by level.
-const VALUES: [usize; 3] = [60, 12, 5];
+const MAX_VALUES_BY_LEVEL: [usize; 3] = [60, 12, 5];
 /// Largest number of objects inside one object, by level.
-const OBJECTS: [usize; 3] = [15, 3, 0];
+const MAX_OBJECTS_BY_LEVEL: [usize; 3] = [15, 3, 0];
 /// Largest number of possible types of one union or interface.
-const MOST_TYPES: usize = 12;
+const MAX_POSSIBLE_TYPES: usize = 12;
 /// Largest number of values of each possible type.
-const MOST_OF_TYPE: usize = 10;
+const MAX_FIELDS_PER_POSSIBLE_TYPE: usize = 10;
 /// Largest number of fields of one type that are examined.
-const MOST_SEEN: usize = 2_000;
+const MAX_EXAMINED_FIELDS: usize = 2_000;
 /// Names of values that identify an object. They take precedence if not all values fit.
-const TELLING: [&str; 18] = [
+const IDENTIFYING_NAMES: [&str; 18] = [
     "id",
     "name",
     "title",
@@ -57,10 +57,10 @@ pub(super) struct Selected {
 }
 
 /// Returns the selection for a field of this type.
-pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
-    let mut selecting = Selecting {
+pub(super) fn select(schema: &Schema, ty: &Ref) -> Selected {
+    let mut selector = Selector {
         schema,
-        left: MOST_FIELDS,
+        left: MAX_FIELDS,
         path: Vec::new(),
     };
     let name = ty.name();
@@ -71,8 +71,8 @@ pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
         };
     }
     let (text, inner) = match schema.connection(name) {
-        Some(list) => selecting.connection(name, list),
-        None => selecting.object(name, 0),
+        Some(list) => selector.connection(name, list),
+        None => selector.object(name, 0),
     };
     Selected {
         text: format!(" {{ {text} }}"),
@@ -80,7 +80,7 @@ pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
     }
 }
 
-struct Selecting<'a> {
+struct Selector<'a> {
     schema: &'a Schema,
     left: usize,
     /// Types that enclose the current one.
@@ -89,12 +89,12 @@ struct Selecting<'a> {
 
 /// Parts of a selection set, and the members that they return.
 #[derive(Default)]
-struct Set {
+struct SelectionSet {
     parts: Vec<String>,
     members: Map<String, Value>,
 }
 
-impl Set {
+impl SelectionSet {
     fn add(&mut self, name: &str, text: &str, schema: Value) {
         self.parts.push(format!("{name}{text}"));
         self.members.insert(name.to_owned(), schema);
@@ -111,11 +111,11 @@ impl Set {
     }
 }
 
-impl<'a> Selecting<'a> {
+impl<'a> Selector<'a> {
     /// Selects the items, the length and the end of a list.
     fn connection(&mut self, name: &'a str, list: &str) -> (String, Value) {
         let schema = self.schema;
-        let mut set = Set::default();
+        let mut set = SelectionSet::default();
         self.path.push(name);
         if let Some(items) = schema.field(name, list) {
             let (text, inner) = self.items(items.ty.name(), list);
@@ -173,7 +173,7 @@ impl<'a> Selecting<'a> {
     fn object(&mut self, name: &'a str, level: usize) -> (String, Value) {
         let schema = self.schema;
         self.path.push(name);
-        let mut set = Set::default();
+        let mut set = SelectionSet::default();
         match schema.types.get(name).map(|it| &it.kind) {
             Some(Kind::Object(fields)) => self.fields(fields, level, &mut set),
             Some(Kind::Interface { fields, possible }) => {
@@ -191,14 +191,14 @@ impl<'a> Selecting<'a> {
         set.finish()
     }
 
-    fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut Set) {
+    fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut SelectionSet) {
         let schema = self.schema;
-        let fields = &fields[..fields.len().min(MOST_SEEN)];
+        let fields = &fields[..fields.len().min(MAX_EXAMINED_FIELDS)];
         let plain: Vec<&Field> = fields
             .iter()
             .filter(|field| is_plain(field, schema))
             .collect();
-        for field in first(plain, VALUES[level].min(self.left)) {
+        for field in first(plain, MAX_VALUES_BY_LEVEL[level].min(self.left)) {
             set.add(
                 &field.name,
                 "",
@@ -209,7 +209,7 @@ impl<'a> Selecting<'a> {
         let objects = fields
             .iter()
             .filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
-        let mut room = OBJECTS[level];
+        let mut room = MAX_OBJECTS_BY_LEVEL[level];
         for field in objects {
             let name = field.ty.name();
             if schema.connection(name).is_some() {
@@ -231,7 +231,7 @@ impl<'a> Selecting<'a> {
     }
 
     /// Selects the length of a list whose items are not selected.
-    fn count(&mut self, field: &'a Field, set: &mut Set) {
+    fn count(&mut self, field: &'a Field, set: &mut SelectionSet) {
         let count = self
             .schema
             .field(field.ty.name(), "totalCount")
@@ -246,10 +246,16 @@ impl<'a> Selecting<'a> {
 
     /// Selects the values of each possible type beside the common fields. Values with the same name
     /// but different types cannot be part of one response.
-    fn kinds(&mut self, common: &[Field], possible: &'a [String], level: usize, set: &mut Set) {
+    fn kinds(
+        &mut self,
+        common: &[Field],
+        possible: &'a [String],
+        level: usize,
+        set: &mut SelectionSet,
+    ) {
         let schema = self.schema;
         let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
-        for name in possible.iter().take(MOST_TYPES) {
+        for name in possible.iter().take(MAX_POSSIBLE_TYPES) {
             let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else {
                 continue;
             };
@@ -260,8 +266,17 @@ impl<'a> Selecting<'a> {
                         .get(field.name.as_str())
                         .is_none_or(|ty| **ty == field.ty)
             };
-            let plain: Vec<&Field> = fields.iter().take(MOST_SEEN).filter(fits).collect();
-            let chosen = first(plain, MOST_OF_TYPE.min(VALUES[level]).min(self.left));
+            let plain: Vec<&Field> = fields
+                .iter()
+                .take(MAX_EXAMINED_FIELDS)
+                .filter(fits)
+                .collect();
+            let chosen = first(
+                plain,
+                MAX_FIELDS_PER_POSSIBLE_TYPE
+                    .min(MAX_VALUES_BY_LEVEL[level])
+                    .min(self.left),
+            );
             self.left -= chosen.len();
             let names: Vec<&str> = chosen.iter().map(|field| field.name.as_str()).collect();
             if !names.is_empty() {
@@ -296,10 +311,10 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
         let place = |field: &&Field| {
-            TELLING
+            IDENTIFYING_NAMES
                 .iter()
                 .position(|name| *name == field.name)
-                .unwrap_or(TELLING.len())
+                .unwrap_or(IDENTIFYING_NAMES.len())
         };
         let mut ranked: Vec<(usize, usize)> = fields
             .iter()

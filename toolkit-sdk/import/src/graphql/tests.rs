@@ -249,7 +249,7 @@ fn what_is_no_schema_is_refused_in_words() {
     for (given, part) in [
         ("type Query {\n a: }", "line 2"),
         ("{}", "__schema"),
-        (r#"{"__schema":{"types":[{}]}}"#, "not well made"),
+        (r#"{"__schema":{"types":[{}]}}"#, "is not valid"),
         ("type Book { id: ID }", "neither a query nor a mutation"),
         ("", "cannot be read"),
         (deep.as_str(), "cannot be read"),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::Api;
 
 /// Imports a schema. Its shared parts are added to the API's shared schemas.
-pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
+pub(super) fn import(schema: &Value, prefix: &str, api: &mut Api) -> Value {
     for keyword in ["$defs", "definitions"] {
         for (name, part) in schema
             .get(keyword)
@@ -14,15 +14,18 @@ pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
             .into_iter()
             .flatten()
         {
-            api.schemas
-                .insert(format!("{prefix}.{name}"), moved(part, prefix));
+            api.schemas.insert(
+                format!("{prefix}.{name}"),
+                with_moved_references(part, prefix),
+            );
         }
     }
     // A part refers to the whole schema.
     if refers_to_whole(schema) {
-        api.schemas.insert(prefix.to_owned(), moved(schema, prefix));
+        api.schemas
+            .insert(prefix.to_owned(), with_moved_references(schema, prefix));
     }
-    match moved(schema, prefix) {
+    match with_moved_references(schema, prefix) {
         Value::Object(members) => Value::Object(members),
         _ => Value::Object(Map::new()),
     }
@@ -41,7 +44,7 @@ fn refers_to_whole(schema: &Value) -> bool {
 
 /// Returns the schema with its references changed to the new places of the shared parts. Its depth
 /// is limited by that of a JSON document.
-fn moved(schema: &Value, prefix: &str) -> Value {
+fn with_moved_references(schema: &Value, prefix: &str) -> Value {
     match schema {
         Value::Object(members) => {
             let kept = members
@@ -51,14 +54,17 @@ fn moved(schema: &Value, prefix: &str) -> Value {
                 .collect::<Map<_, _>>()
                 .into()
         }
-        Value::Array(items) => items.iter().map(|item| moved(item, prefix)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| with_moved_references(item, prefix))
+            .collect(),
         other => other.clone(),
     }
 }
 
 fn member(name: &str, value: &Value, prefix: &str) -> Value {
     let Some(reference) = value.as_str().filter(|_| name == "$ref") else {
-        return moved(value, prefix);
+        return with_moved_references(value, prefix);
     };
     let part = ["#/$defs/", "#/definitions/"]
         .iter()

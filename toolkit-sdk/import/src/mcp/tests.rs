@@ -75,10 +75,14 @@ fn tools_are_read_from_json_rpc_response() {
     let whole = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": listing()["tools"], "nextCursor": "x" } });
     let api = mcp(whole.to_string().as_bytes()).unwrap();
     assert_eq!(api.operations.len(), 3);
-    assert!(api.unsupported.iter().any(|it| it.what.contains("goes on")));
+    assert!(
+        api.unsupported
+            .iter()
+            .any(|it| it.what.contains("further pages"))
+    );
     for (given, part) in [
         ("[]", "no `tools`"),
-        (r#"{"tools":[1]}"#, "not well made"),
+        (r#"{"tools":[1]}"#, "is not valid"),
         ("{", "not JSON"),
     ] {
         let refused = mcp(given.as_bytes()).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use manifest::plan::Carries;
+use manifest::plan::FieldEncoding;
 use serde_json::{Map, Value, json};
 
 use super::{Reader, schema::is_binary};
@@ -133,10 +133,10 @@ impl<'a> Reader<'a> {
         let field = |(name, encoding): (&String, &Value)| {
             let media_type = encoding["contentType"].as_str().unwrap_or_default();
             let carries = match (encoding["style"].as_str(), encoding["explode"].as_bool()) {
-                _ if is_json(media_type) => Carries::Json,
-                (Some("deepObject"), _) => Carries::Brackets,
-                (Some("form") | None, Some(false)) => Carries::Joined,
-                (Some("form"), _) => Carries::Plain,
+                _ if is_json(media_type) => FieldEncoding::Json,
+                (Some("deepObject"), _) => FieldEncoding::Brackets,
+                (Some("form") | None, Some(false)) => FieldEncoding::Joined,
+                (Some("form"), _) => FieldEncoding::Plain,
                 _ => return None,
             };
             Some(Field {

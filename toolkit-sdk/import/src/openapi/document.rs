@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Longest chain of references to references.
-const LONGEST_CHAIN: usize = 32;
+const MAX_REFERENCE_CHAIN: usize = 32;
 
 /// A document of version 3.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl<'a> Document<'a> {
     /// document.
     pub(super) fn follow(&self, value: &'a Value) -> &'a Value {
         let mut value = value;
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_REFERENCE_CHAIN {
             match value.get("$ref").and_then(Value::as_str) {
                 None => return value,
                 Some(reference) => match self.target(reference) {

@@ -29,11 +29,11 @@ impl<'a> Reader<'a> {
         }
         let response = self.answer(&mut made, own);
         made.pages = pages::detect(&made, response, &mut |schema| self.flat(schema));
-        let needed = self.security.of(own.get("security"));
+        let needed = self.security.requirements_of(own.get("security"));
         made.scopes = needed.scopes;
         made.no_auth = needed.none;
         if let Some(scheme) = needed.unsupported {
-            let what = format!("the security scheme `{scheme}`, without which it does not answer");
+            let what = format!("the security scheme `{scheme}`, which the operation requires");
             self.api
                 .unsupported
                 .push(Unsupported::unusable(&made.id, what));

@@ -1,12 +1,12 @@
 //! Detects pagination from widely used names. A wrong guess does no harm: reading further pages is
 //! only an option, and it ends at a response without a next page.
 
-use manifest::plan::{Next, Pages, Place};
+use manifest::plan::{Next, Pages, ParameterIn};
 use serde_json::Value;
 
 use crate::Operation;
 
-const CURSORS: [&str; 14] = [
+const CURSOR_PARAMETERS: [&str; 14] = [
     "cursor",
     "after",
     "page_token",
@@ -22,7 +22,7 @@ const CURSORS: [&str; 14] = [
     "continuationToken",
     "marker",
 ];
-const NEXT_CURSORS: [&str; 16] = [
+const NEXT_CURSOR_MEMBERS: [&str; 16] = [
     "next_cursor",
     "nextCursor",
     "nextPageToken",
@@ -40,7 +40,7 @@ const NEXT_CURSORS: [&str; 16] = [
     "endCursor",
     "next",
 ];
-const NEXT_URLS: [&str; 8] = [
+const NEXT_URL_MEMBERS: [&str; 8] = [
     "next",
     "next_url",
     "next_page_url",
@@ -51,7 +51,7 @@ const NEXT_URLS: [&str; 8] = [
     "href",
 ];
 /// Objects of a page that are about pagination.
-const HOLDERS: [&str; 11] = [
+const PAGING_OBJECTS: [&str; 11] = [
     "meta",
     "paging",
     "pagination",
@@ -64,7 +64,7 @@ const HOLDERS: [&str; 11] = [
     "cursors",
     "page",
 ];
-const OFFSETS: [&str; 6] = [
+const OFFSET_PARAMETERS: [&str; 6] = [
     "offset",
     "skip",
     "startAt",
@@ -72,8 +72,9 @@ const OFFSETS: [&str; 6] = [
     "$skip",
     "page[offset]",
 ];
-const PAGES: [&str; 5] = ["page", "page_number", "pageNumber", "page[number]", "Page"];
-const LISTS: [&str; 8] = [
+const PAGE_NUMBER_PARAMETERS: [&str; 5] =
+    ["page", "page_number", "pageNumber", "page[number]", "Page"];
+const LIST_MEMBERS: [&str; 8] = [
     "data", "items", "results", "values", "value", "records", "entries", "list",
 ];
 
@@ -118,7 +119,7 @@ fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
             lists.push(name);
         }
     }
-    let usual = LISTS
+    let usual = LIST_MEMBERS
         .iter()
         .find_map(|usual| lists.iter().find(|name| *name == usual));
     let name = match (usual, lists.as_slice()) {
@@ -132,7 +133,7 @@ fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter
     let named = |name: &&str| {
         made.parameters
             .iter()
-            .find(|it| it.place == Place::Query && it.name == **name)
+            .find(|it| it.place == ParameterIn::Query && it.name == **name)
     };
     names.iter().find_map(named)
 }
@@ -142,23 +143,23 @@ fn by_cursor(
     page: &Value,
     flat: &mut dyn FnMut(&Value) -> Value,
 ) -> Option<Next> {
-    let parameter = query(made, &CURSORS)?.name.clone();
-    let place = member(page, &NEXT_CURSORS, &["string", "integer"], flat)?;
+    let parameter = query(made, &CURSOR_PARAMETERS)?.name.clone();
+    let place = member(page, &NEXT_CURSOR_MEMBERS, &["string", "integer"], flat)?;
     Some(Next::Cursor { place, parameter })
 }
 
 fn by_url(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Next> {
-    let place = member(page, &NEXT_URLS, &["string"], flat)?;
+    let place = member(page, &NEXT_URL_MEMBERS, &["string"], flat)?;
     Some(Next::Url { place })
 }
 
 fn by_number(made: &Operation) -> Option<Next> {
-    if let Some(offset) = query(made, &OFFSETS) {
+    if let Some(offset) = query(made, &OFFSET_PARAMETERS) {
         return Some(Next::Offset {
             parameter: offset.name.clone(),
         });
     }
-    let page = query(made, &PAGES)
+    let page = query(made, &PAGE_NUMBER_PARAMETERS)
         .filter(|page| page.schema["type"] != "object" && page.schema["type"] != "array")?;
     let from_zero = ["default", "minimum"]
         .iter()
@@ -178,7 +179,7 @@ fn member(
     flat: &mut dyn FnMut(&Value) -> Value,
 ) -> Option<String> {
     let mut holders = vec![(String::new(), page.clone())];
-    for holder in HOLDERS {
+    for holder in PAGING_OBJECTS {
         let inner = flat(&page["properties"][holder]);
         let deeper = flat(&inner["properties"]["next"]);
         holders.push((format!("/{holder}"), inner));

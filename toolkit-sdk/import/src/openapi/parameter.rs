@@ -1,13 +1,13 @@
 //! Reads parameters.
 
-use manifest::plan::{Place, Style};
+use manifest::plan::{ParameterIn, Style};
 use serde_json::{Map, Value, json};
 
 use super::Reader;
 use crate::{Operation, Parameter, Unsupported, parse, text};
 
 /// Headers that the platform writes, or that the specification describes elsewhere.
-const WRITTEN: [&str; 22] = [
+const PLATFORM_HEADERS: [&str; 22] = [
     "accept",
     "authorization",
     "connection",
@@ -31,7 +31,7 @@ const WRITTEN: [&str; 22] = [
     "x-forwarded-proto",
     "x-http-method-override",
 ];
-const MOST: usize = 500;
+const MAX_PARAMETERS: usize = 500;
 
 impl<'a> Reader<'a> {
     /// Reads the parameters of a path and of an operation. Those of the operation take precedence.
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
             .into_iter()
             .filter_map(|holder| holder.get("parameters")?.as_array())
         {
-            for parameter in list.iter().take(MOST) {
+            for parameter in list.iter().take(MAX_PARAMETERS) {
                 let found = self.document.follow(parameter);
                 if !found.is_object() {
                     let named = parameter["$ref"].as_str().unwrap_or("a parameter");
@@ -79,9 +79,9 @@ impl<'a> Reader<'a> {
         let name = parse::text(&parameter["name"]).trim().to_owned();
         let required = parameter["required"].as_bool() == Some(true);
         let place = match parameter["in"].as_str() {
-            Some("path") => Place::Path,
-            Some("query") => Place::Query,
-            Some("header") => Place::Header,
+            Some("path") => ParameterIn::Path,
+            Some("query") => ParameterIn::Query,
+            Some("header") => ParameterIn::Header,
             Some("cookie") if self.security.fills_cookie(&name) => return,
             other => {
                 let what = format!("the {} parameter `{name}`", other.unwrap_or("unplaced"));
@@ -97,8 +97,8 @@ impl<'a> Reader<'a> {
         if name.is_empty() || self.is_given(place, &name) {
             return;
         }
-        if place == Place::Header && manifest::is_platforms(&name) {
-            let what = format!("the header `{name}`, which only the platform may write");
+        if place == ParameterIn::Header && manifest::is_platform_header(&name) {
+            let what = format!("the header `{name}`, which only the platform may set");
             let entry = if required {
                 Unsupported::unusable
             } else {
@@ -124,8 +124,8 @@ impl<'a> Reader<'a> {
             place,
             style,
             explode,
-            segments: place == Place::Path && wide,
-            required: required || place == Place::Path,
+            segments: place == ParameterIn::Path && wide,
+            required: required || place == ParameterIn::Path,
             schema,
             default: None,
             hidden: false,
@@ -134,14 +134,14 @@ impl<'a> Reader<'a> {
 
     /// Returns true if the platform sets the value: a credential or a header that frames the
     /// message.
-    fn is_given(&self, place: Place, name: &str) -> bool {
+    fn is_given(&self, place: ParameterIn, name: &str) -> bool {
         match place {
-            Place::Header => {
-                WRITTEN.contains(&name.to_ascii_lowercase().as_str())
+            ParameterIn::Header => {
+                PLATFORM_HEADERS.contains(&name.to_ascii_lowercase().as_str())
                     || self.security.fills_header(name)
             }
-            Place::Query => self.security.fills_query(name),
-            Place::Path => false,
+            ParameterIn::Query => self.security.fills_query(name),
+            ParameterIn::Path => false,
         }
     }
 
@@ -178,11 +178,11 @@ impl<'a> Reader<'a> {
         made.path = path;
         let id = made.id.clone();
         made.parameters.retain(|parameter| {
-            let there = parameter.place != Place::Path
+            let there = parameter.place != ParameterIn::Path
                 || holes.iter().any(|(hole, _)| *hole == parameter.name);
             if !there {
                 let what = format!(
-                    "the path parameter `{}`, for which the path has no place",
+                    "the path parameter `{}`, which the path does not contain",
                     parameter.name
                 );
                 self.api.unsupported.push(Unsupported::part(&id, what));
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
             let known = made
                 .parameters
                 .iter_mut()
-                .find(|parameter| parameter.place == Place::Path && parameter.name == hole);
+                .find(|parameter| parameter.place == ParameterIn::Path && parameter.name == hole);
             match known {
                 Some(known) => known.segments |= wide,
                 None => made.parameters.push(path_parameter(hole, wide)),
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
 fn path_parameter(name: String, segments: bool) -> Parameter {
     Parameter {
         name,
-        place: Place::Path,
+        place: ParameterIn::Path,
         style: Style::Simple,
         explode: false,
         segments,
@@ -217,11 +217,11 @@ fn path_parameter(name: String, segments: bool) -> Parameter {
     }
 }
 
-fn style(parameter: &Value, place: Place) -> (Style, bool) {
+fn style(parameter: &Value, place: ParameterIn) -> (Style, bool) {
     if parameter.get("content").is_some_and(Value::is_object) && parameter.get("schema").is_none() {
         return (Style::Json, false);
     }
-    let usual = if place == Place::Query {
+    let usual = if place == ParameterIn::Query {
         Style::Form
     } else {
         Style::Simple

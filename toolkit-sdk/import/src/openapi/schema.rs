@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Largest number of named schemas. No hand-written document has more.
-const MOST: usize = 50_000;
+const MAX_SCHEMAS: usize = 50_000;
 /// Keywords that are the same in both.
-const KEPT: [&str; 24] = [
+const KEPT_KEYWORDS: [&str; 24] = [
     "type",
     "description",
     "title",
@@ -79,7 +79,7 @@ impl<'a> Schemas<'a> {
                 None => out.insert("description".to_owned(), "Anything.".into()),
             };
         }
-        for keyword in KEPT {
+        for keyword in KEPT_KEYWORDS {
             if let Some(value) = own.get(keyword).filter(|value| !value.is_null()) {
                 out.insert(keyword.to_owned(), value.clone());
             }
@@ -129,7 +129,7 @@ impl<'a> Schemas<'a> {
         if let Some(name) = self.names.get(reference) {
             return Some(name.clone());
         }
-        if self.names.len() >= MOST || self.document.target(reference).is_none() {
+        if self.names.len() >= MAX_SCHEMAS || self.document.target(reference).is_none() {
             self.missing.insert(reference.to_owned());
             return None;
         }

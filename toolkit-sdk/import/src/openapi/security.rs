@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Document;
 use crate::{Api, Unsupported, names, parse, text};
 
-const HELP: usize = 600;
+const MAX_HELP_BYTES: usize = 600;
 
 /// Place of a scheme's credential in a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub(super) struct Security<'a> {
 
 /// Security requirements of one operation.
 #[derive(Debug, Default)]
-pub(super) struct Needed {
+pub(super) struct Requirements {
     pub(super) scopes: Vec<String>,
     /// True if the operation requires no credential.
     pub(super) none: bool,
@@ -85,10 +85,10 @@ impl<'a> Security<'a> {
     }
 
     /// Reads the requirements of an operation: its own, otherwise those of the document.
-    pub(super) fn of(&mut self, own: Option<&'a Value>) -> Needed {
+    pub(super) fn requirements_of(&mut self, own: Option<&'a Value>) -> Requirements {
         self.stated |= own.is_some_and(Value::is_array);
         let Some(all) = own.or(self.general).and_then(Value::as_array) else {
-            return Needed::default();
+            return Requirements::default();
         };
         let sets: Vec<BTreeMap<&'a str, &'a Value>> = all
             .iter()
@@ -138,7 +138,7 @@ impl<'a> Security<'a> {
                 *self.asked.entry(names).or_default() += 1;
             }
         }
-        Needed {
+        Requirements {
             scopes,
             none: open || sets.is_empty(),
             unsupported,
@@ -294,7 +294,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         made.fields.push(Field {
             name: name.to_owned(),
             title: title.to_owned(),
-            description: text::block(help, HELP),
+            description: text::block(help, MAX_HELP_BYTES),
             secret,
             optional,
             ..Field::default()
@@ -331,7 +331,8 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         Kind::Basic => {
             field("username", "User name", false, optional);
             field("password", "Password", true, true);
-            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            let username = "{username}".to_owned();
+            let password = "{password}".to_owned();
             made.request.push(Placement::Basic { username, password });
         }
         Kind::Header(name) => {
@@ -398,8 +399,7 @@ fn kind(about: &Value) -> Kind {
             == Some("awsSigv4") =>
         {
             Kind::Unknown(
-                "requests are signed (AWS Signature 4), and keys alone are attached here"
-                    .to_owned(),
+                "signed requests (AWS Signature 4) are not supported by the import".to_owned(),
             )
         }
         "apikey" => {
@@ -407,7 +407,7 @@ fn kind(about: &Value) -> Kind {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
                 return Kind::Unknown(format!(
-                    "`{}` cannot name where a key goes",
+                    "`{}` is not a supported place of a key",
                     text::line(&name, 80)
                 ));
             }

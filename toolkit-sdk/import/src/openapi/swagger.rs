@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{document::Document, is_method};
 
 /// Members of a 2.0 parameter that describe its value.
-const OF_VALUE: [&str; 19] = [
+const VALUE_KEYWORDS: [&str; 19] = [
     "type",
     "format",
     "items",
@@ -183,12 +183,12 @@ fn parameter_of(old: &Value) -> Value {
     };
     let mut new: Map<String, Value> = own
         .iter()
-        .filter(|(name, _)| !OF_VALUE.contains(&name.as_str()))
+        .filter(|(name, _)| !VALUE_KEYWORDS.contains(&name.as_str()))
         .map(owned)
         .collect();
     let schema: Map<String, Value> = own
         .iter()
-        .filter(|(name, _)| OF_VALUE.contains(&name.as_str()))
+        .filter(|(name, _)| VALUE_KEYWORDS.contains(&name.as_str()))
         .map(owned)
         .collect();
     if let Some(description) = own.get("description") {

@@ -472,7 +472,7 @@ fn what_is_no_description_is_refused_in_words() {
     for (bytes, part) in [
         ("{}", "neither `openapi` nor `swagger`"),
         ("openapi: 4.0.0", "OpenAPI 4.0.0"),
-        ("[1]", "no OpenAPI document"),
+        ("[1]", "not an OpenAPI document"),
     ] {
         let refused = openapi(bytes.as_bytes()).unwrap_err().to_string();
         assert!(refused.contains(part), "{refused}");
@@ -486,6 +486,6 @@ fn what_is_no_description_is_refused_in_words() {
         nothing
             .unwrap_err()
             .to_string()
-            .contains("no operation is left")
+            .contains("no operation can become a tool")
     );
 }

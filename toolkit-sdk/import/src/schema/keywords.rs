@@ -3,21 +3,21 @@
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-use super::Way;
+use super::Direction;
 use crate::text;
 
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 /// Bounds of values. They are checked for arguments but are of no use in outputs.
-const NUMBERS: [&str; 5] = [
+const NUMBER_KEYWORDS: [&str; 5] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
     "maximum",
     "minimum",
     "multipleOf",
 ];
-const COUNTS: [&str; 6] = [
+const COUNT_KEYWORDS: [&str; 6] = [
     "maxItems",
     "maxLength",
     "maxProperties",
@@ -26,10 +26,10 @@ const COUNTS: [&str; 6] = [
     "minProperties",
 ];
 /// Limits of a manifest for a pattern.
-const PATTERN: usize = 1024;
-const PROGRAM: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1024;
+const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 /// Largest size in bytes of one default or one value of a list.
-const VALUE: usize = 500;
+const MAX_VALUE_BYTES: usize = 500;
 
 pub(super) fn is_type(kind: &Value) -> bool {
     let known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
@@ -42,9 +42,9 @@ pub(super) fn is_type(kind: &Value) -> bool {
 /// Returns the keywords that are kept, with cleaned values. The caller handles nested schemas.
 pub(super) fn values(
     own: &Map<String, Value>,
-    way: Way,
-    most: usize,
-    longest: usize,
+    direction: Direction,
+    max_values: usize,
+    max_description: usize,
 ) -> Map<String, Value> {
     let mut out = Map::new();
     let mut keep = |keyword: &str, value: Option<Value>| {
@@ -54,8 +54,8 @@ pub(super) fn values(
     };
     let kind = own.get("type").filter(|kind| is_type(kind));
     keep("type", kind.cloned().or_else(|| implied(own)));
-    keep("description", description(own, longest));
-    keep("enum", choices(own, kind, most));
+    keep("description", description(own, max_description));
+    keep("enum", choices(own, kind, max_values));
     keep(
         "format",
         own.get("format")
@@ -63,7 +63,7 @@ pub(super) fn values(
             .filter(|it| it.len() <= 64)
             .map(|it| text::line(it, 64).into()),
     );
-    if way == Way::Out {
+    if direction == Direction::Out {
         return out;
     }
     keep(
@@ -76,7 +76,7 @@ pub(super) fn values(
     keep(
         "default",
         own.get("default")
-            .filter(|value| value.to_string().len() <= VALUE)
+            .filter(|value| value.to_string().len() <= MAX_VALUE_BYTES)
             .map(cleaned),
     );
     keep("required", required(own));
@@ -91,7 +91,7 @@ pub(super) fn values(
         "uniqueItems",
         own.get("uniqueItems").filter(|it| it.is_boolean()).cloned(),
     );
-    for keyword in NUMBERS {
+    for keyword in NUMBER_KEYWORDS {
         let number = own.get(keyword).filter(|value| value.is_number());
         keep(
             keyword,
@@ -100,7 +100,7 @@ pub(super) fn values(
                 .cloned(),
         );
     }
-    for keyword in COUNTS {
+    for keyword in COUNT_KEYWORDS {
         keep(
             keyword,
             own.get(keyword).filter(|value| value.is_u64()).cloned(),
@@ -121,24 +121,26 @@ fn implied(own: &Map<String, Value>) -> Option<Value> {
         .or_else(|| array.then(|| "array".into()))
 }
 
-fn description(own: &Map<String, Value>, longest: usize) -> Option<Value> {
+fn description(own: &Map<String, Value>, max_description: usize) -> Option<Value> {
     let said = ["description", "title"].iter().find_map(|keyword| {
         own.get(*keyword)
             .and_then(Value::as_str)
             .filter(|text| !text.trim().is_empty())
     });
-    said.map(|said| text::block(said, longest))
+    said.map(|said| text::block(said, max_description))
         .filter(|said| !said.is_empty())
         .map(Value::from)
 }
 
 /// Returns the possible values. A list that is too long is left out: it would be the longest part
 /// of the schema.
-fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Option<Value> {
+fn choices(own: &Map<String, Value>, kind: Option<&Value>, max_values: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
     if given.is_empty()
-        || given.len() > most
-        || given.iter().any(|value| value.to_string().len() > VALUE)
+        || given.len() > max_values
+        || given
+            .iter()
+            .any(|value| value.to_string().len() > MAX_VALUE_BYTES)
     {
         return None;
     }
@@ -181,9 +183,9 @@ fn required(own: &Map<String, Value>) -> Option<Value> {
 fn usable(pattern: &str) -> bool {
     let clean = manifest::cleaned(pattern) == pattern;
     clean
-        && pattern.len() <= PATTERN
+        && pattern.len() <= MAX_PATTERN_BYTES
         && RegexBuilder::new(pattern)
-            .size_limit(PROGRAM)
+            .size_limit(MAX_COMPILED_PATTERN_BYTES)
             .build()
             .is_ok()
 }

@@ -9,7 +9,7 @@ fn shared(schemas: Value) -> Shared {
 }
 
 fn closed(schema: Value, schemas: Value) -> Value {
-    close(&schema, &shared(schemas), Way::In, 24_000).schema
+    inline(&schema, &shared(schemas), Direction::In, 24_000).schema
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn a_circle_is_cut_where_it_closes() {
         "Node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" }, "n": { "type": "integer" } } },
         "Self": { "$ref": "#/$defs/Self" },
     });
-    let node = close(
+    let node = inline(
         &json!({ "$ref": "#/$defs/Node" }),
         &shared(schemas.clone()),
-        Way::In,
+        Direction::In,
         24_000,
     );
     let expected = json!({ "type": "object", "properties": { "next": { "type": "object" }, "n": { "type": "integer" } } });
@@ -57,7 +57,12 @@ fn exponential_schema_stays_within_limit() {
             )
         })
         .collect();
-    let closed = close(&json!({ "$ref": "#/$defs/S0" }), &schemas, Way::In, 2_000);
+    let closed = inline(
+        &json!({ "$ref": "#/$defs/S0" }),
+        &schemas,
+        Direction::In,
+        2_000,
+    );
     assert!(closed.cut && closed.schema.to_string().len() <= 2_000);
     assert_eq!(
         closed.schema["properties"]["a"]["properties"]["b"]["type"],
@@ -121,8 +126,8 @@ fn members_of_the_other_direction_are_left_out() {
         "properties": { "id": { "type": "integer", "readOnly": true }, "secret": { "$ref": "#/$defs/Secret" } },
     });
     let shared = shared(json!({ "Secret": { "type": "string", "writeOnly": true } }));
-    let names = |way: Way| {
-        let closed = close(&schema, &shared, way, 24_000).schema;
+    let names = |direction: Direction| {
+        let closed = inline(&schema, &shared, direction, 24_000).schema;
         closed["properties"]
             .as_object()
             .unwrap()
@@ -130,10 +135,10 @@ fn members_of_the_other_direction_are_left_out() {
             .cloned()
             .collect::<Vec<_>>()
     };
-    assert_eq!(names(Way::In), ["secret"]);
-    assert_eq!(names(Way::Out), ["id"]);
+    assert_eq!(names(Direction::In), ["secret"]);
+    assert_eq!(names(Direction::Out), ["id"]);
     assert_eq!(
-        close(&schema, &shared, Way::In, 24_000).schema["required"],
+        inline(&schema, &shared, Direction::In, 24_000).schema["required"],
         json!(["secret"])
     );
 }
@@ -149,10 +154,10 @@ fn oversized_schema_keeps_only_its_type() {
             )
         })
         .collect();
-    let closed = close(
+    let closed = inline(
         &json!({ "properties": members }),
         &Shared::new(),
-        Way::In,
+        Direction::In,
         1_000,
     );
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 /// Number of unchanged lines shown around a change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Returns the differences between two texts. `-` marks expected lines, `+` marks actual lines.
 /// Lines far from a change are left out.
@@ -12,7 +12,7 @@ const AROUND: usize = 3;
 pub fn lines(expected: &str, actual: &str) -> String {
     let diff = TextDiff::from_lines(expected, actual);
     let mut lines = Vec::new();
-    for (number, group) in diff.grouped_ops(AROUND).iter().enumerate() {
+    for (number, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
         if number > 0 {
             lines.push("    …".to_owned());
         }

@@ -144,7 +144,7 @@ pub struct GivenInbound {
 
 /// The outcome of a call, as far as a case can describe it.
 #[derive(Debug, Clone, Copy)]
-pub enum Ended<'a> {
+pub enum CaseResult<'a> {
     /// Success with data.
     Data(&'a Value),
     /// Failure.
@@ -203,27 +203,27 @@ impl Case {
     /// Returns the difference between the expected and the actual outcome, or none if the case
     /// passes.
     #[must_use]
-    pub fn judge(&self, ended: Ended<'_>) -> Option<String> {
-        match (ended, &self.data, &self.error) {
-            (Ended::Data(data), Some(expected), _) => difference(expected, data)
-                .map(|lines| format!("the data differs (- expected, + answered):\n{lines}")),
-            (Ended::Data(data), None, Some(error)) => Some(format!(
-                "expected the error `{}`, but it answers data (+ answered):\n{}",
+    pub fn judge(&self, result: CaseResult<'_>) -> Option<String> {
+        match (result, &self.data, &self.error) {
+            (CaseResult::Data(data), Some(expected), _) => difference(expected, data)
+                .map(|lines| format!("the data differs (- expected, + actual):\n{lines}")),
+            (CaseResult::Data(data), None, Some(error)) => Some(format!(
+                "expected the error `{}`, but the call succeeded (+ actual):\n{}",
                 error.kind,
                 lines("", &pretty(data))
             )),
-            (Ended::Error { kind, message }, None, Some(error)) => {
+            (CaseResult::Error { kind, message }, None, Some(error)) => {
                 let fits = kind == error.kind && message.contains(&error.message);
                 let expected = format!("{}: {}\n", error.kind, error.message);
                 (!fits).then(|| {
                     let lines = lines(&expected, &format!("{kind}: {message}\n"));
-                    format!("the error differs (- expected, with a part of the message; + answered):\n{lines}")
+                    format!("the error differs (- expected, with a part of the message; + actual):\n{lines}")
                 })
             }
-            (Ended::Error { kind, message }, _, _) => Some(format!(
-                "expected data, but it fails with `{kind}: {message}`"
+            (CaseResult::Error { kind, message }, _, _) => Some(format!(
+                "expected data, but the call failed with `{kind}: {message}`"
             )),
-            (Ended::Data(_), None, None) => {
+            (CaseResult::Data(_), None, None) => {
                 Some("write what is expected: `data` or `error`".to_owned())
             }
         }
@@ -353,16 +353,19 @@ mod tests {
     #[test]
     fn data_must_match_except_key_order() {
         let case = case(json!({ "data": { "a": [1], "b": 2 } }));
-        assert_eq!(case.judge(Ended::Data(&json!({ "b": 2, "a": [1] }))), None);
+        assert_eq!(
+            case.judge(CaseResult::Data(&json!({ "b": 2, "a": [1] }))),
+            None
+        );
         let differs = case
-            .judge(Ended::Data(&json!({ "a": [1], "b": 3 })))
+            .judge(CaseResult::Data(&json!({ "a": [1], "b": 3 })))
             .unwrap();
         assert!(
             differs.contains("-   \"b\": 2") && differs.contains("+   \"b\": 3"),
             "{differs}"
         );
         assert!(
-            case.judge(Ended::Error {
+            case.judge(CaseResult::Error {
                 kind: "internal",
                 message: "broken"
             })
@@ -375,27 +378,27 @@ mod tests {
     fn error_matches_by_kind_and_message_part() {
         let case = case(json!({ "error": { "kind": "not_found", "message": "item 7" } }));
         assert_eq!(
-            case.judge(Ended::Error {
+            case.judge(CaseResult::Error {
                 kind: "not_found",
                 message: "there is no item 7"
             }),
             None
         );
         assert!(
-            case.judge(Ended::Error {
+            case.judge(CaseResult::Error {
                 kind: "not_found",
                 message: "no such item"
             })
             .is_some()
         );
         assert!(
-            case.judge(Ended::Error {
+            case.judge(CaseResult::Error {
                 kind: "forbidden",
                 message: "item 7"
             })
             .is_some()
         );
-        assert!(case.judge(Ended::Data(&json!({}))).is_some());
+        assert!(case.judge(CaseResult::Data(&json!({}))).is_some());
     }
 
     #[test]

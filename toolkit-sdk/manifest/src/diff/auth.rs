@@ -32,7 +32,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
         for field in &old.fields {
             match new.fields.iter().find(|other| other.name == field.name) {
                 Some(other) => report.at(&field.name, |report| fields(field, other, report)),
-                None => report.add(&field.name, "is no longer asked for".to_owned(), &[]),
+                None => report.add(&field.name, "is no longer a scheme".to_owned(), &[]),
             }
         }
         for field in new
@@ -46,7 +46,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     if old.request != new.request {
         report.add(
             "request",
-            "puts the credential elsewhere, or in another form".to_owned(),
+            "adds the credential in another place or form".to_owned(),
             &[],
         );
     }
@@ -54,7 +54,11 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
         report.add("sign", "signs requests in another way".to_owned(), &[]);
     }
     if old.client_certificate != new.client_certificate {
-        report.add("client_certificate", "is shown otherwise".to_owned(), &[]);
+        report.add(
+            "client_certificate",
+            "has another description".to_owned(),
+            &[],
+        );
     }
     report.reworded("base_url", old.base_url != new.base_url);
     report.reworded("verify", old.verify != new.verify);
@@ -63,7 +67,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
         (None, None) => {}
         _ => report.add(
             "oauth2",
-            "is there in one version only".to_owned(),
+            "exists in one version only".to_owned(),
             &[Accounts],
         ),
     }
@@ -72,7 +76,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
         (None, None) => {}
         _ => report.add(
             "oauth1",
-            "is there in one version only".to_owned(),
+            "exists in one version only".to_owned(),
             &[Accounts],
         ),
     }
@@ -133,7 +137,7 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
     if (old.format, &old.one_of) != (new.format, &new.one_of) {
         let narrower = new.format.is_some() || !new.one_of.is_empty();
         let parties: &[_] = if narrower { &[Callers, Accounts] } else { &[] };
-        report.add("values", "are others that it takes".to_owned(), parties);
+        report.add("values", "has other allowed values".to_owned(), parties);
     }
     match (old.secret, new.secret) {
         (true, false) => report.add(
@@ -141,7 +145,7 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
             "is given to the toolkit, and no longer secret".to_owned(),
             &[Accounts],
         ),
-        (false, true) => report.add("secret", "is secret now".to_owned(), &[]),
+        (false, true) => report.add("secret", "is now secret".to_owned(), &[]),
         _ => {}
     }
     let texts = |field: &Field| {
@@ -188,7 +192,7 @@ fn flows(old: &OAuth2, new: &OAuth2, report: &mut Report) {
                 }
             };
             let text = format!(
-                "is {} instead of {}; tokens come from elsewhere",
+                "is {} instead of {}; tokens have another issuer",
                 named(new),
                 named(old)
             );

@@ -83,15 +83,15 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     auth::compare(old, new, &mut report);
     report.egress("egress", &old.egress, &new.egress, !old.no_auth());
     if old.limits != new.limits {
-        report.add("limits", "asks for other limits".to_owned(), &[]);
+        report.add("limits", "has other limits".to_owned(), &[]);
     }
-    report.named(
+    report.by_name(
         "tools",
         (&old.tools, &new.tools),
         |tool| &tool.slug,
         |report, one, other| tool(report, (old, one), (new, other)),
     );
-    report.named(
+    report.by_name(
         "triggers",
         (&old.triggers, &new.triggers),
         |trigger| &trigger.slug,
@@ -103,29 +103,27 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
 fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool)) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
-    let (anonymous, anonymous_now) = (
-        old.no_auth || before.no_auth(),
-        new.no_auth || after.no_auth(),
-    );
+    let anonymous = old.no_auth || before.no_auth();
+    let anonymous_now = new.no_auth || after.no_auth();
     match (anonymous, anonymous_now) {
         (true, false) => report.add(
             "no_auth",
-            "needs a connected account now".to_owned(),
+            "now needs a connected account".to_owned(),
             &[Callers],
         ),
         (false, true) => report.add(
             "no_auth",
-            "needs no connected account any more".to_owned(),
+            "no longer needs a connected account".to_owned(),
             &[],
         ),
         _ => report.reworded("no_auth", old.no_auth != new.no_auth),
     }
-    report.schema("input", &old.input, &new.input, schema::Flow::In);
-    report.schema("output", &old.output, &new.output, schema::Flow::Out);
+    report.schema("input", &old.input, &new.input, schema::Direction::In);
+    report.schema("output", &old.output, &new.output, schema::Direction::Out);
     match (old.loose_output, new.loose_output) {
         (false, true) => report.add(
             "loose_output",
-            "its answers need not fit their schema any more".to_owned(),
+            "its output may now differ from the schema".to_owned(),
             &[Callers],
         ),
         (old, new) => report.reworded("loose_output", old != new),
@@ -147,8 +145,13 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
             &[Callers, Accounts],
         );
     }
-    report.schema("config", &old.config, &new.config, schema::Flow::In);
-    report.schema("payload", &old.payload, &new.payload, schema::Flow::Out);
+    report.schema("config", &old.config, &new.config, schema::Direction::In);
+    report.schema(
+        "payload",
+        &old.payload,
+        &new.payload,
+        schema::Direction::Out,
+    );
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
 }
@@ -161,12 +164,12 @@ fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[Egr
         (Some(old), Some(new)) => report.egress("egress", old, new, false),
         (None, Some(_)) => report.add(
             "egress",
-            "reaches only some of the toolkit's hosts now".to_owned(),
+            "now reaches only some of the toolkit's hosts".to_owned(),
             &[],
         ),
         (Some(_), None) => report.add(
             "egress",
-            "reaches every host of the toolkit now".to_owned(),
+            "now reaches every host of the toolkit".to_owned(),
             &[],
         ),
     }
@@ -182,7 +185,7 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     ];
     for (name, _, new, promise) in words.into_iter().filter(|(_, old, new, _)| old != new) {
         let kept = new == promise;
-        let change = if new { "holds now" } else { "holds no longer" };
+        let change = if new { "holds now" } else { "no longer holds" };
         report.add(
             &format!("hints.{name}"),
             change.to_owned(),
@@ -204,7 +207,7 @@ impl Default for Report {
         Self {
             place: String::new(),
             changes: Vec::new(),
-            steps: schema::STEPS,
+            steps: schema::MAX_COMPARE_STEPS,
         }
     }
 }
@@ -224,7 +227,7 @@ impl Report {
     }
 
     /// Adds a change of the place itself.
-    fn here(&mut self, change: String, breaks: &[Party]) {
+    fn add_here(&mut self, change: String, breaks: &[Party]) {
         self.changes.push(Change {
             place: self.place.clone(),
             change,
@@ -305,11 +308,7 @@ impl Report {
             self.add(part, format!("may reach {rule}"), breaks);
         }
         for rule in old.iter().filter(|rule| !new.contains(rule)) {
-            self.add(
-                part,
-                format!("no longer says that it may reach {rule}"),
-                &[],
-            );
+            self.add(part, format!("may no longer reach {rule}"), &[]);
         }
         if old != new && old.len() == new.len() && old.iter().all(|rule| new.contains(rule)) {
             self.add(part, "is in another order".to_owned(), &[]);
@@ -321,13 +320,13 @@ impl Report {
         part: &str,
         old: &serde_json::Value,
         new: &serde_json::Value,
-        flow: schema::Flow,
+        flow: schema::Direction,
     ) {
         self.at(part, |report| schema::compare(old, new, flow, report));
     }
 
     /// Compares items by name. A removed item breaks callers.
-    fn named<T>(
+    fn by_name<T>(
         &mut self,
         part: &str,
         (old, new): (&[T], &[T]),
@@ -348,12 +347,13 @@ impl Report {
                 report.add(name(other), "is new".to_owned(), &[]);
             }
             let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();
-            let (mut before, mut after) = (names(old), names(new));
+            let mut before = names(old);
+            let mut after = names(new);
             let moved = before != after;
             before.sort();
             after.sort();
             if moved && before == after {
-                report.here("are in another order".to_owned(), &[]);
+                report.add_here("are in another order".to_owned(), &[]);
             }
         });
     }

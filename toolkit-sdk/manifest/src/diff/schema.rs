@@ -16,13 +16,13 @@ use node::{ARRAY, Node, OBJECT, STRING, mask_of};
 
 /// Maximum number of steps to compare two manifests. Comparing a schema of 64 KiB with a similar
 /// one takes about ten thousand.
-pub(super) const STEPS: usize = 1_000_000;
+pub(super) const MAX_COMPARE_STEPS: usize = 1_000_000;
 /// Number of listed values that are compared in one step.
-const VALUES: usize = 64;
+const VALUES_PER_STEP: usize = 64;
 /// Maximum length of a value in a line, in characters.
-const SHOWN: usize = 120;
+const MAX_VALUE_CHARS: usize = 120;
 /// Keywords that are compared for equality, as a whole.
-const WHOLE: [&str; 20] = [
+const KEYWORDS_COMPARED_WHOLE: [&str; 20] = [
     "additionalItems",
     "contains",
     "dependencies",
@@ -46,7 +46,7 @@ const WHOLE: [&str; 20] = [
 ];
 /// Keywords for bounds: the name, whether a greater value is stricter, and the kinds of values that
 /// it applies to.
-const BOUNDS: [(&str, bool, u8); 10] = [
+const BOUND_KEYWORDS: [(&str, bool, u8); 10] = [
     ("exclusiveMaximum", false, node::NUMBER),
     ("exclusiveMinimum", true, node::NUMBER),
     ("maximum", false, node::NUMBER),
@@ -61,7 +61,7 @@ const BOUNDS: [(&str, bool, u8); 10] = [
 
 /// The direction of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum Direction {
     /// From callers: values that are no longer accepted break them.
     In,
     /// To callers: values that are newly possible break them.
@@ -83,7 +83,7 @@ struct Finding {
 type Findings = BTreeMap<(String, &'static str), Finding>;
 
 /// Reports the differences at the place of the report.
-pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report) {
+pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &mut Report) {
     if old == new {
         return;
     }
@@ -93,12 +93,13 @@ pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report)
     let mut seen = HashSet::new();
     for key in keys {
         if seen.insert(key.clone()) {
-            let (narrow, wide) = (narrowed.remove(&key), widened.remove(&key));
-            line(&key.0, key.1, narrow, wide, flow, report);
+            let narrow = narrowed.remove(&key);
+            let wide = widened.remove(&key);
+            line(&key.0, key.1, narrow, wide, direction, report);
         }
     }
     if seen.is_empty() {
-        report.here("is described differently".to_owned(), &[]);
+        report.add_here("is described differently".to_owned(), &[]);
     }
 }
 
@@ -107,18 +108,19 @@ fn line(
     keyword: &str,
     narrow: Option<Finding>,
     wide: Option<Finding>,
-    flow: Flow,
+    direction: Direction,
     report: &mut Report,
 ) {
     let strict =
         |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
-    let breaking = match (flow, keyword) {
+    let breaking = match (direction, keyword) {
         // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
-        (Flow::In, _) => strict(&narrow),
-        (Flow::Out, _) => strict(&wide),
+        (Direction::In, _) => strict(&narrow),
+        (Direction::Out, _) => strict(&wide),
     };
-    let (gone, came) = (narrow.is_some(), wide.is_some());
+    let gone = narrow.is_some();
+    let came = wide.is_some();
     let (old, new) = match (narrow, wide) {
         (Some(finding), _) => (finding.first, finding.second),
         (None, Some(finding)) => (finding.second, finding.first),
@@ -128,7 +130,7 @@ fn line(
         ("property", ..) => if gone { "is gone" } else { "is new" }.to_owned(),
         ("required", ..) if gone => "is newly required".to_owned(),
         ("required", ..) => "is no longer required".to_owned(),
-        ("work", ..) => "is too intricate to be compared".to_owned(),
+        ("work", ..) => "is too complex to be compared".to_owned(),
         ("form", ..) => match (gone, came) {
             (true, true) => "has other forms",
             (true, false) => "has fewer forms",
@@ -142,7 +144,7 @@ fn line(
     };
     let breaks: &[Party] = if breaking { &[Party::Callers] } else { &[] };
     if place.is_empty() {
-        report.here(change, breaks)
+        report.add_here(change, breaks)
     } else {
         report.add(place, change, breaks)
     }
@@ -155,7 +157,7 @@ fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
         found: Findings::new(),
         open: HashSet::new(),
     };
-    comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
+    comparison.nodes(&Node::new(first, first), &Node::new(second, second), "");
     *steps = comparison.steps;
     comparison.found
 }
@@ -176,7 +178,13 @@ impl Comparison {
         first: Option<&Value>,
         second: Option<&Value>,
     ) {
-        self.put(place, keyword, first.map(shown), second.map(shown), false);
+        self.put(
+            place,
+            keyword,
+            first.map(abbreviated),
+            second.map(abbreviated),
+            false,
+        );
     }
 
     fn put(
@@ -203,13 +211,13 @@ impl Comparison {
             return self.put("", "work", None, None, false);
         }
         self.steps -= 1;
-        if first.takes_nothing() {
+        if first.accepts_nothing() {
             return;
         }
         // Each form that the first schema allows is compared by itself.
         if let Some(choice) = first.choice() {
             for form in choice.forms {
-                self.nodes(&first.opened(choice, form), second, place);
+                self.nodes(&first.with_form(choice, form), second, place);
             }
             return;
         }
@@ -233,12 +241,12 @@ impl Comparison {
     ) {
         let mut best: Option<Findings> = None;
         for form in choice.forms {
-            let opened = second.opened(choice, form);
-            let found = self.trial(first, &opened, place);
+            let opened = second.with_form(choice, form);
+            let found = self.compare_apart(first, &opened, place);
             let alone = !choice.exactly_one
                 || first.was_in(choice)
                 || choice.forms.iter().all(|other| {
-                    std::ptr::eq(other, form) || first.excludes(&second.opened(choice, other))
+                    std::ptr::eq(other, form) || first.excludes(&second.with_form(choice, other))
                 });
             if found.is_empty() && alone {
                 return;
@@ -272,7 +280,7 @@ impl Comparison {
     }
 
     /// Returns the findings of a comparison without recording them.
-    fn trial(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
+    fn compare_apart(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
         let before = std::mem::take(&mut self.found);
         self.nodes(first, second, place);
         std::mem::replace(&mut self.found, before)
@@ -290,7 +298,7 @@ impl Comparison {
                 self.find(place, "type", first.keyword("type"), demand.get("type"));
             }
             self.values(first, demand, place);
-            for (keyword, more, about) in BOUNDS
+            for (keyword, more, about) in BOUND_KEYWORDS
                 .into_iter()
                 .filter(|(_, _, about)| kinds & about != 0)
             {
@@ -331,7 +339,7 @@ impl Comparison {
                 std::slice::from_ref(second)
             };
             let known = first.finite();
-            let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES;
+            let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES_PER_STEP;
             self.steps = self.steps.saturating_sub(work);
             if !known
                 .as_ref()
@@ -351,7 +359,8 @@ impl Comparison {
     /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
         let is_whole = |keyword: &str| {
-            WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array())
+            KEYWORDS_COMPARED_WHOLE.contains(&keyword)
+                || (keyword == "items" && demand[keyword].is_array())
         };
         let lone = demand
             .keys()
@@ -359,10 +368,11 @@ impl Comparison {
         let follows = |keywords: &[&str]| {
             first.maps.iter().any(|own| {
                 let alike = |keyword: &&str| {
-                    own.get(*keyword) == demand.get(*keyword) && closed_in_itself(&demand[*keyword])
+                    own.get(*keyword) == demand.get(*keyword)
+                        && has_no_references(&demand[*keyword])
                 };
                 if lone {
-                    *own == demand && demand.values().all(closed_in_itself)
+                    *own == demand && demand.values().all(has_no_references)
                 } else {
                     keywords.iter().all(alike)
                 }
@@ -398,7 +408,7 @@ impl Comparison {
         first: &Node<'_>,
         demand: &Map<String, Value>,
     ) {
-        let name = WHOLE
+        let name = KEYWORDS_COMPARED_WHOLE
             .into_iter()
             .chain(["items"])
             .find(|known| *known == keyword)
@@ -484,7 +494,7 @@ impl Comparison {
                         .iter()
                         .all(|keyword| own.get(*keyword) == demand.get(*keyword))
                 };
-                if !(first.maps.iter().any(alike) && closed_in_itself(schema)) {
+                if !(first.maps.iter().any(alike) && has_no_references(schema)) {
                     self.find(place, "items", first.keyword("items"), Some(schema));
                 }
             }
@@ -503,12 +513,12 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
 }
 
 /// Returns true if a schema contains no references and so means the same in any place.
-fn closed_in_itself(schema: &Value) -> bool {
+fn has_no_references(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            !members.contains_key("$ref") && members.values().all(closed_in_itself)
+            !members.contains_key("$ref") && members.values().all(has_no_references)
         }
-        Value::Array(items) => items.iter().all(closed_in_itself),
+        Value::Array(items) => items.iter().all(has_no_references),
         _ => true,
     }
 }
@@ -521,9 +531,9 @@ fn below(place: &str, name: &str) -> String {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn abbreviated(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

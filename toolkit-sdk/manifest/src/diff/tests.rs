@@ -72,7 +72,7 @@ fn removals_break_callers() {
             ..Hints::default()
         }),
         [
-            "tools.DEMO_GET.hints.read_only: holds no longer (breaks callers)",
+            "tools.DEMO_GET.hints.read_only: no longer holds (breaks callers)",
             "tools.DEMO_GET.hints.destructive: holds now (breaks callers)"
         ]
     );
@@ -223,7 +223,7 @@ fn newly_required_account_breaks_callers() {
         found,
         [
             "auth.API_KEY: is new",
-            "tools.DEMO_GET.no_auth: needs a connected account now (breaks callers)"
+            "tools.DEMO_GET.no_auth: now needs a connected account (breaks callers)"
         ]
     );
 }
@@ -240,7 +240,7 @@ fn schema_forms_are_compared_with_similar_ones() {
     let integer = || json!({ "type": "integer" });
     let found = |old: &Value, new: &Value| {
         let mut report = Report::default();
-        schema::compare(old, new, schema::Flow::In, &mut report);
+        schema::compare(old, new, schema::Direction::In, &mut report);
         report
             .changes
             .iter()
@@ -279,7 +279,7 @@ fn schema_comparison_time_is_bounded() {
     schema::compare(
         &tree("integer"),
         &tree("string"),
-        schema::Flow::In,
+        schema::Direction::In,
         &mut report,
     );
     assert_eq!(report.changes.len(), 1, "{:?}", report.changes);
@@ -298,7 +298,7 @@ fn schema_comparison_time_is_bounded() {
     schema::compare(
         &bomb("integer"),
         &bomb("string"),
-        schema::Flow::In,
+        schema::Direction::In,
         &mut report,
     );
     assert!(
@@ -386,7 +386,7 @@ fn is_declared(schema: &Value, value: &Value) -> bool {
     }
 }
 
-fn breaks(old: &Value, new: &Value, flow: schema::Flow) -> bool {
+fn breaks(old: &Value, new: &Value, flow: schema::Direction) -> bool {
     let mut report = Report::default();
     schema::compare(old, new, flow, &mut report);
     report.changes.iter().any(Change::is_breaking)
@@ -397,12 +397,13 @@ proptest! {
 
     #[test]
     fn what_was_taken_and_is_refused_breaks_callers(old in schema(), new in schema(), values in proptest::collection::vec(value(), 12)) {
-        let (before, after) = (jsonschema::validator_for(&old).unwrap(), jsonschema::validator_for(&new).unwrap());
+        let before = jsonschema::validator_for(&old).unwrap();
+        let after = jsonschema::validator_for(&new).unwrap();
         for value in values.iter().filter(|value| is_declared(&old, value) && before.is_valid(value)) {
-            prop_assert!(after.is_valid(value) || breaks(&old, &new, schema::Flow::In), "{} was taken by {} and is not by {}", value, old, new);
+            prop_assert!(after.is_valid(value) || breaks(&old, &new, schema::Direction::In), "{} was taken by {} and is not by {}", value, old, new);
         }
         for value in values.iter().filter(|value| is_declared(&new, value) && after.is_valid(value)) {
-            prop_assert!(before.is_valid(value) || breaks(&old, &new, schema::Flow::Out), "{} is answered by {} and was not by {}", value, new, old);
+            prop_assert!(before.is_valid(value) || breaks(&old, &new, schema::Direction::Out), "{} is answered by {} and was not by {}", value, new, old);
         }
     }
 
@@ -410,7 +411,7 @@ proptest! {
     fn unchanged_schema_has_no_difference(schema in schema(), other in schema()) {
         let around = |other: Value| json!({ "type": "object", "properties": { "same": schema, "other": other } });
         let mut report = Report::default();
-        schema::compare(&around(json!({ "type": "null" })), &around(other), schema::Flow::In, &mut report);
+        schema::compare(&around(json!({ "type": "null" })), &around(other), schema::Direction::In, &mut report);
         let same: Vec<_> = report.changes.iter().filter(|change| change.place.starts_with("same")).collect();
         // Forms of a `oneOf` that nothing tells apart cannot be compared.
         prop_assert!(same.is_empty() || schema.to_string().contains("oneOf"), "{same:?}");
@@ -422,7 +423,7 @@ proptest! {
     #[test]
     fn whatever_differs_has_a_line(old in schema(), new in schema()) {
         let mut report = Report::default();
-        schema::compare(&old, &new, schema::Flow::In, &mut report);
+        schema::compare(&old, &new, schema::Direction::In, &mut report);
         prop_assert_eq!(report.changes.is_empty(), old == new);
     }
 }

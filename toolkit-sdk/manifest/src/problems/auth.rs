@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::{LONGEST_NAME, Report, flow, hosts, oauth1, sign, template, text};
+use super::{MAX_NAME_BYTES, Report, flow, hosts, oauth1, sign, template, text};
 use crate::{AuthMode, AuthScheme, Check, ClientCertificate, Field, Manifest, Placement};
 
-const LARGEST_HELP: usize = 1024;
-const LONGEST_PATTERN: usize = 512;
-const MOST_FIELDS: usize = 20;
-const MOST_CHOICES: usize = 100;
+const MAX_HELP_BYTES: usize = 1024;
+const MAX_PATTERN_BYTES: usize = 512;
+const MAX_FIELDS: usize = 20;
+const MAX_CHOICES: usize = 100;
 /// Headers that frame or route the message. The host writes them.
-const FRAMING: [&str; 15] = [
+const PLATFORM_HEADERS: [&str; 15] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -36,14 +36,14 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for scheme in &manifest.auth {
         let mut report = report.at(scheme.mode.as_str());
         if !modes.insert(scheme.mode) {
-            report.add("there are two schemes of this mode; at most one");
+            report.add("another scheme has this mode; write one scheme for each mode");
         }
         check_scheme(manifest, scheme, &mut report);
     }
 }
 
 fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
-    text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
+    text::line(&scheme.name, MAX_NAME_BYTES, &mut report.at("name"));
     check_fields(&scheme.fields, &mut report.at("fields"));
     let mut known: Vec<&str> = scheme
         .fields
@@ -56,9 +56,9 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
         report
             .at("fields")
             .at(name)
-            .add("the platform knows a value of that name; give the field another one");
+            .add("the name is reserved for a value of the platform; rename the field");
     }
-    known.extend(scheme.brought());
+    known.extend(scheme.flow_values());
     let mut used = check_request(scheme, &known, &mut report.at("request"));
     used.extend(by_flow);
     used.extend(sign::check(scheme, &known, report));
@@ -83,14 +83,14 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
         report
             .at("fields")
             .at(name)
-            .add("this secret goes nowhere; use it in `request` or drop it");
+            .add("this secret is not used; use it in `request` or remove it");
     }
     if let Some(base_url) = &scheme.base_url {
         let mut report = report.at("base_url");
         let fields = template::check(base_url, &known, &mut report);
         for field in fields.iter().filter(|field| secret(field)) {
             report.add(format_args!(
-                "`{{{field}}}` is secret; an address holds only fields that are not"
+                "`{{{field}}}` is secret; a URL may contain only non-secret fields"
             ));
         }
         check_address(manifest, "GET", base_url, None, &mut report);
@@ -101,9 +101,9 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
 }
 
 fn check_fields(fields: &[Field], report: &mut Report) {
-    if fields.len() > MOST_FIELDS {
+    if fields.len() > MAX_FIELDS {
         report.add(format_args!(
-            "{} are too many; at most {MOST_FIELDS}",
+            "{} are too many; at most {MAX_FIELDS}",
             fields.len()
         ));
     }
@@ -114,10 +114,10 @@ fn check_fields(fields: &[Field], report: &mut Report) {
         if !crate::template::is_field(&field.name) {
             report.add("write the name as 1 to 48 of a-z, 0-9 and _, beginning with a letter");
         }
-        text::line(&field.title, LONGEST_NAME, &mut report.at("title"));
+        text::line(&field.title, MAX_NAME_BYTES, &mut report.at("title"));
         text::optional(
             &field.description,
-            LARGEST_HELP,
+            MAX_HELP_BYTES,
             &mut report.at("description"),
         );
         if field.secret && field.default.is_some() {
@@ -129,15 +129,15 @@ fn check_fields(fields: &[Field], report: &mut Report) {
 }
 
 fn check_choice(field: &Field, report: &mut Report) {
-    if field.one_of.len() > MOST_CHOICES {
+    if field.one_of.len() > MAX_CHOICES {
         report.at("one_of").add(format_args!(
-            "{} are too many; at most {MOST_CHOICES}",
+            "{} are too many; at most {MAX_CHOICES}",
             field.one_of.len()
         ));
     }
     super::unique(&field.one_of, &mut report.at("one_of"));
     for (place, words) in [("prefix", &field.prefix), ("suffix", &field.suffix)] {
-        text::optional(words, LONGEST_NAME, &mut report.at(place));
+        text::optional(words, MAX_NAME_BYTES, &mut report.at(place));
     }
     if field.pattern.is_none()
         && field
@@ -147,7 +147,7 @@ fn check_choice(field: &Field, report: &mut Report) {
     {
         report
             .at("default")
-            .add("is not a value that the field takes");
+            .add("is not a value that the field accepts");
     }
 }
 
@@ -155,9 +155,9 @@ fn check_pattern(field: &Field, report: &mut Report) {
     let Some(pattern) = &field.pattern else {
         return;
     };
-    if pattern.len() > LONGEST_PATTERN {
+    if pattern.len() > MAX_PATTERN_BYTES {
         return report.add(format_args!(
-            "{} bytes are too long; at most {LONGEST_PATTERN}",
+            "{} bytes are too long; at most {MAX_PATTERN_BYTES}",
             pattern.len()
         ));
     }
@@ -207,7 +207,7 @@ fn check_request<'a>(
         && scheme.sign.is_none()
         && scheme.client_certificate.is_none()
     {
-        report.add("says nowhere where the credential goes");
+        report.add("does not use the credential; add it to `request`");
     }
     used
 }
@@ -257,8 +257,8 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
     if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
         report.add("is not the name of a header; write it in lower case, for example x-api-key");
     }
-    if FRAMING.contains(&name) {
-        report.add("this header frames or routes the message; the platform writes it");
+    if PLATFORM_HEADERS.contains(&name) {
+        report.add("only the platform may set this header");
     }
 }
 
@@ -275,7 +275,7 @@ fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a
                 .add(format_args!("`{name}` is not a field of this scheme")),
             Some(field) if place == "key" && !field.secret => {
                 report.at(place).add(format_args!(
-                    "mark `{name}` as secret: who has it is the account"
+                    "mark `{name}` as secret: its holder has access to the account"
                 ));
             }
             Some(_) => {}
@@ -297,7 +297,7 @@ fn check_verify(
     let fields = template::check(&verify.url, known, report);
     for field in scheme.secrets().filter(|field| fields.contains(field)) {
         report.add(format_args!(
-            "`{{{field}}}` is secret; `request` puts it in its place"
+            "`{{{field}}}` is secret; add it with `request` instead"
         ));
     }
     if !verify.url.starts_with('/') {
@@ -375,7 +375,7 @@ pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
 /// Returns true if an address with fields in it can lead to this host and port. The fields' values
 /// come from users and providers, so a caller that sends a secret checks again after filling them.
 #[must_use]
-pub fn leads_to(url: &str, host: &str, port: u16) -> bool {
+pub fn template_matches_host(url: &str, host: &str, port: u16) -> bool {
     address(url).is_ok_and(|(rule, own, _)| own == port && hosts::covers(&rule, host))
 }
 
@@ -388,7 +388,7 @@ fn pattern(host: &str) -> Result<String, String> {
     match host[last + 1..].split_once('.') {
         Some((_, fixed)) if fixed.contains('.') => Ok(format!("*.{fixed}")),
         _ => Err(format!(
-            "`{host}` can be anybody's host; end it in a fixed domain, as in {{site}}.example.com"
+            "`{host}` may be a host of any owner; end it in a fixed domain, as in {{site}}.example.com"
         )),
     }
 }

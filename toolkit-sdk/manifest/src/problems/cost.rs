@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::schema::{FOREIGN, NAMED};
+use super::schema::{IDENTITY_KEYWORDS, SCHEMA_MAP_KEYWORDS};
 
 /// Maximum number of schemas that may check one value, references followed.
 pub const MAX_SCHEMAS_PER_VALUE: usize = 1_000;
@@ -25,9 +25,9 @@ const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with one schema for the same value.
 const SAME_VALUE: [&str; 4] = ["else", "if", "not", "then"];
 /// Keywords with named schemas for the same value.
-const SAME_VALUE_NAMED: [&str; 2] = ["dependencies", "dependentSchemas"];
+const SAME_VALUE_MAPS: [&str; 2] = ["dependencies", "dependentSchemas"];
 /// Keywords with schemas for the properties, names or items of the value.
-const INNER: [&str; 11] = [
+const INNER_VALUE_KEYWORDS: [&str; 11] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -53,7 +53,7 @@ pub struct SchemaCost<'a> {
 /// Measures a schema.
 ///
 /// # Errors
-/// An error if the schema leads back to itself without a property or an item between, is nested too deep
+/// An error if the schema refers to itself for the same value, is nested too deep
 /// for one value, or uses keywords that make references depend on more than its text. The message
 /// names the place.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
@@ -102,8 +102,8 @@ impl<'a> Survey<'a> {
         let address = std::ptr::from_ref(schema);
         if self.open.contains(&address) {
             return Err(format!(
-                "{} leads back to itself without a property or an item between",
-                shown(place)
+                "{} refers to itself for the same value",
+                place_or_schema(place)
             ));
         }
         let size = match self.measured.get(&address) {
@@ -119,7 +119,7 @@ impl<'a> Survey<'a> {
         if self.open.len() + size.chain > MAX_SCHEMA_CHAIN {
             return Err(format!(
                 "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         Ok(size)
@@ -133,11 +133,13 @@ impl<'a> Survey<'a> {
         if self.open.len() > MAX_SCHEMA_CHAIN {
             return Err(format!(
                 "{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         self.check_dialect(keywords, place)?;
-        let (mut schemas, mut chain, mut looks_again) = (1_usize, 0, false);
+        let mut schemas = 1_usize;
+        let mut chain = 0;
+        let mut looks_again = false;
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
             match keyword {
@@ -159,7 +161,7 @@ impl<'a> Survey<'a> {
                 schemas = schemas.saturating_add(size.schemas);
                 chain = chain.max(size.chain);
             }
-            if INNER.contains(&keyword) {
+            if INNER_VALUE_KEYWORDS.contains(&keyword) {
                 self.waiting.extend(children(keyword, value, place));
             }
         }
@@ -191,7 +193,7 @@ impl<'a> Survey<'a> {
         }
         let applies = SAME_VALUE.contains(&keyword)
             || (SAME_VALUE_LISTS.contains(&keyword) && value.is_array())
-            || (SAME_VALUE_NAMED.contains(&keyword) && value.is_object());
+            || (SAME_VALUE_MAPS.contains(&keyword) && value.is_object());
         Ok(if applies {
             children(keyword, value, place)
         } else {
@@ -209,7 +211,7 @@ impl<'a> Survey<'a> {
         let Some(pointer) = local else {
             return Err(format!(
                 "{}: {reference} is not local; write it as \"#/$defs/name\", without %",
-                shown(place)
+                place_or_schema(place)
             ));
         };
         Ok(self.root.pointer(pointer))
@@ -224,21 +226,21 @@ impl<'a> Survey<'a> {
                 .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
         };
         let old = names_old(&self.root["$schema"]);
-        let foreign = FOREIGN
+        let foreign = IDENTITY_KEYWORDS
             .into_iter()
             .find(|keyword| keywords.contains_key(*keyword));
         let foreign = foreign
             .or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
         if let Some(keyword) = foreign {
             return Err(format!(
-                "{}: remove `{keyword}`; a schema stands by itself",
-                shown(place)
+                "{}: remove `{keyword}`; a schema must be self-contained",
+                place_or_schema(place)
             ));
         }
         if !old && keywords.get("$schema").is_some_and(names_old) {
             return Err(format!(
                 "{}: remove `$schema`; the top of the schema names the dialect",
-                shown(place)
+                place_or_schema(place)
             ));
         }
         Ok(())
@@ -253,7 +255,7 @@ fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value,
             .enumerate()
             .map(|(index, schema)| (schema, format!("{place}.{keyword}.{index}")))
             .collect(),
-        Value::Object(named) if NAMED.contains(&keyword) => named
+        Value::Object(named) if SCHEMA_MAP_KEYWORDS.contains(&keyword) => named
             .iter()
             .map(|(name, schema)| (schema, format!("{place}.{keyword}.{name}")))
             .collect(),
@@ -262,7 +264,7 @@ fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value,
     }
 }
 
-fn shown(place: &str) -> &str {
+fn place_or_schema(place: &str) -> &str {
     if place.is_empty() {
         "the schema"
     } else {

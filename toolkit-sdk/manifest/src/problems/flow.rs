@@ -11,13 +11,13 @@ use crate::{
     ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, OAuth2, Pick, Step, path,
 };
 
-const LONGEST_PARAMETER: usize = 256;
-const MOST_PARAMETERS: usize = 20;
-const MOST_STEPS: usize = 5;
+const MAX_PARAMETER_BYTES: usize = 256;
+const MAX_PARAMETERS: usize = 20;
+const MAX_STEPS: usize = 5;
 /// Maximum lifetime: a day, in seconds.
-const LONGEST_LIFETIME: u32 = 86_400;
+const MAX_LIFETIME_SECONDS: u32 = 86_400;
 /// Parameters that the platform writes into the authorization URL (RFC 6749, RFC 7636).
-const ADDRESS: [&str; 7] = [
+const AUTHORIZATION_PARAMETERS: [&str; 7] = [
     "response_type",
     "client_id",
     "redirect_uri",
@@ -27,7 +27,7 @@ const ADDRESS: [&str; 7] = [
     "code_challenge_method",
 ];
 /// Parameters that the platform sends in other requests (RFC 6749, RFC 7009, RFC 7523).
-const SENT: [&str; 12] = [
+const TOKEN_PARAMETERS: [&str; 12] = [
     "grant_type",
     "code",
     "redirect_uri",
@@ -70,15 +70,13 @@ pub(super) fn check<'a>(
             checked.check(&mut report);
             return checked.used;
         }
-        (None, true) => {
-            report.add("says nothing about the flow; add `authorize_url` and `token_url`")
-        }
-        (Some(_), false) => report.add("only a scheme of mode OAUTH2 and its kin has a flow"),
+        (None, true) => report.add("has no flow; add `authorize_url` and `token_url`"),
+        (Some(_), false) => report.add("only the OAuth modes have a flow"),
         (None, false) => {}
     }
     for field in scheme.fields.iter().filter(|field| field.hidden) {
         report.add(format_args!(
-            "nothing fills `{}`, which is hidden",
+            "the hidden field `{}` gets no value",
             field.name
         ));
     }
@@ -102,9 +100,9 @@ impl<'a> Checked<'a, '_> {
         let flow = self.flow;
         for name in self.fields.iter().filter(|name| FLOW_VALUES.contains(name)) {
             let own = if *name == ACCESS_TOKEN {
-                "the flow brings it"
+                "the flow obtains this value"
             } else {
-                "the flow knows a value of that name"
+                "the name is reserved for a value of the flow"
             };
             // A client's own id and secret may be fields that the user fills in.
             if !["client_id", "client_secret"].contains(name) {
@@ -125,15 +123,14 @@ impl<'a> Checked<'a, '_> {
         }
         if flow
             .refresh_margin
-            .is_some_and(|margin| margin > LONGEST_LIFETIME)
+            .is_some_and(|margin| margin > MAX_LIFETIME_SECONDS)
         {
-            report
-                .at("refresh_margin")
-                .add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
+            report.at("refresh_margin").add(format_args!(
+                "is longer than {MAX_LIFETIME_SECONDS} seconds"
+            ));
         }
         if self.scheme.mode == AuthMode::Saml && !flow.token.params.contains_key("assertion") {
-            let why =
-                "is missing; write what the application takes, as in {base64url({saml_assertion})}";
+            let why = "is missing; write the value that the provider expects, as in {base64url({saml_assertion})}";
             report.at("token.params.assertion").add(why);
         }
         self.check_response(&mut report.at("response"));
@@ -160,7 +157,7 @@ impl<'a> Checked<'a, '_> {
             (None, true) if flow.is_discovered() => {}
             (None, true) => report
                 .at("register")
-                .add("is missing; say where clients are registered"),
+                .add("is missing; add the URL at which clients are registered"),
             (Some(_), false) => report
                 .at("register")
                 .add("only a scheme of mode DCR_OAUTH registers clients"),
@@ -173,7 +170,7 @@ impl<'a> Checked<'a, '_> {
             .filter(|field| field.hidden && !self.filled.contains(&*field.name))
         {
             report.add(format_args!(
-                "nothing fills `{}`, which is hidden; name it in a `keep`",
+                "the hidden field `{}` gets no value; name it in a `keep`",
                 field.name
             ));
         }
@@ -187,10 +184,9 @@ impl<'a> Checked<'a, '_> {
         } else if mode.redirects() {
             self.check_url(&flow.authorize_url, &mut report.at("authorize_url"));
         } else if !flow.authorize_url.is_empty() {
-            report.at("authorize_url").add(format_args!(
-                "{} sends nobody anywhere; leave it out",
-                mode.as_str()
-            ));
+            report
+                .at("authorize_url")
+                .add(format_args!("{} has no redirect; remove it", mode.as_str()));
         }
         if let Some(separator) = &flow.scope_separator
             && (separator.len() != 1
@@ -206,15 +202,18 @@ impl<'a> Checked<'a, '_> {
         for name in flow
             .authorize_params
             .keys()
-            .filter(|name| ADDRESS.contains(&name.as_str()))
+            .filter(|name| AUTHORIZATION_PARAMETERS.contains(&name.as_str()))
         {
             report_params
                 .at(name)
-                .add("the platform writes this parameter");
+                .add("the platform sets this parameter; remove it");
         }
         self.check_values(&flow.authorize_params, false, &mut report_params);
         drop(report_params);
-        let named: Vec<_> = ADDRESS.into_iter().chain(["user_scope"]).collect();
+        let named: Vec<_> = AUTHORIZATION_PARAMETERS
+            .into_iter()
+            .chain(["user_scope"])
+            .collect();
         check_names(
             &flow.authorize_rename,
             &named,
@@ -230,13 +229,13 @@ impl<'a> Checked<'a, '_> {
             let mut report = report.at(name);
             self.check_url(url, &mut report);
             if url.contains('?') {
-                report.add("has a query; the name of an issuer or an API has none");
+                report.add("has a query; an issuer or API identifier has none");
             }
         }
         if flow.issuer.is_some() && flow.resource.is_some() {
             report
                 .at("resource")
-                .add("names the issuer, which `issuer` does as well; leave one of them out");
+                .add("names the issuer, and so does `issuer`; remove one of them");
         }
     }
 
@@ -260,14 +259,14 @@ impl<'a> Checked<'a, '_> {
         for name in call
             .drop
             .iter()
-            .filter(|name| !SENT.contains(&name.as_str()))
+            .filter(|name| !TOKEN_PARAMETERS.contains(&name.as_str()))
         {
             report.at("drop").add(format_args!(
-                "`{name}` is not sent unasked; there are {}",
-                SENT.join(", ")
+                "`{name}` is not a value of the flow; known are {}",
+                TOKEN_PARAMETERS.join(", ")
             ));
         }
-        check_names(&call.rename, &SENT, &mut report.at("rename"));
+        check_names(&call.rename, &TOKEN_PARAMETERS, &mut report.at("rename"));
     }
 
     /// Checks templates by name.
@@ -295,7 +294,7 @@ impl<'a> Checked<'a, '_> {
         let hidden = |name: &&&str| !secrets && self.is_secret(name);
         for name in named.iter().filter(hidden) {
             report.add(format_args!(
-                "`{{{name}}}` is secret; an address holds only fields that are not"
+                "`{{{name}}}` is secret; a URL may contain only non-secret fields"
             ));
         }
         self.used.extend(named);
@@ -338,7 +337,7 @@ impl<'a> Checked<'a, '_> {
         let kept: Vec<_> = callback.keep.keys().map(String::as_str).collect();
         self.check_filled(&kept, &mut report.at("keep"));
         for name in callback.keep.values().chain(&callback.code_param) {
-            text::line(name, LONGEST_PARAMETER, report);
+            text::line(name, MAX_PARAMETER_BYTES, report);
         }
     }
 
@@ -348,7 +347,7 @@ impl<'a> Checked<'a, '_> {
             if flow.client_auth == ClientAuth::PrivateKeyJwt
                 || self.scheme.mode == AuthMode::GoogleServiceAccount
             {
-                report.add("is missing; say what is signed and with which key");
+                report.add("is missing; add the claims to sign and the key");
             }
             return;
         };
@@ -356,9 +355,9 @@ impl<'a> Checked<'a, '_> {
             self.check_template(template, true, report);
         }
         self.check_values(&assertion.claims, true, &mut report.at("claims"));
-        if !(1..=LONGEST_LIFETIME).contains(&assertion.lifetime) {
+        if !(1..=MAX_LIFETIME_SECONDS).contains(&assertion.lifetime) {
             report.at("lifetime").add(format_args!(
-                "is not between 1 and {LONGEST_LIFETIME} seconds"
+                "is not between 1 and {MAX_LIFETIME_SECONDS} seconds"
             ));
         }
     }
@@ -378,9 +377,9 @@ impl<'a> Checked<'a, '_> {
     }
 
     fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {
-        if steps.len() > MOST_STEPS {
+        if steps.len() > MAX_STEPS {
             report.add(format_args!(
-                "{} are too many; at most {MOST_STEPS}",
+                "{} are too many; at most {MAX_STEPS}",
                 steps.len()
             ));
         }
@@ -390,7 +389,7 @@ impl<'a> Checked<'a, '_> {
             if keeps && step.keep.is_empty() {
                 report
                     .at("keep")
-                    .add("is empty; a request whose answer nobody reads is not needed");
+                    .add("is empty; name the values to keep, or remove the request");
             }
             self.check_keep(&step.keep, &mut report.at("keep"));
         }
@@ -407,7 +406,7 @@ impl<'a> Checked<'a, '_> {
     fn check_filled(&mut self, names: &[&'a str], report: &mut Report) {
         for name in names.iter().filter(|name| !self.fields.contains(name)) {
             report.add(format_args!(
-                "`{name}` is not a field of this scheme; add it to `fields`, hidden if nobody types it"
+                "`{name}` is not a field of this scheme; add it to `fields`, hidden if users do not enter it"
             ));
         }
         self.filled.extend(names);
@@ -418,25 +417,25 @@ fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Rep
     for (name, other) in names {
         if !sent.contains(&name.as_str()) {
             report.add(format_args!(
-                "`{name}` is not sent unasked; there are {}",
+                "`{name}` is not a value of the flow; known are {}",
                 sent.join(", ")
             ));
         }
-        text::line(other, LONGEST_PARAMETER, &mut report.at(name));
+        text::line(other, MAX_PARAMETER_BYTES, &mut report.at(name));
     }
 }
 
 pub(super) fn check_count(count: usize, report: &mut Report) {
-    if count > MOST_PARAMETERS {
+    if count > MAX_PARAMETERS {
         report.add(format_args!(
-            "{count} are too many; at most {MOST_PARAMETERS}"
+            "{count} are too many; at most {MAX_PARAMETERS}"
         ));
     }
 }
 
 /// Checks the name of a parameter or header, and the text of its template.
 pub(super) fn check_value(name: &str, value: &str, report: &mut Report) {
-    text::line(name, LONGEST_PARAMETER, report);
+    text::line(name, MAX_PARAMETER_BYTES, report);
     if value
         .chars()
         .any(|letter| letter.is_control() && letter != '\n')

@@ -3,9 +3,9 @@
 use super::Report;
 use crate::{EgressRule, METHODS};
 
-const MOST_RULES: usize = 100;
+const MAX_RULES: usize = 100;
 /// Top-level names that are used only inside private networks.
-const PRIVATE: [&str; 10] = [
+const PRIVATE_TOP_LEVELS: [&str; 10] = [
     "localhost",
     "local",
     "internal",
@@ -18,12 +18,12 @@ const PRIVATE: [&str; 10] = [
     "onion",
 ];
 /// Second-level names under country codes below which anyone can register names.
-const SECOND: [&str; 20] = [
+const PUBLIC_SECOND_LEVELS: [&str; 20] = [
     "ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ind", "ltd", "me", "mil",
     "ne", "net", "nom", "or", "org", "plc",
 ];
 /// Domains of hosting services, below which anyone can get a name.
-const SHARED: [&str; 26] = [
+const SHARED_HOSTING_DOMAINS: [&str; 26] = [
     "appspot.com",
     "azurewebsites.net",
     "blogspot.com",
@@ -54,18 +54,15 @@ const SHARED: [&str; 26] = [
 
 /// Checks the rules of a list without comparing them with others.
 pub(super) fn check_rules(rules: &[EgressRule], report: &mut Report) {
-    if rules.len() > MOST_RULES {
+    if rules.len() > MAX_RULES {
         report.add(format_args!(
-            "{} rules are too many; at most {MOST_RULES}",
+            "{} rules are too many; at most {MAX_RULES}",
             rules.len()
         ));
     }
     for (index, rule) in rules.iter().enumerate() {
         if rules[..index].contains(rule) {
-            report.add(format_args!(
-                "the rule for `{}` stands here twice",
-                rule.host
-            ));
+            report.add(format_args!("the rule for `{}` is listed twice", rule.host));
         }
         check_rule(rule, &mut report.at(&rule.host));
     }
@@ -117,7 +114,7 @@ pub fn host_problem(host: &str) -> Option<String> {
     }
     if !name.is_ascii() {
         return Some(format!(
-            "`{host}` is not ASCII; write it as IDNA does (xn--…)"
+            "`{host}` is not ASCII; write it in Punycode (xn--…)"
         ));
     }
     let labels: Vec<&str> = name.split('.').collect();
@@ -135,12 +132,12 @@ pub fn host_problem(host: &str) -> Option<String> {
     if last.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(format!("`{host}` is an IP address; write a name"));
     }
-    if PRIVATE.contains(&last) {
+    if PRIVATE_TOP_LEVELS.contains(&last) {
         return Some(format!("`{host}` is a name of a private network"));
     }
     if wildcard && is_public_suffix(&labels) {
         return Some(format!(
-            "`{host}` covers names of everybody; write the application's own domain"
+            "`{host}` covers domains of many owners; write the provider's own domain"
         ));
     }
     None
@@ -158,8 +155,8 @@ fn is_label(label: &str) -> bool {
 /// Returns true if names below this domain can belong to anyone. This short rule stands in for the
 /// public suffix list: it covers the common suffixes, and the operator's policy decides in the end.
 fn is_public_suffix(labels: &[&str]) -> bool {
-    let two = matches!(labels, [second, country] if country.len() == 2 && SECOND.contains(second));
-    two || SHARED.contains(&labels.join(".").as_str())
+    let two = matches!(labels, [second, country] if country.len() == 2 && PUBLIC_SECOND_LEVELS.contains(second));
+    two || SHARED_HOSTING_DOMAINS.contains(&labels.join(".").as_str())
 }
 
 /// Returns true if `outer` allows everything that `inner` allows. `read_only` decides what an

@@ -15,10 +15,10 @@ use super::Report;
 
 const MAX_LOGO_BYTES: usize = 64 * 1024;
 const MAX_ELEMENT_DEPTH: usize = 32;
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 const SVG_NAMESPACE: &str = "http://www.w3.org/2000/svg";
 /// Elements that hold shapes.
-const SHAPES: [&str; 15] = [
+const SHAPE_ELEMENTS: [&str; 15] = [
     "circle",
     "clipPath",
     "defs",
@@ -36,11 +36,11 @@ const SHAPES: [&str; 15] = [
     "svg",
 ];
 /// Elements that hold text.
-const TEXTS: [&str; 4] = ["desc", "text", "title", "tspan"];
+const TEXT_ELEMENTS: [&str; 4] = ["desc", "text", "title", "tspan"];
 /// Attributes for screen readers. Their value may be any text.
-const SPOKEN: [&str; 2] = ["aria-label", "role"];
+const ACCESSIBILITY_ATTRIBUTES: [&str; 2] = ["aria-label", "role"];
 /// Attributes with a plain value (see [`is_plain`]).
-const ATTRIBUTES: [&str; 63] = [
+const ALLOWED_ATTRIBUTES: [&str; 63] = [
     "aria-hidden",
     "clip-path",
     "clip-rule",
@@ -106,7 +106,7 @@ const ATTRIBUTES: [&str; 63] = [
     "y2",
 ];
 /// Functions that a value may call.
-const FUNCTIONS: [&str; 10] = [
+const ALLOWED_FUNCTIONS: [&str; 10] = [
     "hsl",
     "hsla",
     "matrix",
@@ -141,7 +141,7 @@ pub(super) fn check(logo: &str, report: &mut Report) {
 /// Returns the form of a logo that browsers may show: an image as it is, an SVG document without
 /// its disallowed content, or an empty text for anything else.
 #[must_use]
-pub fn shown_logo(logo: &str) -> String {
+pub fn sanitized_logo(logo: &str) -> String {
     let trimmed = logo.trim_start();
     if is_svg(trimmed) {
         return rebuilt(trimmed).0;
@@ -163,10 +163,10 @@ fn check_data(data: &str, report: &mut Report) {
     let Some((media_type, content)) = data.split_once(";base64,") else {
         return report.add("write the `data:` URL with `;base64,`");
     };
-    if !IMAGES.contains(&media_type) {
+    if !IMAGE_TYPES.contains(&media_type) {
         report.add(format_args!(
             "`{media_type}` is not an image of one of the kinds {}",
-            IMAGES.join(", ")
+            IMAGE_TYPES.join(", ")
         ));
     }
     let digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
@@ -229,7 +229,7 @@ impl Rebuild {
                     .push("remove the processing instruction from the SVG document".into()),
                 Event::Decl(_) | Event::Comment(_) => {}
                 Event::Eof if self.complete && self.open.is_empty() => return Ok(()),
-                Event::Eof => return Err("it ends too early".into()),
+                Event::Eof => return Err("the document is incomplete".into()),
             }
         }
     }
@@ -246,7 +246,7 @@ impl Rebuild {
             ));
         }
         self.complete = true;
-        let allowed = SHAPES.contains(&name) || TEXTS.contains(&name);
+        let allowed = SHAPE_ELEMENTS.contains(&name) || TEXT_ELEMENTS.contains(&name);
         if !allowed {
             self.problems
                 .push(format!("remove `<{name}>` from the SVG document"));
@@ -282,7 +282,7 @@ impl Rebuild {
         let holds_text = self
             .open
             .last()
-            .is_some_and(|name| TEXTS.contains(&name.as_str()));
+            .is_some_and(|name| TEXT_ELEMENTS.contains(&name.as_str()));
         if holds_text && self.left_out == 0 {
             self.out.push_str(&escape(text));
         } else if !text.trim().is_empty() && self.left_out == 0 {
@@ -315,13 +315,13 @@ impl Rebuild {
 fn is_allowed(name: &str, value: &str) -> bool {
     match name {
         "xmlns" => value == SVG_NAMESPACE,
-        _ if SPOKEN.contains(&name) => true,
-        _ => ATTRIBUTES.contains(&name) && is_plain(value),
+        _ if ACCESSIBILITY_ATTRIBUTES.contains(&name) => true,
+        _ => ALLOWED_ATTRIBUTES.contains(&name) && is_plain(value),
     }
 }
 
 /// Returns true if a value has no character that begins an escape, a string or an address in CSS,
-/// and calls only [`FUNCTIONS`], or `url` with an element of the same document.
+/// and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
     let letter =
         |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
@@ -334,7 +334,9 @@ fn is_plain(value: &str) -> bool {
             .rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
             .next();
         let local = after.trim_start().starts_with('#');
-        if !function.is_some_and(|name| FUNCTIONS.contains(&name) || (name == "url" && local)) {
+        if !function
+            .is_some_and(|name| ALLOWED_FUNCTIONS.contains(&name) || (name == "url" && local))
+        {
             return false;
         }
         rest = after;

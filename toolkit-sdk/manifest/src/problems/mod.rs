@@ -20,32 +20,32 @@ mod tools;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-pub use auth::leads_to;
+pub use auth::template_matches_host;
 pub use cost::{
     MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, SchemaCost, schema_cost,
 };
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
-pub use logo::shown_logo;
-pub use schema::{DEEPEST as DEEPEST_SCHEMA, LARGEST as LARGEST_SCHEMA};
+pub use logo::sanitized_logo;
+pub use schema::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH};
 pub use text::cleaned;
 
 use crate::{ABI, Manifest};
 
 /// Maximum size of a manifest, in bytes. A description of an API with 1,200 operations results in
 /// one of 3 MiB.
-pub const LARGEST_MANIFEST: usize = 8 * 1024 * 1024;
+pub const MAX_MANIFEST_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum size of a description, in bytes.
-pub const LARGEST_DESCRIPTION: usize = 4 * 1024;
-const LONGEST_NAME: usize = 100;
-const LONGEST_SLUG: usize = 48;
+pub const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
+const MAX_NAME_BYTES: usize = 100;
+const MAX_SLUG_BYTES: usize = 48;
 /// Maximum number of tools of a toolkit. The largest descriptions of APIs have about 1,200
 /// operations.
-pub const MOST_TOOLS: usize = 2000;
-const MOST_TRIGGERS: usize = 100;
-const MOST_CATEGORIES: usize = 20;
+pub const MAX_TOOLS: usize = 2000;
+const MAX_TRIGGERS: usize = 100;
+const MAX_CATEGORIES: usize = 20;
 /// Maximum number of problems that are listed in full. Readers do not use more.
-const MOST_PROBLEMS: usize = 200;
+const MAX_PROBLEMS: usize = 200;
 
 impl Manifest {
     /// Returns every problem, each with its place. An empty list means that the manifest is valid.
@@ -67,13 +67,13 @@ impl Manifest {
 
 fn identity(manifest: &Manifest, report: &mut Report) {
     if manifest.abi != ABI {
-        let hint = "build it with the SDK of this server, or bring the server up to date";
+        let hint = "build the toolkit with the SDK of this server, or update the server";
         report.at("abi").add(format_args!(
-            "`{}` is not known here, only {ABI} is; {hint}",
+            "`{}` is not supported; the supported version is {ABI}; {hint}",
             manifest.abi
         ));
     }
-    text::line(&manifest.sdk, LONGEST_NAME, &mut report.at("sdk"));
+    text::line(&manifest.sdk, MAX_NAME_BYTES, &mut report.at("sdk"));
     if !is_slug(&manifest.slug) {
         let rule = "write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _";
         report
@@ -82,14 +82,14 @@ fn identity(manifest: &Manifest, report: &mut Report) {
     }
     if !manifest.version.is_on_calendar() {
         report.at("version").add(format_args!(
-            "`{}` names a day that no month has",
+            "`{}` has a date that does not exist",
             manifest.version
         ));
     }
-    text::line(&manifest.name, LONGEST_NAME, &mut report.at("name"));
+    text::line(&manifest.name, MAX_NAME_BYTES, &mut report.at("name"));
     text::block(
         &manifest.description,
-        LARGEST_DESCRIPTION,
+        MAX_DESCRIPTION_BYTES,
         &mut report.at("description"),
     );
     let limits = [
@@ -101,20 +101,20 @@ fn identity(manifest: &Manifest, report: &mut Report) {
         report
             .at("limits")
             .at(name)
-            .add("cannot be 0; leave it out for the server's default");
+            .add("cannot be 0; remove it for the server's default");
     }
 }
 
 fn categories(manifest: &Manifest, report: &mut Report) {
     let mut report = report.at("categories");
-    if manifest.categories.len() > MOST_CATEGORIES {
+    if manifest.categories.len() > MAX_CATEGORIES {
         report.add(format_args!(
-            "{} are too many; at most {MOST_CATEGORIES}",
+            "{} are too many; at most {MAX_CATEGORIES}",
             manifest.categories.len()
         ));
     }
     let word = |text: &str| {
-        (1..=LONGEST_SLUG).contains(&text.len())
+        (1..=MAX_SLUG_BYTES).contains(&text.len())
             && text.split('-').all(|part| {
                 !part.is_empty()
                     && part
@@ -135,27 +135,27 @@ fn categories(manifest: &Manifest, report: &mut Report) {
 }
 
 fn counts(manifest: &Manifest, report: &mut Report) {
-    if manifest.tools.len() > MOST_TOOLS {
+    if manifest.tools.len() > MAX_TOOLS {
         report.at("tools").add(format_args!(
-            "{} are too many; at most {MOST_TOOLS}",
+            "{} are too many; at most {MAX_TOOLS}",
             manifest.tools.len()
         ));
     }
-    if manifest.triggers.len() > MOST_TRIGGERS {
+    if manifest.triggers.len() > MAX_TRIGGERS {
         report.at("triggers").add(format_args!(
-            "{} are too many; at most {MOST_TRIGGERS}",
+            "{} are too many; at most {MAX_TRIGGERS}",
             manifest.triggers.len()
         ));
     }
     if manifest.tools.is_empty() && manifest.triggers.is_empty() {
         report
             .at("tools")
-            .add("a toolkit without tools and triggers does nothing; add one");
+            .add("has neither tools nor triggers; add one");
     }
     let size = serde_json::to_vec(manifest).map_or(0, |json| json.len());
-    if size > LARGEST_MANIFEST {
+    if size > MAX_MANIFEST_BYTES {
         report.at("manifest").add(format_args!(
-            "{size} bytes are too many; at most {LARGEST_MANIFEST}"
+            "{size} bytes are too many; at most {MAX_MANIFEST_BYTES}"
         ));
     }
 }
@@ -164,7 +164,7 @@ fn counts(manifest: &Manifest, report: &mut Report) {
 /// addresses.
 #[must_use]
 pub fn is_slug(text: &str) -> bool {
-    (2..=LONGEST_SLUG).contains(&text.len())
+    (2..=MAX_SLUG_BYTES).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text
             .bytes()
@@ -180,7 +180,7 @@ fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
         .map(AsRef::as_ref)
         .filter(|value| !seen.insert(*value))
     {
-        report.add(format_args!("`{value}` stands here twice"));
+        report.add(format_args!("`{value}` is listed twice"));
     }
 }
 
@@ -219,9 +219,9 @@ impl Report<'_> {
 
     fn finish(mut self) -> Vec<String> {
         let mut problems = std::mem::take(&mut self.problems);
-        if problems.len() > MOST_PROBLEMS {
-            let more = problems.len() - MOST_PROBLEMS;
-            problems.truncate(MOST_PROBLEMS);
+        if problems.len() > MAX_PROBLEMS {
+            let more = problems.len() - MAX_PROBLEMS;
+            problems.truncate(MAX_PROBLEMS);
             problems.push(format!("and {more} more problems"));
         }
         problems

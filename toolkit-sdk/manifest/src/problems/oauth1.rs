@@ -6,7 +6,7 @@ use super::{Report, auth, flow, template};
 use crate::{AuthMode, AuthScheme, OAuth1};
 
 /// Prefix of the parameters that the platform writes into addresses and requests (RFC 5849).
-const SENT: &str = "oauth_";
+const SENT_VALUE: &str = "oauth_";
 
 /// Checks the flow, if the mode requires one. The fields it uses appear only in addresses, which
 /// must not contain secrets.
@@ -15,9 +15,7 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
     let about = match (&scheme.oauth1, scheme.mode) {
         (Some(about), AuthMode::Oauth1) => about,
         (None, AuthMode::Oauth1) => {
-            return report.add(
-                "says nothing about the flow; add `request_url`, `authorize_url` and `token_url`",
-            );
+            return report.add("has no flow; add `request_url`, `authorize_url` and `token_url`");
         }
         (Some(_), _) => return report.add("only a scheme of mode OAUTH1 has this flow"),
         (None, _) => return,
@@ -52,7 +50,7 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
     for (name, pick) in keep {
         if !fields.contains(&name.as_str()) {
             kept.add(format_args!(
-                "`{name}` is not a field of this scheme; add it to `fields`, hidden if nobody types it"
+                "`{name}` is not a field of this scheme; add it to `fields`, hidden if users do not enter it"
             ));
         }
         flow::check_pick(pick, &mut kept.at(name));
@@ -68,7 +66,7 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
         .filter(|field| field.hidden && !keep.contains_key(&field.name))
     {
         report.add(format_args!(
-            "nothing fills `{}`, which is hidden; name it in `keep`",
+            "the hidden field `{}` gets no value; name it in `keep`",
             field.name
         ));
     }
@@ -83,8 +81,8 @@ fn check_params(
     flow::check_count(params.len(), report);
     for (name, value) in params {
         let mut report = report.at(name);
-        if name.starts_with(SENT) || name == "state" {
-            report.add("the platform writes this parameter");
+        if name.starts_with(SENT_VALUE) || name == "state" {
+            report.add("the platform sets this parameter; remove it");
         }
         flow::check_value(name, value, &mut report);
         check_open(scheme, value, fields, &mut report);
@@ -96,7 +94,7 @@ fn check_open(scheme: &AuthScheme, value: &str, fields: &[&str], report: &mut Re
     for name in template::check(value, fields, report) {
         if scheme.secrets().any(|secret| secret == name) {
             report.add(format_args!(
-                "`{{{name}}}` is secret; an address holds only fields that are not"
+                "`{{{name}}}` is secret; a URL may contain only non-secret fields"
             ));
         }
     }

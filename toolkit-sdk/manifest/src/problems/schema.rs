@@ -12,18 +12,18 @@ use super::{
 };
 
 /// Maximum size of a schema as JSON, in bytes.
-pub const LARGEST: usize = 64 * 1024;
+pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// Maximum depth of nested schemas.
-pub const DEEPEST: usize = 16;
-const LONGEST_PATTERN: usize = 1024;
-const LARGEST_PROGRAM: usize = 1024 * 1024;
+pub const MAX_SCHEMA_DEPTH: usize = 16;
+const MAX_PATTERN_BYTES: usize = 1024;
+const MAX_COMPILED_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// Values of `type`.
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 /// Keywords with one schema.
-const ONE: [&str; 12] = [
+const SCHEMA_KEYWORDS: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -38,9 +38,9 @@ const ONE: [&str; 12] = [
     "contentSchema",
 ];
 /// Keywords with a list of schemas.
-const SEVERAL: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+const SCHEMA_LIST_KEYWORDS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 /// Keywords with named schemas.
-pub(super) const NAMED: [&str; 6] = [
+pub(super) const SCHEMA_MAP_KEYWORDS: [&str; 6] = [
     "$defs",
     "definitions",
     "dependencies",
@@ -49,7 +49,7 @@ pub(super) const NAMED: [&str; 6] = [
     "properties",
 ];
 /// Keywords that make a schema depend on its location or on other documents.
-pub(super) const FOREIGN: [&str; 7] = [
+pub(super) const IDENTITY_KEYWORDS: [&str; 7] = [
     "$anchor",
     "$dynamicAnchor",
     "$dynamicRef",
@@ -59,7 +59,7 @@ pub(super) const FOREIGN: [&str; 7] = [
     "$vocabulary",
 ];
 /// Keywords with a whole number of at least 0.
-const COUNTS: [&str; 8] = [
+const COUNT_KEYWORDS: [&str; 8] = [
     "maxContains",
     "maxItems",
     "maxLength",
@@ -70,7 +70,7 @@ const COUNTS: [&str; 8] = [
     "minProperties",
 ];
 /// Keywords with a number.
-const BOUNDS: [&str; 5] = [
+const NUMBER_KEYWORDS: [&str; 5] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
     "maximum",
@@ -89,15 +89,17 @@ pub(super) fn check_object(schema: &Value, report: &mut Report) {
 /// Checks a schema that describes an object or has no type.
 pub(super) fn check_answer(schema: &Value, report: &mut Report) {
     if schema.get("type").is_some_and(|kind| kind != "object") {
-        report.add("an answer is an object, so that it can grow; put the value into a field");
+        report.add("an output must be an object, so that fields can be added later; put the value into a field");
     }
     check(schema, report);
 }
 
 fn check(schema: &Value, report: &mut Report) {
     let size = schema.to_string().len();
-    if size > LARGEST {
-        return report.add(format_args!("{size} bytes are too many; at most {LARGEST}"));
+    if size > MAX_SCHEMA_BYTES {
+        return report.add(format_args!(
+            "{size} bytes are too many; at most {MAX_SCHEMA_BYTES}"
+        ));
     }
     check_texts(schema, report);
     let before = report.count();
@@ -115,7 +117,7 @@ fn check_cost(schema: &Value, report: &mut Report) {
     };
     if cost.schemas_per_value > MAX_SCHEMAS_PER_VALUE {
         report.add(format_args!(
-            "{} schemas look at one value when references are followed; at most {MAX_SCHEMAS_PER_VALUE}",
+            "{} schemas apply to one value when references are followed; at most {MAX_SCHEMAS_PER_VALUE}",
             cost.schemas_per_value
         ));
     }
@@ -133,19 +135,21 @@ fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {
         Value::Object(keywords) => keywords,
         _ => return report.add("a schema is an object, true or false"),
     };
-    if depth > DEEPEST {
-        return report.add(format_args!("is nested deeper than {DEEPEST} schemas"));
+    if depth > MAX_SCHEMA_DEPTH {
+        return report.add(format_args!(
+            "is nested deeper than {MAX_SCHEMA_DEPTH} schemas"
+        ));
     }
     check_keywords(keywords, root, report);
     for (keyword, value) in keywords {
         let mut report = report.at(keyword);
         match value {
-            Value::Array(schemas) if SEVERAL.contains(&keyword.as_str()) => {
+            Value::Array(schemas) if SCHEMA_LIST_KEYWORDS.contains(&keyword.as_str()) => {
                 for (index, schema) in schemas.iter().enumerate() {
                     walk(schema, root, depth + 1, &mut report.at(index));
                 }
             }
-            Value::Object(schemas) if NAMED.contains(&keyword.as_str()) => {
+            Value::Object(schemas) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
                 for (name, schema) in schemas {
                     // A dependency may also be a list of names.
                     if !(keyword == "dependencies" && schema.is_array()) {
@@ -153,23 +157,27 @@ fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {
                     }
                 }
             }
-            _ if SEVERAL.contains(&keyword.as_str()) && keyword != "items" => {
+            _ if SCHEMA_LIST_KEYWORDS.contains(&keyword.as_str()) && keyword != "items" => {
                 report.add("must be a list of schemas")
             }
-            _ if NAMED.contains(&keyword.as_str()) => report.add("must be an object of schemas"),
-            _ if ONE.contains(&keyword.as_str()) => walk(value, root, depth + 1, &mut report),
+            _ if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
+                report.add("must be an object of schemas")
+            }
+            _ if SCHEMA_KEYWORDS.contains(&keyword.as_str()) => {
+                walk(value, root, depth + 1, &mut report)
+            }
             _ => {}
         }
     }
 }
 
 fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Report) {
-    for keyword in FOREIGN
+    for keyword in IDENTITY_KEYWORDS
         .iter()
         .filter(|keyword| keywords.contains_key(**keyword))
     {
         report.add(format_args!(
-            "remove `{keyword}`; a schema stands by itself"
+            "remove `{keyword}`; a schema must be self-contained"
         ));
     }
     if let Some(reference) = keywords.get("$ref") {
@@ -182,7 +190,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
         };
         if !dialect.as_str().is_some_and(known) {
             report.add(format_args!(
-                "`$schema` {dialect} is not a dialect of JSON Schema; leave it out"
+                "`$schema` {dialect} is not a dialect of JSON Schema; remove it"
             ));
         }
     }
@@ -234,13 +242,13 @@ fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
             .at("enum")
             .add("must be a list with at least one value");
     }
-    for keyword in COUNTS
+    for keyword in COUNT_KEYWORDS
         .iter()
         .filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_u64()))
     {
         report.at(keyword).add("must be a whole number, at least 0");
     }
-    for keyword in BOUNDS.iter().filter(|keyword| {
+    for keyword in NUMBER_KEYWORDS.iter().filter(|keyword| {
         keywords
             .get(**keyword)
             .is_some_and(|value| !value.is_number())
@@ -285,17 +293,17 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
             ));
         };
         if !seen.insert(target) {
-            return report.add(format_args!("{current} leads back to itself"));
+            return report.add(format_args!("{current} refers to itself"));
         }
         let Some(found) = (if target.is_empty() {
             Some(root)
         } else {
             root.pointer(target)
         }) else {
-            return report.add(format_args!("{current} leads to nothing"));
+            return report.add(format_args!("{current} does not exist"));
         };
         if !found.is_object() && !found.is_boolean() {
-            return report.add(format_args!("{current} does not lead to a schema"));
+            return report.add(format_args!("{current} is not a schema"));
         }
         match found.get("$ref") {
             Some(next) => current = next,
@@ -307,14 +315,14 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
 /// Checks a pattern. Patterns run on any text that agents send, so only those that match in linear
 /// time are supported.
 fn check_pattern(pattern: &str, report: &mut Report) {
-    if pattern.len() > LONGEST_PATTERN {
+    if pattern.len() > MAX_PATTERN_BYTES {
         return report.add(format_args!(
-            "{} bytes are too long; at most {LONGEST_PATTERN}",
+            "{} bytes are too long; at most {MAX_PATTERN_BYTES}",
             pattern.len()
         ));
     }
     if let Err(cause) = RegexBuilder::new(pattern)
-        .size_limit(LARGEST_PROGRAM)
+        .size_limit(MAX_COMPILED_PATTERN_BYTES)
         .build()
     {
         let cause = cause.to_string();

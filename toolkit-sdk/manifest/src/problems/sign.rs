@@ -18,7 +18,7 @@ pub(super) fn check<'a>(
     let mut report = report.at("sign");
     let Some(sign) = &scheme.sign else {
         if scheme.mode == AuthMode::Oauth1 {
-            report.add("does not say how requests are signed; write { \"with\": \"oauth1\" }");
+            report.add("has no signature; write { \"with\": \"oauth1\" }");
         }
         return BTreeSet::new();
     };
@@ -39,7 +39,7 @@ pub(super) fn check<'a>(
         });
         if filled {
             report.add(format_args!(
-                "writes the header `{name}`, and so does `request`; leave it out there"
+                "sets the header `{name}`, and so does `request`; remove it from `request`"
             ));
         }
     }
@@ -84,7 +84,9 @@ fn check_request<'a>(
     report: &mut Report,
 ) -> BTreeSet<&'a str> {
     let known: Vec<_> = known.iter().copied().chain(REQUEST_VALUES).collect();
-    let (mut used, mut taken, mut signs) = (BTreeSet::new(), BTreeSet::new(), false);
+    let mut used = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    let mut signs = false;
     for placement in request {
         let (place, values) = auth::describe(placement);
         let mut report = report.at(&place);

@@ -7,7 +7,7 @@ use crate::template::Template;
 /// names.
 pub(super) fn check<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
     if Template::parse(template).is_ok_and(|template| template.digests()) {
-        report.add("digests stand only in the requests of a flow and in signatures");
+        report.add("digests may be used only in the requests of a flow and in signatures");
     }
     check_of_flow(template, known, report)
 }

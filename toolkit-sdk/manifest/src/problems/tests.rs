@@ -65,7 +65,7 @@ fn with(place: &str, value: Value) -> Vec<String> {
     match manifest.pointer_mut(parent).unwrap() {
         Value::Object(object) => _ = object.insert(key.to_owned(), value),
         Value::Array(array) => array[key.parse::<usize>().unwrap()] = value,
-        _ => panic!("{place} leads to nothing"),
+        _ => panic!("{place} does not exist"),
     }
     problems(&manifest)
 }
@@ -113,7 +113,7 @@ fn all_problems_are_listed_at_once() {
 
 #[test]
 fn names_and_slugs_have_a_form() {
-    refused("/abi", json!("2.0.0"), "abi:", "not known");
+    refused("/abi", json!("2.0.0"), "abi:", "not supported");
     for slug in ["D", "1demo", "Demo", "de mo", "démo", "demo_", ""] {
         refused("/slug", json!(slug), "slug:", "not a slug");
     }
@@ -179,7 +179,7 @@ fn slugs_are_unique_and_counted() {
     manifest["tools"] = json!([]);
     assert_eq!(problems(&manifest), Vec::<String>::new());
     manifest["triggers"] = json!([]);
-    assert!(problems(&manifest)[0].contains("does nothing"));
+    assert!(problems(&manifest)[0].contains("neither tools nor triggers"));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_schema_is_closed_bounded_and_safe() {
         "/tools/0/output",
         json!({ "type": "string" }),
         "tools.DEMO_GET_ITEM.output:",
-        "an answer is an object",
+        "an output must be an object",
     );
     accepted("/tools/0/output", json!({}));
     let property = "/tools/0/input/properties/id";
@@ -275,13 +275,13 @@ fn a_schema_is_closed_bounded_and_safe() {
         property,
         json!({ "$ref": "#/$defs/none" }),
         at,
-        "leads to nothing",
+        "does not exist",
     );
     refused(
         property,
         json!({ "$ref": "#/properties/id" }),
         at,
-        "leads back to itself",
+        "refers to itself",
     );
     accepted(
         property,
@@ -482,7 +482,7 @@ fn a_credential_goes_only_where_it_may() {
             placement,
             json!({ "in": "header", "name": name, "value": "{api_key}" }),
             at,
-            "frames or routes",
+            "only the platform may set",
         );
     }
     refused(
@@ -556,7 +556,12 @@ fn a_credential_goes_only_where_it_may() {
         { "in": "header", "name": "authorization", "value": "{api_key}" },
     ]);
     refused("/auth/0/request", twice, at, "filled twice");
-    refused("/auth/0/request", json!([]), at, "says nowhere");
+    refused(
+        "/auth/0/request",
+        json!([]),
+        at,
+        "does not use the credential",
+    );
 }
 
 #[test]
@@ -569,8 +574,8 @@ fn addresses_of_a_scheme_stay_inside_the_egress() {
         at,
         "not among the hosts",
     );
-    refused(base, json!("https://{site}"), at, "anybody's host");
-    refused(base, json!("https://api.{site}"), at, "anybody's host");
+    refused(base, json!("https://{site}"), at, "a host of any owner");
+    refused(base, json!("https://api.{site}"), at, "a host of any owner");
     refused(
         base,
         json!("https://evil.example/{site}.example.org"),
@@ -648,17 +653,12 @@ fn authorize_url_is_public_with_platform_parameters() {
         with_flow("authorize_params", json!({ "access_type": "offline" })),
     );
     let at = "auth.OAUTH2.oauth2";
-    refused(
-        "/auth",
-        scheme(&Value::Null, json!({})),
-        at,
-        "nothing about the flow",
-    );
+    refused("/auth", scheme(&Value::Null, json!({})), at, "has no flow");
     refused(
         "/auth/0/oauth2",
         flow.clone(),
         "auth.API_KEY.oauth2",
-        "only a scheme of mode OAUTH2 and its kin",
+        "only the OAuth modes",
     );
     refused(
         "/auth",
@@ -676,13 +676,13 @@ fn authorize_url_is_public_with_platform_parameters() {
         "/auth",
         with_flow("token_url", json!("https://{site}/token")),
         at,
-        "anybody's host",
+        "a host of any owner",
     );
     refused(
         "/auth",
         with_flow("authorize_params", json!({ "state": "x" })),
         at,
-        "the platform writes",
+        "the platform sets",
     );
     refused(
         "/auth",
@@ -700,7 +700,7 @@ fn authorize_url_is_public_with_platform_parameters() {
         "/auth",
         scheme(&flow, json!({ "request": [] })),
         "auth.OAUTH2.request",
-        "says nowhere",
+        "does not use the credential",
     );
     let field = json!({ "fields": [{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }] });
     refused("/auth", scheme(&flow, field), at, "another name");
@@ -747,7 +747,7 @@ fn discovered_flow_may_omit_addresses() {
         (
             json!({ "issuer": "https://{site}" }),
             ".issuer",
-            "anybody's host",
+            "a host of any owner",
         ),
         (
             json!({ "issuer": "https://example.org/?a=1" }),
@@ -757,7 +757,7 @@ fn discovered_flow_may_omit_addresses() {
         (
             json!({ "issuer": "https://example.org", "resource": "https://example.org" }),
             ".resource",
-            "leave one",
+            "remove one",
         ),
         (
             json!({ "authorize_url": "https://example.org/agree", "token_url": "https://example.org/token" }),
@@ -811,7 +811,11 @@ fn each_flow_member_is_checked() {
     );
     let at = "auth.OAUTH2.oauth2";
     for (more, place, why) in [
-        (json!({ "response": {} }), "", "nothing fills `dc`"),
+        (
+            json!({ "response": {} }),
+            "",
+            "the hidden field `dc` gets no value",
+        ),
         (
             json!({ "response": { "keep": { "dc": { "path": "a" }, "x": { "path": "a" } } } }),
             ".response.keep",
@@ -830,7 +834,7 @@ fn each_flow_member_is_checked() {
         (
             json!({ "token": { "headers": { "host": "{pin}" } } }),
             ".token.headers.host",
-            "frames or routes",
+            "only the platform may set",
         ),
         (
             json!({ "token": { "params": { "a": "{other}", "b": "{pin}" } } }),
@@ -840,7 +844,7 @@ fn each_flow_member_is_checked() {
         (
             json!({ "token": { "drop": ["state"], "params": { "b": "{pin}" } } }),
             ".token.drop",
-            "not sent unasked",
+            "not a value of the flow",
         ),
         (
             json!({ "refresh": { "url": "https://example.org/{pin}" } }),
@@ -855,7 +859,7 @@ fn each_flow_member_is_checked() {
         (
             json!({ "refresh": { "url": "https://{dc}/token" } }),
             ".refresh.url",
-            "anybody's host",
+            "a host of any owner",
         ),
         (
             json!({ "refresh_margin": 100_000 }),
@@ -875,7 +879,7 @@ fn each_flow_member_is_checked() {
         (
             json!({ "authorize_rename": { "client": "key" } }),
             ".authorize_rename",
-            "not sent unasked",
+            "not a value of the flow",
         ),
         (
             json!({ "client_auth": "private_key_jwt" }),
@@ -918,7 +922,7 @@ fn each_flow_member_is_checked() {
         assert_eq!(
             !found
                 .iter()
-                .any(|line| line.contains("client_secret: this secret goes nowhere")),
+                .any(|line| line.contains("client_secret: this secret is not used")),
             used,
             "{found:?}"
         );
@@ -928,14 +932,14 @@ fn each_flow_member_is_checked() {
         "/auth",
         unused.clone(),
         "auth.OAUTH2.fields.pin",
-        "goes nowhere",
+        "is not used",
     );
     unused[0]["mode"] = json!("S2S_OAUTH2");
     refused(
         "/auth",
         unused,
         "auth.S2S_OAUTH2.oauth2.authorize_url",
-        "sends nobody",
+        "has no redirect",
     );
 }
 
@@ -1018,7 +1022,7 @@ fn signature_uses_known_values_and_free_headers() {
         "/auth",
         scheme("API_KEY", json!({})),
         "auth.API_KEY.request",
-        "says nowhere",
+        "does not use the credential",
     );
     let mut named = sign(written("{hmac_sha256({key},{path}{id})}"));
     named[0]["fields"][0]["name"] = json!("path");
@@ -1026,7 +1030,7 @@ fn signature_uses_known_values_and_free_headers() {
         "/auth",
         named,
         "auth.API_KEY.fields.path",
-        "knows a value of that name",
+        "reserved for a value",
     );
 }
 
@@ -1083,7 +1087,7 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
             "token_url",
             json!("https://{site}/token"),
             ".token_url",
-            "anybody's host",
+            "a host of any owner",
         ),
         (
             "token_url",
@@ -1095,15 +1099,20 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
             "authorize_params",
             json!({ "oauth_token": "x" }),
             ".authorize_params.oauth_token",
-            "the platform writes",
+            "the platform sets",
         ),
         (
             "request_params",
             json!({ "state": "x" }),
             ".request_params.state",
-            "the platform writes",
+            "the platform sets",
         ),
-        ("keep", json!({}), "", "nothing fills `user`"),
+        (
+            "keep",
+            json!({}),
+            "",
+            "the hidden field `user` gets no value",
+        ),
         (
             "keep",
             json!({ "user": { "path": "a..b" } }),
@@ -1124,13 +1133,13 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
         "/auth",
         scheme(Value::Null, &flow),
         "auth.OAUTH1.sign",
-        "does not say how",
+        "has no signature",
     );
     refused(
         "/auth",
         scheme(json!({ "with": "oauth1" }), &Value::Null),
         at,
-        "nothing about the flow",
+        "has no flow",
     );
     refused(
         "/auth/0/oauth1",
@@ -1190,7 +1199,7 @@ fn field_default_must_be_accepted_value() {
         "/auth/0/fields",
         field(json!({ "hidden": true, "default": "7" })),
         "auth.API_KEY",
-        "nothing fills",
+        "gets no value",
     );
 }
 
@@ -1232,13 +1241,13 @@ fn field_names_are_unique_and_secrets_used() {
     let mut two = valid();
     let scheme = two["auth"][0].clone();
     two["auth"] = json!([scheme, scheme]);
-    assert!(problems(&two)[0].contains("two schemes of this mode"));
+    assert!(problems(&two)[0].contains("another scheme has this mode"));
     let mut unused = valid();
     unused["auth"][0]["fields"]
         .as_array_mut()
         .unwrap()
         .push(json!({ "name": "other", "title": "Other", "secret": true }));
-    assert!(problems(&unused)[0].contains("goes nowhere"));
+    assert!(problems(&unused)[0].contains("is not used"));
 }
 
 #[test]
@@ -1291,7 +1300,7 @@ fn logos_hold_shapes_and_nothing_else() {
         "<g>",
     ] {
         refused("/logo", json!(svg(inside)), "logo:", "");
-        let shown = crate::shown_logo(&svg(inside));
+        let shown = crate::sanitized_logo(&svg(inside));
         let harmful = ["evil", "href", "script", "x()", "x.css", "url", "import"];
         assert!(
             !harmful.iter().any(|word| shown.contains(word)),
@@ -1305,9 +1314,9 @@ fn logos_hold_shapes_and_nothing_else() {
                         <path d=\"M0 0h8\" fill=\"url(#a)\" transform=\"rotate(45) scale(2)\"/><title>A &amp; B</title>",
     );
     accepted("/logo", json!(colorful));
-    assert_eq!(crate::shown_logo(&colorful), colorful);
+    assert_eq!(crate::sanitized_logo(&colorful), colorful);
     assert_eq!(
-        crate::shown_logo("<svg><!-- a --><path d=\"M0 0\"/></svg>"),
+        crate::sanitized_logo("<svg><!-- a --><path d=\"M0 0\"/></svg>"),
         svg("<path d=\"M0 0\"/>")
     );
 }
@@ -1325,7 +1334,7 @@ fn logos_of_toolkits_are_shown_as_they_are() {
     assert!(!logos.is_empty());
     for logo in logos {
         accepted("/logo", json!(logo));
-        assert_eq!(crate::shown_logo(&logo), logo.trim_end());
+        assert_eq!(crate::sanitized_logo(&logo), logo.trim_end());
     }
 }
 
@@ -1347,7 +1356,7 @@ fn schemas_that_cost_without_bound_are_refused() {
         json!({ "dependentSchemas": { "a": { "if": { "$ref": "#" } } } }),
         json!({ "items": { "$ref": "#/examples/0" }, "examples": [{ "not": { "$ref": "#/examples/0" } }] }),
     ] {
-        refused("/tools/0/input", input(endless), at, "leads back to itself");
+        refused("/tools/0/input", input(endless), at, "refers to itself");
     }
     let chain: serde_json::Map<_, _> = (0..40)
         .map(|level| {
@@ -1365,7 +1374,12 @@ fn schemas_that_cost_without_bound_are_refused() {
         "nested deeper",
     );
     let hidden = json!({ "$ref": "#/default", "default": { "$dynamicRef": "#x" } });
-    refused("/tools/0/input", input(hidden), at, "stands by itself");
+    refused(
+        "/tools/0/input",
+        input(hidden),
+        at,
+        "must be self-contained",
+    );
     let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "anyOf": [{ "$ref": "#" }, { "type": "null" }] } } });
     accepted("/tools/0/input", input(tree));
     let within = json!({ "allOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }], "$defs": { "a": { "minProperties": 1 } } });

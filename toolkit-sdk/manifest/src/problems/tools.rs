@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{LARGEST_DESCRIPTION, LONGEST_NAME, Report, hosts, schema, text, unique};
+use super::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Report, hosts, schema, text, unique};
 use crate::{EgressRule, Manifest, Tool, Trigger};
 
-const LONGEST_SLUG: usize = 64;
-const MOST_LABELS: usize = 64;
-const LONGEST_LABEL: usize = 256;
-const MOST_EXAMPLES: usize = 10;
+const MAX_SLUG_BYTES: usize = 64;
+const MAX_LABELS: usize = 64;
+const MAX_LABEL_BYTES: usize = 256;
+const MAX_EXAMPLES: usize = 10;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     let mut seen = BTreeSet::new();
@@ -50,12 +50,12 @@ fn check_slug(manifest: &Manifest, slug: &str, report: &mut Report) {
         ));
     } else if slug.strip_prefix(&prefix).is_none_or(str::is_empty) {
         report.add(format_args!(
-            "`{slug}` must begin with `{prefix}` and go on"
+            "`{slug}` must begin with `{prefix}` and continue"
         ));
     }
-    if slug.len() > LONGEST_SLUG {
+    if slug.len() > MAX_SLUG_BYTES {
         report.add(format_args!(
-            "{} characters are too long; at most {LONGEST_SLUG}",
+            "{} characters are too long; at most {MAX_SLUG_BYTES}",
             slug.len()
         ));
     }
@@ -69,10 +69,10 @@ fn is_upper(slug: &str) -> bool {
 }
 
 fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
-    text::line(&tool.name, LONGEST_NAME, &mut report.at("name"));
+    text::line(&tool.name, MAX_NAME_BYTES, &mut report.at("name"));
     text::block(
         &tool.description,
-        LARGEST_DESCRIPTION,
+        MAX_DESCRIPTION_BYTES,
         &mut report.at("description"),
     );
     schema::check_object(&tool.input, &mut report.at("input"));
@@ -91,9 +91,9 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
         &mut report.at("egress"),
     );
     let mut report = report.at("examples");
-    if tool.examples.len() > MOST_EXAMPLES {
+    if tool.examples.len() > MAX_EXAMPLES {
         report.add(format_args!(
-            "{} are too many; at most {MOST_EXAMPLES}",
+            "{} are too many; at most {MAX_EXAMPLES}",
             tool.examples.len()
         ));
     }
@@ -105,7 +105,7 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
     {
         report
             .at(index)
-            .add("must be an object, the arguments of one call");
+            .add("must be an object with the arguments of one call");
     }
     for example in &tool.examples {
         text::visible(&example.to_string(), &mut report);
@@ -113,10 +113,10 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
 }
 
 fn check_trigger(manifest: &Manifest, trigger: &Trigger, report: &mut Report) {
-    text::line(&trigger.name, LONGEST_NAME, &mut report.at("name"));
+    text::line(&trigger.name, MAX_NAME_BYTES, &mut report.at("name"));
     text::block(
         &trigger.description,
-        LARGEST_DESCRIPTION,
+        MAX_DESCRIPTION_BYTES,
         &mut report.at("description"),
     );
     schema::check_object(&trigger.config, &mut report.at("config"));
@@ -131,14 +131,14 @@ fn check_trigger(manifest: &Manifest, trigger: &Trigger, report: &mut Report) {
 }
 
 fn check_labels(labels: &[String], report: &mut Report) {
-    if labels.len() > MOST_LABELS {
+    if labels.len() > MAX_LABELS {
         report.add(format_args!(
-            "{} are too many; at most {MOST_LABELS}",
+            "{} are too many; at most {MAX_LABELS}",
             labels.len()
         ));
     }
     for label in labels {
-        text::line(label, LONGEST_LABEL, report);
+        text::line(label, MAX_LABEL_BYTES, report);
     }
     unique(labels, report);
 }

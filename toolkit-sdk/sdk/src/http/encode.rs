@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -13,7 +13,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Appends `value`, encoded.
 pub(crate) fn push(out: &mut String, value: &str) {
-    out.extend(utf8_percent_encode(value, RESERVED));
+    out.extend(utf8_percent_encode(value, ENCODED_CHARACTERS));
 }
 
 /// Appends `name=value`, preceded by `&` unless it is the first pair.
@@ -38,6 +38,6 @@ pub(crate) fn decoded(text: &str) -> String {
 
 /// Returns true if a URL parser would treat this segment as a step in the path rather than as a
 /// name. Encoding does not prevent this.
-pub(crate) fn is_step(segment: &str) -> bool {
+pub(crate) fn is_dot_segment(segment: &str) -> bool {
     matches!(segment, "" | "." | "..")
 }

@@ -8,12 +8,12 @@ use crate::{ToolError, clock};
 
 /// Longest message in characters. A longer one is cut: it is meant for people, and the details hold
 /// the whole body.
-const LONGEST_MESSAGE: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 /// Largest body in bytes that is kept as details.
-const LARGEST_DETAILS: usize = 32 * 1024;
+const MAX_DETAILS_BYTES: usize = 32 * 1024;
 
 /// Returns the error for a request that got no response.
-pub(super) fn of_transport(failure: Failure) -> ToolError {
+pub(super) fn from_transport(failure: Failure) -> ToolError {
     let Failure { kind, message } = failure;
     match kind.as_str() {
         "denied" => ToolError::denied(message),
@@ -25,7 +25,7 @@ pub(super) fn of_transport(failure: Failure) -> ToolError {
 }
 
 /// Returns the error for a response that is not a success.
-pub(super) fn of_response(response: &Response) -> ToolError {
+pub(super) fn from_response(response: &Response) -> ToolError {
     let status = response.status();
     let body: Option<Value> = serde_json::from_slice(response.bytes()).ok();
     let said = body
@@ -33,8 +33,8 @@ pub(super) fn of_response(response: &Response) -> ToolError {
         .and_then(message)
         .or_else(|| plain_text(response));
     let message = match said {
-        Some(said) => format!("the application answered {status}: {}", cut(said)),
-        None => format!("the application answered {status}"),
+        Some(said) => format!("the provider responded {status}: {}", cut(said)),
+        None => format!("the provider responded {status}"),
     };
     let wait = retry::after(response, clock::now());
     let exhausted = response
@@ -52,7 +52,7 @@ pub(super) fn of_response(response: &Response) -> ToolError {
         error = error.retry_after(wait);
     }
     match body {
-        Some(body) if response.bytes().len() <= LARGEST_DETAILS => error.details(body),
+        Some(body) if response.bytes().len() <= MAX_DETAILS_BYTES => error.details(body),
         _ => error,
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn of_response(response: &Response) -> ToolError {
 /// Returns true if the body names a rate limit. Google's APIs refuse requests over the rate limit
 /// with 403 and say so only in the body.
 fn names_a_limit(body: &Value) -> bool {
-    const LIMITS: [&str; 4] = [
+    const RATE_LIMIT_WORDS: [&str; 4] = [
         "rateLimitExceeded",
         "userRateLimitExceeded",
         "quotaExceeded",
@@ -68,7 +68,7 @@ fn names_a_limit(body: &Value) -> bool {
     ];
     body.pointer("/error/errors/0/reason")
         .and_then(Value::as_str)
-        .is_some_and(|reason| LIMITS.contains(&reason))
+        .is_some_and(|reason| RATE_LIMIT_WORDS.contains(&reason))
 }
 
 fn kind(status: u16) -> &'static str {
@@ -86,7 +86,7 @@ fn kind(status: u16) -> &'static str {
 
 /// Returns the readable message from the places where providers commonly put it.
 pub(super) fn message(body: &Value) -> Option<&str> {
-    const PLACES: [&str; 16] = [
+    const MESSAGE_POINTERS: [&str; 16] = [
         "/error/message",
         "/message",
         "/error_description",
@@ -112,7 +112,7 @@ pub(super) fn message(body: &Value) -> Option<&str> {
             .and_then(Value::as_str)
             .filter(|text| !text.trim().is_empty())
     };
-    PLACES.iter().find_map(text)
+    MESSAGE_POINTERS.iter().find_map(text)
 }
 
 fn plain_text(response: &Response) -> Option<&str> {
@@ -124,7 +124,7 @@ fn plain_text(response: &Response) -> Option<&str> {
 }
 
 fn cut(text: &str) -> &str {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => &text[..end],
         None => text,
     }

@@ -8,7 +8,7 @@ use super::{Client, Response, failure};
 use crate::{Result, ToolError};
 
 #[derive(Deserialize)]
-struct Answer {
+struct ResponseBody {
     #[serde(default)]
     data: Value,
     #[serde(default)]
@@ -31,7 +31,7 @@ impl Client {
         let response = self.post(path).json(&body).send()?;
         serde_json::from_value(data(&response)?).map_err(|error| {
             ToolError::upstream(format!(
-                "the application answered other data than expected: {error}"
+                "the provider's response has unexpected data: {error}"
             ))
         })
     }
@@ -40,7 +40,7 @@ impl Client {
 /// Returns the data of a GraphQL response.
 pub(crate) fn data(response: &Response) -> Result<Value> {
     // With errors the data is often null or partial, so it is read only without them.
-    let answer: Answer = response.json()?;
+    let answer: ResponseBody = response.json()?;
     if answer.errors.is_empty() {
         Ok(answer.data)
     } else {
@@ -52,7 +52,7 @@ pub(crate) fn data(response: &Response) -> Result<Value> {
 /// errors are added to its members: they are about values further inside, which are null in that
 /// case.
 pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
-    let mut answer: Answer = response.json()?;
+    let mut answer: ResponseBody = response.json()?;
     let mut part = answer
         .data
         .pointer_mut(place)
@@ -74,7 +74,7 @@ pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
 fn refusal(errors: Vec<Value>) -> ToolError {
     let first = &errors[0];
     let message = failure::message(first)
-        .unwrap_or("the application refused the query")
+        .unwrap_or("the provider refused the query")
         .to_owned();
     let code = ["/extensions/code", "/type", "/extensions/type"]
         .iter()

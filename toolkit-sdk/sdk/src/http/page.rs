@@ -154,7 +154,9 @@ impl<T: DeserializeOwned> Iterator for Items<T> {
         let item = self.page.pop_front()?;
         let item = serde_json::from_value(item);
         Some(item.map_err(|error| {
-            ToolError::upstream(format!("an item of the list is not as expected: {error}"))
+            ToolError::upstream(format!(
+                "an item of the list has an unexpected form: {error}"
+            ))
         }))
     }
 }
@@ -165,7 +167,7 @@ impl<T> Items<T> {
         let mut body: Value = response.json()?;
         let place = self.paging.items;
         let Some(Value::Array(items)) = body.pointer_mut(place).map(Value::take) else {
-            let message = format!("the application answered a page without a list at `{place}`");
+            let message = format!("the provider's page has no list at `{place}`");
             return Err(ToolError::upstream(message).upstream_status(response.status()));
         };
         self.seen += items.len();

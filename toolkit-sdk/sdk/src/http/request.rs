@@ -45,7 +45,7 @@ impl Request {
     /// refused, since they would lead to another path.
     pub fn path(mut self, name: &str, value: impl Display) -> Self {
         let value = value.to_string();
-        if encode::is_step(&value) {
+        if encode::is_dot_segment(&value) {
             return self.fail(ToolError::invalid_input(format!(
                 "`{name}` cannot be `{value}`"
             )));
@@ -61,7 +61,7 @@ impl Request {
         let value = value.to_string();
         let mut encoded = String::new();
         for segment in value.trim_matches('/').split('/') {
-            if encode::is_step(segment) {
+            if encode::is_dot_segment(segment) {
                 return self.fail(ToolError::invalid_input(format!(
                     "`{name}` cannot be the path `{value}`"
                 )));
@@ -168,7 +168,7 @@ impl Request {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body(bytes, "application/json"),
             Err(error) => self.fail(ToolError::internal(format!(
-                "the request's body cannot be written: {error}"
+                "the request's body cannot be serialized: {error}"
             ))),
         }
     }
@@ -236,7 +236,7 @@ impl Request {
     /// # Errors
     /// The request was not sent or got no response.
     pub fn send_any(self) -> Result<Response> {
-        let response = host::send(self.finish()?).map_err(failure::of_transport)?;
+        let response = host::send(self.finish()?).map_err(failure::from_transport)?;
         Ok(Response::new(response))
     }
 
@@ -323,13 +323,12 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
         }
     }
     let mut sent = host::send_all(ready).into_iter();
-    let missing =
-        || ToolError::internal("the platform answered fewer responses than there were requests");
+    let missing = || ToolError::internal("the platform returned fewer responses than requests");
     let answer = |(answer, errors): (Option<Result<Response>>, _)| match answer {
         Some(problem) => problem,
         None => match sent.next() {
             Some(Ok(response)) => Response::new(response).checked(errors),
-            Some(Err(failure)) => Err(failure::of_transport(failure)),
+            Some(Err(failure)) => Err(failure::from_transport(failure)),
             None => Err(missing()),
         },
     };

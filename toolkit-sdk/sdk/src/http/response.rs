@@ -49,8 +49,7 @@ impl Response {
     /// `upstream_error` if the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.inner.body).map_err(|error| {
-            let message =
-                format!("the application answered something other than the expected JSON: {error}");
+            let message = format!("the provider's response is not the expected JSON: {error}");
             ToolError::upstream(message).upstream_status(self.status())
         })
     }
@@ -82,7 +81,7 @@ impl Response {
         match &self.inner.blob {
             Some(id) => File::existing(id.clone()),
             None => Err(ToolError::internal(
-                "the answer is in memory; ask for a file with `into_file()`",
+                "the response is in memory; request a file with `into_file()`",
             )),
         }
     }
@@ -101,7 +100,7 @@ impl Response {
     /// default rules: the kind from the status, the message from the common places in the body, and
     /// the time to wait from the common headers.
     pub fn error(&self) -> ToolError {
-        failure::of_response(self)
+        failure::from_response(self)
     }
 
     pub(super) fn checked(self, errors: Option<fn(&Self) -> Option<ToolError>>) -> Result<Self> {

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::Response;
 
 /// Headers that state the end of a rate limit, in order of precedence.
-const RESETS: [&str; 8] = [
+const RESET_HEADERS: [&str; 8] = [
     "x-ratelimit-reset-after",
     "x-ratelimit-reset",
     "ratelimit-reset",
@@ -18,7 +18,7 @@ const RESETS: [&str; 8] = [
 ];
 
 /// Longest wait that is still taken as a hint.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Returns the time to wait, if the headers state it.
 pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
@@ -32,14 +32,14 @@ pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
             .and_then(|value| read(value, now_ms))
     };
     let habit = || {
-        RESETS
+        RESET_HEADERS
             .iter()
             .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
     };
     exact
         .or_else(standard)
         .or_else(habit)
-        .filter(|wait| *wait <= LONGEST)
+        .filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 /// Parses a number of seconds, a time as seconds or milliseconds since 1970, a date, or a text like
@@ -53,7 +53,7 @@ fn read(value: &str, now_ms: u64) -> Option<Duration> {
         let at = date.duration_since(UNIX_EPOCH).ok()?;
         return Some(at.saturating_sub(Duration::from_millis(now_ms)));
     }
-    units(value)
+    parse_units(value)
 }
 
 fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
@@ -72,7 +72,7 @@ fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
 }
 
 /// Parses `6m0s`, `1s` or `20ms`.
-fn units(mut text: &str) -> Option<Duration> {
+fn parse_units(mut text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     while !text.is_empty() {
         let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;

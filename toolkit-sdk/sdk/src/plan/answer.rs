@@ -8,7 +8,7 @@ use crate::http::{self, Request, Response};
 use crate::{File, Result, ToolError};
 
 /// Sends the request and returns the response body as an object.
-pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
+pub(super) fn convert(request: Request, call: &Call) -> Result<Vec<u8>> {
     if call.answer.file {
         let file = request.into_file().send()?.file()?;
         return written(&json!({ "file": file }));
@@ -74,7 +74,8 @@ fn next(response: &Response, call: &Call) -> Option<Value> {
     let (_, query) = link.split_once('?')?;
     let mut arguments = Map::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        let (name, value) = (http::decoded(name), http::decoded(value));
+        let name = http::decoded(name);
+        let value = http::decoded(value);
         let known = call
             .parameters
             .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use manifest::plan::{Body, Carries, FormField};
+use manifest::plan::{Body, FieldEncoding, FormField};
 use serde_json::{Value, json};
 
 use super::{Arguments, style};
@@ -10,7 +10,7 @@ use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
 /// Largest number of bytes that is copied at once.
-const CHUNK: u32 = 1 << 20;
+const CHUNK_BYTES: u32 = 1 << 20;
 
 /// Adds the body that is built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
@@ -38,7 +38,7 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
         }
         Body::Form { fields } => {
             let mut pairs = Vec::new();
-            for (field, value) in given(fields, arguments) {
+            for (field, value) in given_fields(fields, arguments) {
                 push(&mut pairs, field, &value);
             }
             Ok(if pairs.is_empty() {
@@ -111,7 +111,10 @@ fn members(
 }
 
 /// Takes the fields of a form that have a value.
-fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a FormField, Value)> {
+fn given_fields<'a>(
+    fields: &'a [FormField],
+    arguments: &mut Arguments,
+) -> Vec<(&'a FormField, Value)> {
     let value = |field: &'a FormField| {
         let given = arguments
             .remove(field.argument.as_ref().unwrap_or(&field.name))
@@ -124,9 +127,9 @@ fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a For
 fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
     let name = || field.name.clone();
     match (field.carries, value) {
-        (Carries::Json, value) => pairs.push((name(), value.to_string())),
-        (Carries::Brackets, value) => style::brackets(pairs, &field.name, value),
-        (Carries::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
+        (FieldEncoding::Json, value) => pairs.push((name(), value.to_string())),
+        (FieldEncoding::Brackets, value) => style::brackets(pairs, &field.name, value),
+        (FieldEncoding::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
         (_, Value::Array(items)) => {
             pairs.extend(items.iter().map(|item| (name(), style::plain(item))))
         }
@@ -136,8 +139,8 @@ fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
 
 fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) -> Result<Request> {
     let mut form = Multipart::new();
-    for (field, value) in given(fields, arguments) {
-        if field.carries == Carries::File {
+    for (field, value) in given_fields(fields, arguments) {
+        if field.carries == FieldEncoding::File {
             let files = match value {
                 Value::Array(files) => files,
                 one => vec![one],
@@ -178,7 +181,7 @@ fn related(request: Request, members: &Arguments, content: &File) -> Result<Requ
     body.append(format!("{head}--{boundary}\r\ncontent-type: {kind}\r\n\r\n").as_bytes())?;
     let mut offset = 0;
     loop {
-        let chunk = content.read_at(offset, CHUNK)?;
+        let chunk = content.read_at(offset, CHUNK_BYTES)?;
         if chunk.is_empty() {
             break;
         }

@@ -16,9 +16,9 @@ use super::answer::written;
 use crate::http::{Request, Response};
 use crate::{File, Result, ToolError};
 
-const VERSION: &str = "2025-06-18";
-const SESSION: &str = "mcp-session-id";
-const BOTH: &str = "application/json, text/event-stream";
+const PROTOCOL_VERSION: &str = "2025-06-18";
+const SESSION_HEADER: &str = "mcp-session-id";
+const ACCEPTED_MEDIA_TYPES: &str = "application/json, text/event-stream";
 
 /// Calls a tool and returns its result.
 pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Result<Vec<u8>> {
@@ -26,7 +26,7 @@ pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Resul
     let params = json!({ "name": tool, "arguments": arguments });
     let answer = session.ask(2, "tools/call", params);
     session.close();
-    told(Answer::deserialize(answer?).map_err(|cause| unreadable(&cause.to_string()))?)
+    to_output(ToolCallResult::deserialize(answer?).map_err(|cause| unreadable(&cause.to_string()))?)
 }
 
 struct Session {
@@ -37,12 +37,11 @@ struct Session {
 impl Session {
     fn open(request: &Request) -> Result<Self> {
         let fresh = Self {
-            request: request.clone().header("accept", BOTH),
+            request: request.clone().header("accept", ACCEPTED_MEDIA_TYPES),
             kept: false,
         };
         let client = json!({ "name": "toolkit-sdk", "version": env!("CARGO_PKG_VERSION") });
-        let params =
-            json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client });
         let response = fresh
             .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))?;
         let greeting = result(&response, 1)?;
@@ -50,10 +49,10 @@ impl Session {
         if let Some(version) = greeting["protocolVersion"].as_str() {
             request = request.header("mcp-protocol-version", version);
         }
-        let session = response.header(SESSION).map(str::to_owned);
+        let session = response.header(SESSION_HEADER).map(str::to_owned);
         let kept = session.is_some();
         let opened = Self {
-            request: request.header_opt(SESSION, session),
+            request: request.header_opt(SESSION_HEADER, session),
             kept,
         };
         // A server without sessions would not remember the notification.
@@ -98,7 +97,7 @@ fn result(response: &Response, id: u64) -> Result<Value> {
     });
     let answer = messages
         .find(|it| it["id"] == id && (it.get("result").is_some() || it.get("error").is_some()));
-    let mut answer = answer.ok_or_else(|| unreadable("there is no answer to the request in it"))?;
+    let mut answer = answer.ok_or_else(|| unreadable("it has no result for the request"))?;
     match answer.get("error") {
         Some(error) => Err(refusal(error)),
         None => Ok(answer["result"].take()),
@@ -136,12 +135,12 @@ fn refusal(error: &Value) -> ToolError {
 }
 
 fn unreadable(cause: &str) -> ToolError {
-    ToolError::upstream(format!("the server's answer cannot be read: {cause}"))
+    ToolError::upstream(format!("the server's response cannot be read: {cause}"))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ToolCallResult {
     #[serde(default)]
     content: Vec<Value>,
     structured_content: Option<Map<String, Value>>,
@@ -151,7 +150,7 @@ struct Answer {
 
 /// Returns the structured content if there is any, otherwise the parts: texts, files, and links to
 /// resources.
-fn told(answer: Answer) -> Result<Vec<u8>> {
+fn to_output(answer: ToolCallResult) -> Result<Vec<u8>> {
     let is = |kind: &'static str| {
         answer
             .content
@@ -164,7 +163,7 @@ fn told(answer: Answer) -> Result<Vec<u8>> {
     let text = texts.join("\n\n");
     if answer.is_error {
         let message = if text.is_empty() {
-            "the tool failed and does not say why"
+            "the tool failed without a message"
         } else {
             text.as_str()
         };

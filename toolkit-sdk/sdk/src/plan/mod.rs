@@ -12,7 +12,7 @@ mod style;
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use manifest::plan::{self, Body, Call, Place};
+use manifest::plan::{self, Body, Call, ParameterIn};
 use serde_json::{Map, Value};
 
 use crate::http::{Client, Request};
@@ -44,13 +44,11 @@ impl PlanPlace {
     #[cfg(target_arch = "wasm32")]
     #[expect(
         unsafe_code,
-        reason = "the plan is in the module's data, but the compiler does not know it"
+        reason = "the plan is written into the module's data after compilation"
     )]
     fn bytes(&self) -> &'static [u8] {
-        let (address, length) = (
-            self.address.load(Relaxed) as usize,
-            self.length.load(Relaxed) as usize,
-        );
+        let address = self.address.load(Relaxed) as usize;
+        let length = self.length.load(Relaxed) as usize;
         if address == 0 {
             return &[];
         }
@@ -96,7 +94,7 @@ fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>>
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             pages::read(request, call, pages, wanted, &given)
         }
-        _ => answer::of(request, call),
+        _ => answer::convert(request, call),
     }
 }
 
@@ -112,9 +110,9 @@ fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Re
             continue;
         };
         match parameter.place {
-            Place::Path => style::fill(&mut url, parameter, &value)?,
-            Place::Query => style::query(&mut queries, parameter, &value),
-            Place::Header => {
+            ParameterIn::Path => style::fill(&mut url, parameter, &value)?,
+            ParameterIn::Query => style::query(&mut queries, parameter, &value),
+            ParameterIn::Header => {
                 headers.push((parameter.name.as_str(), style::header(parameter, &value)))
             }
         }
@@ -155,7 +153,7 @@ fn fill_fields(url: &mut String, call: &Call) {
 
 fn method(name: &str) -> Result<&'static str> {
     let found = manifest::METHODS.into_iter().find(|known| *known == name);
-    found.ok_or_else(|| ToolError::internal(format!("the plan asks for the method `{name}`")))
+    found.ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::http::{self, Request, Response};
 use crate::{Result, ToolError};
 
 /// Largest number of pages that one call reads. A call may send 50 requests.
-const MOST_PAGES: u32 = 45;
+const MAX_PAGES: u32 = 45;
 
 /// Reads pages until they hold the wanted number of items. The result is the first page, with the
 /// items of all pages in its list and with the continuation of the last page. The continuation is
@@ -24,7 +24,7 @@ pub(super) fn read(
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
     let mut request = Some(first.clone());
-    let mut at = Place {
+    let mut at = Position {
         read: 0,
         items: 0,
         last: None,
@@ -36,15 +36,12 @@ pub(super) fn read(
             _ => response.json()?,
         };
         let Some(Value::Array(found)) = page.pointer_mut(&pages.items).map(Value::take) else {
-            let message = format!(
-                "the application answered a page without a list at `{}`",
-                pages.items
-            );
+            let message = format!("the provider's page has no list at `{}`", pages.items);
             return Err(ToolError::upstream(message).upstream_status(response.status()));
         };
         at.read += 1;
         at.items += found.len();
-        let more = !found.is_empty() && items.len() + found.len() < wanted && at.read < MOST_PAGES;
+        let more = !found.is_empty() && items.len() + found.len() < wanted && at.read < MAX_PAGES;
         items.extend(found);
         if more {
             request = match (&call.body, &pages.next) {
@@ -119,7 +116,7 @@ fn queried(
 }
 
 /// Progress of the reading.
-struct Place {
+struct Position {
     read: u32,
     items: usize,
     /// Last cursor or URL of a next page. A provider that repeats it would otherwise never end the
@@ -127,7 +124,7 @@ struct Place {
     last: Option<String>,
 }
 
-impl Place {
+impl Position {
     fn next(
         &mut self,
         first: &Request,

@@ -20,7 +20,7 @@ pub(super) fn fill(url: &mut String, parameter: &Parameter, value: &Value) -> Re
         _ => path(parameter, value, ','),
     };
     // An empty segment, `.` or `..` would lead to another path; encoding does not prevent it.
-    if encode::is_step(&encoded) {
+    if encode::is_dot_segment(&encoded) {
         return Err(ToolError::invalid_input(format!(
             "`{name}` cannot be `{}`",
             plain(value)
@@ -40,7 +40,7 @@ fn segments(name: &str, value: &Value) -> Result<String> {
     let text = plain(value);
     let mut out = String::new();
     for segment in text.trim_matches('/').split('/') {
-        if encode::is_step(segment) {
+        if encode::is_dot_segment(segment) {
             return Err(ToolError::invalid_input(format!(
                 "`{name}` cannot be the path `{text}`"
             )));

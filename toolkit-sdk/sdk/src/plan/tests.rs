@@ -38,7 +38,8 @@ fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
 
 #[test]
 fn query_parameters_are_written_in_every_style() {
-    let (list, object) = (json!(["a", "b c"]), json!({ "x": 1, "y": "&" }));
+    let list = json!(["a", "b c"]);
+    let object = json!({ "x": 1, "y": "&" });
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
         let parameter =
             json!({ "name": "p", "place": "query", "style": style, "explode": explode });
@@ -68,7 +69,8 @@ fn query_parameters_are_written_in_every_style() {
 
 #[test]
 fn path_parameters_are_written_in_every_style() {
-    let (list, object) = (json!(["a", "b/c"]), json!({ "x": 1, "y": 2 }));
+    let list = json!(["a", "b/c"]);
+    let object = json!({ "x": 1, "y": 2 });
     let check = |style: &str, explode: bool, value: &Value, expected: &str| {
         let parameter = json!({ "name": "p", "place": "path", "style": style, "explode": explode });
         expect_url(
@@ -504,7 +506,7 @@ fn message(method: &str, headers: Value, response: Value) -> Exchange {
 }
 
 /// Returns the result of the tool `add` of a server without sessions that responds like this.
-fn answered(answer: Value) -> Result<Value> {
+fn converted(answer: Value) -> Result<Value> {
     let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
     let hello = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-03-26" } } });
     let both = json!({ "accept": "application/json, text/event-stream" });
@@ -517,7 +519,7 @@ fn answered(answer: Value) -> Result<Value> {
 }
 
 fn result_of(result: Value) -> Result<Value> {
-    answered(json!({ "body": { "jsonrpc": "2.0", "id": 2, "result": result } }))
+    converted(json!({ "body": { "jsonrpc": "2.0", "id": 2, "result": result } }))
 }
 
 #[test]
@@ -584,20 +586,20 @@ fn mcp_tool_errors_keep_their_message() {
     );
     assert_eq!(failed.as_ref().unwrap_err().text(), "no such book");
     let error = json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32602, "message": "`a` is no number" } });
-    let refused = answered(json!({ "body": error })).unwrap_err();
+    let refused = converted(json!({ "body": error })).unwrap_err();
     assert_eq!(
         (refused.kind(), refused.text()),
         ("invalid_input", "`a` is no number")
     );
     let unauthorized =
-        answered(json!({ "status": 401, "body": { "message": "who?" } })).unwrap_err();
+        converted(json!({ "status": 401, "body": { "message": "who?" } })).unwrap_err();
     assert_eq!(unauthorized.kind(), "unauthorized");
     for body in [
         json!("nothing"),
         json!({ "jsonrpc": "2.0", "id": 7, "result": {} }),
     ] {
         assert_eq!(
-            answered(json!({ "body": body })).unwrap_err().kind(),
+            converted(json!({ "body": body })).unwrap_err().kind(),
             "upstream_error"
         );
     }

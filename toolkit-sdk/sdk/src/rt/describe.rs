@@ -12,9 +12,9 @@ use crate::{Polled, Received, Result, ToolError, schema};
 
 /// Return type of a tool's function.
 #[diagnostic::on_unimplemented(
-    message = "a tool answers `Result<…>`, not `{Self}`",
+    message = "a tool must return `Result<…>`, not `{Self}`",
     label = "write `Result<{Self}>`",
-    note = "`Result` is the one of `toolkit_sdk::prelude`; its error is `ToolError`"
+    note = "use `Result` of `toolkit_sdk::prelude`; its error is `ToolError`"
 )]
 pub trait Outcome {
     type Data;
@@ -32,7 +32,7 @@ impl<T> Outcome for Result<T, ToolError> {
 
 /// Return type of a trigger's function.
 #[diagnostic::on_unimplemented(
-    message = "a trigger answers `Result<Polled<…>>` or `Result<Received<…>>`, not `{Self}`",
+    message = "a trigger must return `Result<Polled<…>>` or `Result<Received<…>>`, not `{Self}`",
     label = "write `Result<Polled<Item, Cursor>>` or `Result<Received<Item>>`"
 )]
 pub trait Carries {

@@ -140,7 +140,7 @@ pub fn poll_trigger(
     match find(toolkit, slug)?.source {
         Source::Poll(poll) => poll(config, cursor),
         Source::Webhook(_) => Err(ToolError::invalid_input(format!(
-            "the trigger `{slug}` is told, not asked"
+            "the trigger `{slug}` receives webhooks and cannot be polled"
         ))),
     }
 }
@@ -155,7 +155,7 @@ pub fn receive_trigger(
     match find(toolkit, slug)?.source {
         Source::Webhook(receive) => receive(config, request),
         Source::Poll(_) => Err(ToolError::invalid_input(format!(
-            "the trigger `{slug}` is asked, not told"
+            "the trigger `{slug}` is polled and receives no webhooks"
         ))),
     }
 }
@@ -174,8 +174,11 @@ fn find<'a>(toolkit: &'a Toolkit, slug: &str) -> Result<&'a Trigger> {
 
 /// Parses the arguments of a tool.
 pub fn arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
-    serde_json::from_slice(json)
-        .map_err(|error| ToolError::invalid_input(format!("the arguments do not fit: {error}")))
+    serde_json::from_slice(json).map_err(|error| {
+        ToolError::invalid_input(format!(
+            "the arguments do not match the input type: {error}"
+        ))
+    })
 }
 
 /// Serializes the output of a tool.
@@ -185,7 +188,7 @@ where
 {
     let data = outcome.outcome()?;
     serde_json::to_vec(&data)
-        .map_err(|error| ToolError::internal(format!("the answer cannot be written: {error}")))
+        .map_err(|error| ToolError::internal(format!("the result cannot be serialized: {error}")))
 }
 
 /// Runs a poll function.

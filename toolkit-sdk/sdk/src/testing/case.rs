@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use manifest::cases::{Case, Ended, GivenFile, files};
+use manifest::cases::{Case, CaseResult, GivenFile, files};
 use serde_json::{Value, json};
 
 use super::{Host, host};
@@ -74,8 +74,8 @@ pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String
         text.unwrap_or("the toolkit panicked").to_owned()
     })?;
     let problem = match &outcome {
-        Ok(data) => case.judge(Ended::Data(data)),
-        Err(error) => case.judge(Ended::Error {
+        Ok(data) => case.judge(CaseResult::Data(data)),
+        Err(error) => case.judge(CaseResult::Error {
             kind: error.kind(),
             message: error.text(),
         }),

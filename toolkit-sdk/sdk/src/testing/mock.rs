@@ -267,8 +267,8 @@ fn describe(request: &Request) -> String {
 pub(crate) mod calls {
     use super::{Failure, HOST, Info, Level, Line, Request, Response, cases};
 
-    const LARGEST_STATE: usize = 64 * 1024;
-    const KEYS: usize = 128;
+    const MAX_STATE_BYTES: usize = 64 * 1024;
+    const MAX_STATE_KEYS: usize = 128;
 
     pub(crate) fn send(request: Request) -> Result<Response, Failure> {
         HOST.with_borrow_mut(|host| host.answer(&request))
@@ -315,8 +315,8 @@ pub(crate) mod calls {
 
     pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
         HOST.with_borrow_mut(|host| {
-            let room = host.state.len() < KEYS || host.state.contains_key(key);
-            let fits = room && key.len() <= 256 && value.len() <= LARGEST_STATE;
+            let room = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
+            let fits = room && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
             if fits {
                 host.state.insert(key.to_owned(), value.to_vec());
             }
@@ -331,7 +331,8 @@ pub(crate) mod calls {
     pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
         HOST.with_borrow(|host| {
             let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
-            let (name, media_type) = (blob.name.clone(), blob.media_type.clone());
+            let name = blob.name.clone();
+            let media_type = blob.media_type.clone();
             Ok(Info {
                 id: id.to_owned(),
                 name,
@@ -374,7 +375,7 @@ pub(crate) mod calls {
     fn missing(id: &str) -> Failure {
         Failure {
             kind: "not_found".to_owned(),
-            message: format!("there is no file `{id}`"),
+            message: format!("the file `{id}` does not exist"),
         }
     }
 }

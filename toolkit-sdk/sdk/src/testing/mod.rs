@@ -44,7 +44,7 @@ pub fn call(toolkit: &rt::Toolkit, tool: &str, arguments: &Value) -> Result<Valu
     };
     let data = rt::execute(toolkit, &slug, arguments.to_string().into_bytes())?;
     serde_json::from_slice(&data)
-        .map_err(|error| ToolError::internal(format!("the answer is not JSON: {error}")))
+        .map_err(|error| ToolError::internal(format!("the result is not JSON: {error}")))
 }
 
 /// Returns the manifest of a toolkit.

@@ -73,7 +73,8 @@ fn read(root: &Path, file: &Path) -> Given {
 }
 
 fn exchange(given: &Value, files: &[Value]) -> Exchange {
-    let (request, response) = (&given["request"], &given["response"]);
+    let request = &given["request"];
+    let response = &given["response"];
     // `{"blob": id}` stands for the content of a file.
     let in_file = |body: &Value| {
         files

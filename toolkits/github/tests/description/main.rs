@@ -129,7 +129,8 @@ fn every_answer_that_github_may_give_is_read() {
     let document = Document::get();
     let manifest = testing::manifest(&github::TOOLKIT);
     let mut schemas = Schemas::new(document);
-    let (mut problems, mut tried) = (Vec::new(), 0);
+    let mut problems = Vec::new();
+    let mut tried = 0;
     for case in all().iter().filter(|case| case.succeeds) {
         let Some(tool) = manifest.tools.iter().find(|tool| tool.slug == case.slug()) else {
             continue;

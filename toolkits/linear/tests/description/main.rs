@@ -57,7 +57,8 @@ fn schema() -> Valid<Schema> {
 #[test]
 fn queries_and_responses_match_the_linear_schema() {
     let schema = schema();
-    let (mut problems, mut count) = (Vec::new(), 0);
+    let mut problems = Vec::new();
+    let mut count = 0;
     let cases = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"));
     for file in cases.iter().flat_map(|folder| entries(folder)) {
         let case: Value = serde_json::from_slice(&fs::read(&file).expect("a case can be read"))
@@ -136,10 +137,8 @@ fn fits(
         problems.push(format!("nobody asked for `{place}.{name}`"));
     }
     for field in fields {
-        let (place, value) = (
-            format!("{place}.{}", field.response_key()),
-            members.get(field.response_key().as_str()),
-        );
+        let place = format!("{place}.{}", field.response_key());
+        let value = members.get(field.response_key().as_str());
         match value {
             None => problems.push(format!("`{place}` is missing")),
             Some(Value::Null) if field.ty().is_non_null() => {

@@ -70,7 +70,9 @@ impl<'a> Reader<'a> {
         implements: &'a str,
         lines: &mut impl Iterator<Item = &'a str>,
     ) {
-        let (mut fields, mut about, mut is_object) = (Vec::new(), String::new(), false);
+        let mut fields = Vec::new();
+        let mut about = String::new();
+        let mut is_object = false;
         for line in lines.take_while(|line| *line != "};") {
             let line = line.trim();
             if line.starts_with("/**") || line.starts_with('*') {

@@ -45,7 +45,8 @@ pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
         .and_then(|filled| Url::parse(&filled).ok());
     let inside = filled.filter(|url| {
         let host = url.host_str().unwrap_or_default();
-        url.scheme() == "https" && manifest::leads_to(template, host, url.port().unwrap_or(443))
+        url.scheme() == "https"
+            && manifest::template_matches_host(template, host, url.port().unwrap_or(443))
     });
     inside.ok_or_else(|| {
         Refusal::unsent(format!(

@@ -112,7 +112,7 @@ impl Outgoing {
             .map(credential::header_names)
             .unwrap_or_default();
         let is_ours = |name: &str| {
-            manifest::is_platforms(name) || filled_names.contains(&name.to_ascii_lowercase())
+            manifest::is_platform_header(name) || filled_names.contains(&name.to_ascii_lowercase())
         };
         let mut removed: Vec<String> = Vec::new();
         request.headers.retain(|(name, _)| {

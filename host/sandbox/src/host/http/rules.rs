@@ -86,7 +86,7 @@ pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result
     let mut headers = HeaderMap::with_capacity(given.len() + 2);
     for (name, value) in given {
         let lower = name.to_ascii_lowercase();
-        if manifest::is_platforms(&lower) || reserved.contains(&lower) {
+        if manifest::is_platform_header(&lower) || reserved.contains(&lower) {
             let why = "is the host's to write; leave it out";
             return Err(error(
                 "invalid_request",

@@ -13,14 +13,14 @@ pub(super) const NUMBER: u8 = INTEGER | FRACTION;
 pub(super) const STRING: u8 = 16;
 pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
-const ALL: u8 = 127;
+const ALL_KINDS: u8 = 127;
 const KINDS: [u8; 7] = [NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT];
 /// Maximum number of references in a row. More are treated as a cycle.
-const DEEPEST: usize = 64;
+const MAX_REFERENCE_CHAIN: usize = 64;
 /// Maximum number of listed values that are split into separate nodes.
-const MOST_VALUES: usize = 64;
+const MAX_SPLIT_VALUES: usize = 64;
 /// Maximum depth of the search for a property that tells two objects apart.
-const APART: usize = 3;
+const MAX_TAG_DEPTH: usize = 3;
 
 /// All demands on one value. Each must hold.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub(super) struct Node<'a> {
     pub(super) maps: Vec<&'a Map<String, Value>>,
     choices: Vec<Choice<'a>>,
     /// Choices of which one form is already among the demands.
-    made: Vec<Choice<'a>>,
+    decided: Vec<Choice<'a>>,
     /// True if no value is accepted.
     pub(super) never: bool,
     /// Accepted kinds of values.
@@ -46,28 +46,30 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn of(schema: &'a Value, root: &'a Value) -> Self {
+    pub(super) fn new(schema: &'a Value, root: &'a Value) -> Self {
         let mut node = Self::anything(root);
         node.take(schema, 0);
         node
     }
 
     fn anything(root: &'a Value) -> Self {
-        let (maps, choices, made) = (Vec::new(), Vec::new(), Vec::new());
+        let maps = Vec::new();
+        let choices = Vec::new();
+        let decided = Vec::new();
         Self {
             root,
             maps,
             choices,
-            made,
+            decided,
             never: false,
-            kinds: ALL,
+            kinds: ALL_KINDS,
             value: None,
         }
     }
 
     /// Returns the node of a schema inside this one.
     pub(super) fn child(&self, schema: &'a Value) -> Self {
-        Self::of(schema, self.root)
+        Self::new(schema, self.root)
     }
 
     fn take(&mut self, schema: &'a Value, depth: usize) {
@@ -92,7 +94,7 @@ impl<'a> Node<'a> {
             let target = reference
                 .as_str()
                 .and_then(|text| self.root.pointer(text.strip_prefix('#')?));
-            match target.filter(|_| depth < DEEPEST) {
+            match target.filter(|_| depth < MAX_REFERENCE_CHAIN) {
                 Some(target) => self.take(target, depth + 1),
                 // A schema that cannot be read accepts no value.
                 None => self.never = true,
@@ -106,20 +108,20 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the node with one form of its last choice added to its demands.
-    pub(super) fn opened(&self, choice: Choice<'a>, form: &'a Value) -> Self {
+    pub(super) fn with_form(&self, choice: Choice<'a>, form: &'a Value) -> Self {
         let mut node = self.clone();
         node.choices.pop();
-        node.made.push(choice);
+        node.decided.push(choice);
         node.take(form, 0);
         node
     }
 
     /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
-        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::closed_in_itself);
-        self.made
+        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::has_no_references);
+        self.decided
             .iter()
-            .any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
+            .any(|decided| decided.exactly_one && decided.forms == choice.forms && closed(choice))
     }
 
     /// Returns a key that identifies the node.
@@ -143,7 +145,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn takes_nothing(&self) -> bool {
+    pub(super) fn accepts_nothing(&self) -> bool {
         self.never || self.mask() == 0
     }
 
@@ -170,7 +172,10 @@ impl<'a> Node<'a> {
         if self.value.is_some() {
             return Vec::new();
         }
-        if let Some(values) = self.finite().filter(|values| values.len() <= MOST_VALUES) {
+        if let Some(values) = self
+            .finite()
+            .filter(|values| values.len() <= MAX_SPLIT_VALUES)
+        {
             return values
                 .into_iter()
                 .map(|value| Self {
@@ -228,7 +233,7 @@ impl<'a> Node<'a> {
 
     /// Returns true if no value may have this property.
     pub(super) fn forbids(&self, name: &str) -> bool {
-        self.property(name).takes_nothing()
+        self.property(name).accepts_nothing()
     }
 
     /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
@@ -264,7 +269,7 @@ impl<'a> Node<'a> {
     /// Returns true if no value can be accepted by both nodes: they differ in kind, in listed
     /// values, or in a property that both require.
     pub(super) fn excludes(&self, other: &Self) -> bool {
-        self.is_apart(other, APART)
+        self.is_apart(other, MAX_TAG_DEPTH)
     }
 
     /// Returns true if this node may be a later version of the other: they share a kind, and no
@@ -324,7 +329,7 @@ pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
         _ => 0,
     };
     match map.get("type") {
-        None => ALL,
+        None => ALL_KINDS,
         Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask(name)),
         Some(name) => mask(name),
     }

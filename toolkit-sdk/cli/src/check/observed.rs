@@ -1,32 +1,32 @@
 //! Observed result of a case, in the format of its file.
 
 use anyhow::{Context, Result};
-use manifest::cases::{Case, Ended, lines};
+use manifest::cases::{Case, CaseResult, lines};
 use sandbox::{File, Outcome};
 use serde_json::{Value, json};
 
-use super::{case::CaseFile, compare, upstream::Played};
+use super::{case::CaseFile, compare, upstream::Mismatches};
 use crate::outcome;
 
 /// Observed run of a case.
 #[derive(Debug)]
-pub(super) struct Happened {
-    played: Played,
+pub(super) struct ObservedResult {
+    mismatches: Mismatches,
     /// Data of a success, or kind and message of a failure.
     ended: Result<Value, (String, String)>,
 }
 
 /// A corrected case file.
 #[derive(Debug)]
-pub(super) struct Rewritten {
+pub(super) struct CorrectedFile {
     /// Text of the whole file.
     pub(super) text: String,
     /// Changed lines: `-` marks an expected line, `+` an observed one.
     pub(super) difference: String,
 }
 
-impl Happened {
-    pub(super) fn of(played: Played, outcome: &Outcome) -> Self {
+impl ObservedResult {
+    pub(super) fn new(mismatches: Mismatches, outcome: &Outcome) -> Self {
         let ended = match &outcome.output {
             Ok(answer) => {
                 let mut data = outcome::answer(answer);
@@ -35,7 +35,7 @@ impl Happened {
             }
             Err(failure) => Err((failure.kind.clone(), failure.message.clone())),
         };
-        Self { played, ended }
+        Self { mismatches, ended }
     }
 
     /// Returns the data, if the call succeeded.
@@ -46,16 +46,16 @@ impl Happened {
     /// Reports requests that no exchange answers. A case file cannot express them.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let problem = |request: &String| {
-            format!("no exchange is left for this request; add one with its answer:\n{request}")
+            format!("unexpected request; add an exchange with its response:\n{request}")
         };
-        self.played.unanswered.iter().map(problem).collect()
+        self.mismatches.unanswered.iter().map(problem).collect()
     }
 
     /// Returns the corrected file; none if the file is already correct.
     ///
     /// # Errors
     /// Fails if the file can no longer be read.
-    pub(super) fn rewritten(&self, file: &CaseFile<'_>) -> Result<Option<Rewritten>> {
+    pub(super) fn corrected(&self, file: &CaseFile<'_>) -> Result<Option<CorrectedFile>> {
         if self.fits(&file.case) {
             return Ok(None);
         }
@@ -67,27 +67,29 @@ impl Happened {
         self.rewrite(&file.case, &mut new);
         let text = format!("{new:#}\n");
         let difference = lines(&format!("{old:#}\n"), &text);
-        Ok(Some(Rewritten { text, difference }))
+        Ok(Some(CorrectedFile { text, difference }))
     }
 
     fn fits(&self, case: &Case) -> bool {
-        self.played.changed.is_empty() && self.played.unsent.is_empty() && self.ends_as(case)
+        self.mismatches.changed.is_empty()
+            && self.mismatches.unsent.is_empty()
+            && self.ends_as(case)
     }
 
     fn ends_as(&self, case: &Case) -> bool {
         match &self.ended {
-            Ok(data) => case.judge(Ended::Data(data)).is_none(),
+            Ok(data) => case.judge(CaseResult::Data(data)).is_none(),
             // The platform's own message about a failed exchange is not compared: the scripted host
             // and the sandbox use different texts.
             Err((kind, _)) if is_broken(case) => {
                 case.error.as_ref().is_some_and(|error| error.kind == *kind)
             }
-            Err((kind, message)) => case.judge(Ended::Error { kind, message }).is_none(),
+            Err((kind, message)) => case.judge(CaseResult::Error { kind, message }).is_none(),
         }
     }
 
     fn rewrite(&self, case: &Case, file: &mut Value) {
-        for (place, request) in &self.played.changed {
+        for (place, request) in &self.mismatches.changed {
             let old = &mut file["exchanges"][*place]["request"];
             *old = compare::merged(old, &json!(request), &[]);
         }
@@ -96,7 +98,7 @@ impl Happened {
             exchanges.retain(|_| {
                 place
                     .next()
-                    .is_none_or(|place| !self.played.unsent.contains(&place))
+                    .is_none_or(|place| !self.mismatches.unsent.contains(&place))
             });
         }
         let Value::Object(members) = file else { return };
@@ -159,14 +161,16 @@ mod tests {
         Case::from_json(&value.to_string()).unwrap()
     }
 
-    fn ended(answer: Result<Output, Failure>) -> Happened {
+    fn ended(answer: Result<Output, Failure>) -> ObservedResult {
         let file = File {
             id: "blob-77".into(),
             name: "n".into(),
             media_type: "m".into(),
             bytes: Bytes::new(),
         };
-        let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
+        let requests = Vec::new();
+        let log = Vec::new();
+        let state = std::collections::BTreeMap::new();
         let outcome = Outcome {
             output: answer,
             requests,
@@ -176,15 +180,16 @@ mod tests {
             memory: None,
             state,
         };
-        Happened::of(Played::default(), &outcome)
+        ObservedResult::new(Mismatches::default(), &outcome)
     }
 
-    fn data(json: &'static str) -> Happened {
+    fn data(json: &'static str) -> ObservedResult {
         ended(Ok(Output::Data(Bytes::from_static(json.as_bytes()))))
     }
 
-    fn failed(kind: &str, message: &str) -> Happened {
-        let (kind, message) = (kind.to_owned(), message.to_owned());
+    fn failed(kind: &str, message: &str) -> ObservedResult {
+        let kind = kind.to_owned();
+        let message = message.to_owned();
         ended(Err(Failure {
             cause: Cause::Tool,
             kind,
@@ -195,9 +200,9 @@ mod tests {
         }))
     }
 
-    fn rewritten(happened: &Happened, file: Value) -> Value {
+    fn corrected(observed: &ObservedResult, file: Value) -> Value {
         let mut new = file.clone();
-        happened.rewrite(&case(&file), &mut new);
+        observed.rewrite(&case(&file), &mut new);
         new
     }
 
@@ -211,7 +216,7 @@ mod tests {
         assert!(!answered.fits(&case(&wrong)));
         let right = r#"{"data":{"a":{"s3url":"file_1"},"b":2},"now":5}"#;
         assert_eq!(
-            rewritten(&answered, wrong).to_string(),
+            corrected(&answered, wrong).to_string(),
             right,
             "only what differs changes, where it stands"
         );
@@ -219,8 +224,8 @@ mod tests {
 
     #[test]
     fn failures_match_by_kind_and_message_part() {
-        let happened = failed("not_found", "there is no item 7");
-        let fits = |value: Value| happened.fits(&case(&value));
+        let observed = failed("not_found", "there is no item 7");
+        let fits = |value: Value| observed.fits(&case(&value));
         assert!(fits(json!({ "error": { "kind": "not_found" } })));
         assert!(fits(
             json!({ "error": { "kind": "not_found", "message": "item 7" } })
@@ -231,7 +236,7 @@ mod tests {
         assert!(!fits(json!({ "error": { "kind": "forbidden" } })));
         assert!(!fits(json!({ "data": {} })));
         assert!(!data("{}").fits(&case(&json!({ "error": { "kind": "not_found" } }))));
-        let now = rewritten(&happened, json!({ "data": {} }));
+        let now = corrected(&observed, json!({ "data": {} }));
         assert_eq!(
             now,
             json!({ "error": { "kind": "not_found", "message": "there is no item 7" } })
@@ -242,12 +247,12 @@ mod tests {
     fn platform_messages_are_neither_compared_nor_written() {
         let request = json!({ "method": "GET", "url": "https://a.example/" });
         let broken = json!([{ "request": request, "response": { "error": "timeout" } }]);
-        let happened = failed("upstream_unavailable", "in other words");
+        let observed = failed("upstream_unavailable", "in other words");
         let given = json!({ "exchanges": broken, "error": { "kind": "upstream_unavailable", "message": "scripted" } });
-        assert!(happened.fits(&case(&given)));
+        assert!(observed.fits(&case(&given)));
         let given = json!({ "exchanges": broken, "data": {} });
         assert_eq!(
-            rewritten(&happened, given)["error"],
+            corrected(&observed, given)["error"],
             json!({ "kind": "upstream_unavailable" })
         );
     }
@@ -258,17 +263,17 @@ mod tests {
             let request = json!({ "url": format!("https://a.example/{path}"), "method": "GET" });
             json!({ "request": request, "response": { "status": 204 } })
         };
-        let mut happened = data("{}");
-        let sent = ExpectedRequest {
+        let mut observed = data("{}");
+        let received = ExpectedRequest {
             method: "PUT".into(),
             url: "https://a.example/two".into(),
             ..Default::default()
         };
-        happened.played.changed.push((1, sent));
-        happened.played.unsent = vec![0, 2];
+        observed.mismatches.changed.push((1, received));
+        observed.mismatches.unsent = vec![0, 2];
         let file =
             json!({ "exchanges": [exchange("1"), exchange("2"), exchange("3")], "data": {} });
-        let now = rewritten(&happened, file);
+        let now = corrected(&observed, file);
         let right = r#"[{"request":{"url":"https://a.example/two","method":"PUT"},"response":{"status":204}}]"#;
         assert_eq!(now["exchanges"].to_string(), right);
     }

@@ -29,17 +29,21 @@ use wit_parser::{
 };
 
 /// Name of the stand-in that drops a handle of an absent resource.
-const DROP: &str = "drop";
+const DROP_EXPORT: &str = "drop";
 
 /// Replaces the imports that `given` does not name. `entry` is the interface that the component
 /// exports. Snapshot tools wrap the component that has this export into another one; such a
 /// component is unwrapped first.
-pub(crate) fn close(component: &[u8], entry: &str, given: fn(&str) -> bool) -> Result<Vec<u8>> {
+pub(crate) fn stub_imports(
+    component: &[u8],
+    entry: &str,
+    is_provided: fn(&str) -> bool,
+) -> Result<Vec<u8>> {
     let component = match wrapped(component, entry)? {
         Some(range) => &component[range],
         None => component,
     };
-    let absent = Absent::find(component, given)?;
+    let absent = AbsentImports::find(component, is_provided)?;
     if absent.functions.is_empty() && absent.resources.is_empty() {
         return Ok(component.to_vec());
     }
@@ -48,17 +52,17 @@ pub(crate) fn close(component: &[u8], entry: &str, given: fn(&str) -> bool) -> R
     let mut instances = InstanceSection::new();
     instances.instantiate::<[(&str, wasm_encoder::ModuleArg); 0], &str>(0, []);
     closed.section(&instances);
-    let mut closing = Closing {
+    let mut rewriter = Rewriter {
         absent,
-        given,
+        is_provided,
         depth: 0,
         instances: Vec::new(),
-        kept: 0,
+        kept_instances: 0,
         functions: Vec::new(),
-        live: 0,
+        kept_functions: 0,
         types: Vec::new(),
     };
-    closing
+    rewriter
         .parse_component(&mut closed, Parser::new(0), component)
         .map_err(|cause| anyhow!("cannot rewrite the component: {cause}"))?;
     Ok(closed.finish())
@@ -97,13 +101,13 @@ fn wrapped(component: &[u8], entry: &str) -> Result<Option<Range<usize>>> {
 }
 
 /// Imports that the host does not provide, by interface and name.
-struct Absent {
+struct AbsentImports {
     functions: HashMap<(String, String), (Vec<ValType>, Vec<ValType>)>,
     resources: HashSet<(String, String)>,
 }
 
-impl Absent {
-    fn find(component: &[u8], given: fn(&str) -> bool) -> Result<Self> {
+impl AbsentImports {
+    fn find(component: &[u8], is_provided: fn(&str) -> bool) -> Result<Self> {
         let decoded = decode(component).context("cannot read the component's types")?;
         let DecodedWasm::Component(resolve, world) = decoded else {
             bail!("the component is a package of types")
@@ -119,7 +123,7 @@ impl Absent {
             let name = resolve
                 .id_of(*id)
                 .context("the component imports an interface without a name")?;
-            if given(&name) {
+            if is_provided(&name) {
                 continue;
             }
             let interface = &resolve.interfaces[*id];
@@ -142,8 +146,10 @@ impl Absent {
 
     /// Builds a module with one trapping function for each absent import.
     fn module(&self) -> wasm_encoder::Module {
-        let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
-        let (mut exports, mut code) = (ExportSection::new(), CodeSection::new());
+        let mut types = TypeSection::new();
+        let mut functions = FunctionSection::new();
+        let mut exports = ExportSection::new();
+        let mut code = CodeSection::new();
         let mut trap = Function::new([]);
         trap.instructions().unreachable().end();
         let mut names: Vec<_> = self
@@ -151,7 +157,7 @@ impl Absent {
             .iter()
             .map(|(name, signature)| (exported(name), signature.clone()))
             .collect();
-        names.push((DROP.to_owned(), (vec![ValType::I32], Vec::new())));
+        names.push((DROP_EXPORT.to_owned(), (vec![ValType::I32], Vec::new())));
         names.sort();
         for (index, (name, (params, results))) in (0..).zip(names) {
             types.ty().function(params, results);
@@ -190,30 +196,30 @@ fn signature(resolve: &Resolve, function: &wit_parser::Function) -> (Vec<ValType
 /// State of the rewriting. One core module and one core instance are added before the component's
 /// own. Instances and functions of absent interfaces are removed. Absent types stay as types
 /// without values, because other types refer to them.
-struct Closing {
-    absent: Absent,
-    given: fn(&str) -> bool,
+struct Rewriter {
+    absent: AbsentImports,
+    is_provided: fn(&str) -> bool,
     /// Nesting depth; above 0 inside the declaration of a type, which has its own numbering.
     depth: u32,
     /// For each instance: its new index, or the absent interface that it was.
     instances: Vec<Result<u32, String>>,
-    kept: u32,
+    kept_instances: u32,
     /// For each function: its new index, or the export of the trapping module that replaces it.
     functions: Vec<Result<u32, String>>,
-    live: u32,
+    kept_functions: u32,
     /// For each type: true if it is an absent resource.
     types: Vec<bool>,
 }
 
-impl Closing {
+impl Rewriter {
     fn keep_instance(&mut self) {
-        self.instances.push(Ok(self.kept));
-        self.kept += 1;
+        self.instances.push(Ok(self.kept_instances));
+        self.kept_instances += 1;
     }
 
     fn keep_function(&mut self) {
-        self.functions.push(Ok(self.live));
-        self.live += 1;
+        self.functions.push(Ok(self.kept_functions));
+        self.kept_functions += 1;
     }
 
     /// Counts the index that an item adds if it stays.
@@ -232,9 +238,9 @@ impl Closing {
         &mut self,
         component: &mut Component,
         import: wasmparser::ComponentImport<'_>,
-    ) -> Rewritten {
+    ) -> RewriteResult {
         let name = import.name.name;
-        if matches!(import.ty, ComponentTypeRef::Instance(_)) && !(self.given)(name) {
+        if matches!(import.ty, ComponentTypeRef::Instance(_)) && !(self.is_provided)(name) {
             self.instances.push(Err(name.to_owned()));
             return Ok(());
         }
@@ -245,7 +251,7 @@ impl Closing {
         Ok(())
     }
 
-    fn alias(&mut self, component: &mut Component, alias: ComponentAlias<'_>) -> Rewritten {
+    fn alias(&mut self, component: &mut Component, alias: ComponentAlias<'_>) -> RewriteResult {
         if let ComponentAlias::InstanceExport {
             kind,
             instance_index,
@@ -286,8 +292,12 @@ impl Closing {
         Ok(())
     }
 
-    fn canonical(&mut self, component: &mut Component, function: CanonicalFunction) -> Rewritten {
-        let stand_in = match &function {
+    fn canonical(
+        &mut self,
+        component: &mut Component,
+        function: CanonicalFunction,
+    ) -> RewriteResult {
+        let run_as_wrapper = match &function {
             CanonicalFunction::Lower { func_index, .. } => self
                 .functions
                 .get(*func_index as usize)
@@ -296,10 +306,10 @@ impl Closing {
                 .types
                 .get(*resource as usize)
                 .is_some_and(|absent| *absent)
-                .then(|| DROP.to_owned()),
+                .then(|| DROP_EXPORT.to_owned()),
             _ => None,
         };
-        if let Some(name) = stand_in {
+        if let Some(name) = run_as_wrapper {
             let mut aliases = ComponentAliasSection::new();
             aliases.alias(Alias::CoreInstanceExport {
                 instance: 0,
@@ -319,13 +329,13 @@ impl Closing {
     }
 }
 
-type Rewritten = Result<(), Error<Infallible>>;
+type RewriteResult = Result<(), Error<Infallible>>;
 
-impl Reencode for Closing {
+impl Reencode for Rewriter {
     type Error = Infallible;
 }
 
-impl ReencodeComponent for Closing {
+impl ReencodeComponent for Rewriter {
     fn push_depth(&mut self) {
         self.depth += 1;
     }
@@ -344,14 +354,14 @@ impl ReencodeComponent for Closing {
 
     fn component_instance_index(&mut self, instance: u32) -> u32 {
         match self.instances.get(instance as usize) {
-            Some(Ok(kept)) if self.depth == 0 => *kept,
+            Some(Ok(kept_instances)) if self.depth == 0 => *kept_instances,
             _ => instance,
         }
     }
 
     fn component_func_index(&mut self, function: u32) -> u32 {
         match self.functions.get(function as usize) {
-            Some(Ok(kept)) if self.depth == 0 => *kept,
+            Some(Ok(kept_instances)) if self.depth == 0 => *kept_instances,
             _ => function,
         }
     }
@@ -361,7 +371,7 @@ impl ReencodeComponent for Closing {
         component: &mut Component,
         payload: Payload<'_>,
         whole: &[u8],
-    ) -> Rewritten {
+    ) -> RewriteResult {
         match payload {
             Payload::ModuleSection {
                 unchecked_range, ..
@@ -435,9 +445,9 @@ mod tests {
 
     /// Component that imports a provided and an absent interface, calls a function of each, and
     /// drops a resource of the absent one.
-    const OPEN: &str = r#"(component
+    const OPEN_COMPONENT: &str = r#"(component
         (type $log (instance (export "write" (func (param "n" u32)))))
-        (import "toolhost:toolkit/log@1.0.0" (instance $given (type $log)))
+        (import "toolhost:toolkit/log@1.0.0" (instance $is_provided (type $log)))
         (type $sockets (instance
             (export "socket" (type $socket (sub resource)))
             (type $own (own $socket))
@@ -454,7 +464,7 @@ mod tests {
         (import "wasi:sockets/send@0.2.9" (instance $further (type $again)))
         (alias export $absent "create" (func $create))
         (alias export $further "send" (func $send))
-        (alias export $given "write" (func $write))
+        (alias export $is_provided "write" (func $write))
         (core func $create_core (canon lower (func $create)))
         (core func $send_core (canon lower (func $send)))
         (core func $drop_core (canon resource.drop $socket))
@@ -477,12 +487,17 @@ mod tests {
         (instance $entry (export "quiet" (func $quiet)) (export "loud" (func $loud)))
         (export "test:it/entry@1.0.0" (instance $entry)))"#;
 
-    fn given(name: &str) -> bool {
+    fn is_provided(name: &str) -> bool {
         name.starts_with("toolhost:")
     }
 
     fn closed(text: &str) -> Vec<u8> {
-        let closed = close(&wat::parse_str(text).unwrap(), "test:it/entry@1.0.0", given).unwrap();
+        let closed = stub_imports(
+            &wat::parse_str(text).unwrap(),
+            "test:it/entry@1.0.0",
+            is_provided,
+        )
+        .unwrap();
         wasmparser::Validator::new().validate_all(&closed).unwrap();
         closed
     }
@@ -521,7 +536,7 @@ mod tests {
 
     #[test]
     fn absent_imports_are_replaced_by_traps() {
-        let closed = closed(OPEN);
+        let closed = closed(OPEN_COMPONENT);
         assert_eq!(
             crate::component::imports(&closed).unwrap(),
             ["toolhost:toolkit/log@1.0.0"]
@@ -532,7 +547,7 @@ mod tests {
 
     #[test]
     fn wrapped_component_is_unwrapped() {
-        let wrapper = format!("(component (component) {} (core module))", OPEN);
+        let wrapper = format!("(component (component) {} (core module))", OPEN_COMPONENT);
         let closed = closed(&wrapper);
         assert_eq!(call(&closed, "quiet"), (vec![7], true));
     }
