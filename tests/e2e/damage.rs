@@ -228,7 +228,7 @@ async fn case(
             let line = refused.output.lines().last().unwrap_or_default();
             let names = line.starts_with("toolhost: ")
                 && line.contains(&data)
-                && line.contains("bring back");
+                && line.contains("restore a backup");
             let clear =
                 refused.code == Some(EXIT) && names && !refused.output.contains("panicked at");
             if clear {

@@ -161,7 +161,7 @@ async fn caller_parameters_cannot_override_the_credential() {
     );
     let log = project.get(&log).await.expect(200);
     assert!(
-        log["data"]["log"].to_string().contains("left out"),
+        log["data"]["log"].to_string().contains("was removed"),
         "{log:#?}"
     );
 

@@ -74,7 +74,7 @@ where
 
 impl fmt::Display for ConnectTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the connection did not stand in time")
+        f.write_str("the connection was not established in time")
     }
 }
 

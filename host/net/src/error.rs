@@ -89,14 +89,16 @@ impl ErrorContext {
     pub(crate) fn timeout(&self, of: &str, limit: Duration) -> Error {
         self.error(
             ErrorKind::Timeout,
-            format_args!("the limit for {of}, {limit:?}, is over; try again later"),
+            format_args!("{of} exceeded its timeout of {limit:?}; try again later"),
         )
     }
 
     pub(crate) fn too_large(&self, what: &str, limit: u64) -> Error {
         self.error(
             ErrorKind::TooLarge,
-            format_args!("the answer's {what} is larger than {limit} bytes; ask for less"),
+            format_args!(
+                "the {what} of the response is larger than {limit} bytes; request less data"
+            ),
         )
     }
 
@@ -105,20 +107,20 @@ impl ErrorContext {
             body::ReadError::TooLarge => self.too_large("body", limits.response_bytes),
             body::ReadError::NoMemory => self.error(
                 ErrorKind::NoMemory,
-                "this server has no memory left for the answer; try again later",
+                "this server has no memory left for the response; try again later",
             ),
             body::ReadError::ExpandsTooMuch => self.error(
                 ErrorKind::TooLarge,
-                "the answer's body expands more than a hundredfold; ask for less",
+                "the response body expands more than a hundredfold; request less data",
             ),
             body::ReadError::Encoding(cause) => self.error(
                 ErrorKind::Protocol,
-                format_args!("the answer's body cannot be decompressed: {cause}"),
+                format_args!("the response body cannot be decompressed: {cause}"),
             ),
             body::ReadError::Broken(cause) => self.error(
                 ErrorKind::Protocol,
                 format_args!(
-                    "the answer broke off: {}; try again later",
+                    "the response ended early: {}; try again later",
                     innermost(cause)
                 ),
             ),

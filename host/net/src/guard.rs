@@ -210,9 +210,9 @@ impl fmt::Display for Unresolved {
             Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
             Self::TooSlow => write!(
                 f,
-                "no name server has answered within {LOOKUP_TIMEOUT:?}; try again later"
+                "no name server responded within {LOOKUP_TIMEOUT:?}; try again later"
             ),
-            Self::TooMany => f.write_str("too many names are being looked up; try again later"),
+            Self::TooMany => f.write_str("too many name lookups are waiting; try again later"),
         }
     }
 }
@@ -223,10 +223,10 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme(scheme) => write!(f, "the scheme `{scheme}` is not http or https"),
-            Self::Host => f.write_str("the URL names no host, or one that ends in a dot"),
-            Self::UserInfo => f.write_str("the URL holds a user name or password"),
+            Self::Host => f.write_str("the URL has no host, or a host that ends in a dot"),
+            Self::UserInfo => f.write_str("the URL contains a user name or password"),
             Self::Literal(_) | Self::Resolved(_) => f.write_str(
-                "the address is not a public one; the operator can permit private ranges with the setting `net.allow`",
+                "the address is not public; the operator can allow private ranges with the setting `net.allow`",
             ),
         }
     }

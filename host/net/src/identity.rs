@@ -44,8 +44,9 @@ impl Identity {
         ));
         let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
             kind: ErrorKind::Tls,
-            message: "the client certificate or its key cannot be read; give both as PEM, whole"
-                .to_owned(),
+            message:
+                "the client certificate or its key cannot be read; provide both as complete PEM"
+                    .to_owned(),
         })?;
         Ok(Self {
             digest: Sha256::digest(all.as_bytes()).into(),
@@ -59,13 +60,17 @@ impl Identity {
     /// Returns an error if they do not match or if their type cannot be used in a connection.
     pub fn check(&self) -> Result<(), Error> {
         let resolver = guard::Resolver::unguarded(Lookups::new());
-        crate::build("", resolver, Some(self), None).map(drop).map_err(|_| Error {
+        crate::build("", resolver, Some(self), None)
+            .map(drop)
+            .map_err(|_| {
+                Error {
             kind: ErrorKind::Tls,
             message:
-                "the client certificate and its key do not belong together, or are of a kind that cannot be shown; \
-                      give the key that the certificate was made with"
+                "the client certificate and its key do not match, or their type is not supported; \
+                      provide the key of this certificate"
                     .to_owned(),
-        })
+        }
+            })
     }
 
     pub(crate) fn own(&self) -> reqwest::Identity {

@@ -76,7 +76,7 @@ impl Lookups {
         let found = self.request(name)?;
         match timeout(LOOKUP_TIMEOUT, found).await {
             Ok(Ok(found)) => found.map_err(Unresolved::Failed),
-            Ok(Err(_)) => Err(Unresolved::Failed("the look-up was broken off".to_owned())),
+            Ok(Err(_)) => Err(Unresolved::Failed("the lookup was interrupted".to_owned())),
             Err(_) => Err(Unresolved::TooSlow),
         }
     }

@@ -34,10 +34,12 @@ pub struct Proxy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxy {
     /// The address is not that of a proxy. See [`Proxy::new`].
-    #[error("a proxy is `http://host:port` or `https://host:port`, without user, path and query")]
+    #[error(
+        "the proxy address is invalid; write `http://host:port` or `https://host:port`, without user, path and query"
+    )]
     Address,
     /// The credential cannot be a header value. See [`Proxy::new`].
-    #[error("the proxy's key cannot stand in a header")]
+    #[error("the proxy's key contains characters that a header value cannot have")]
     Authorization,
 }
 

@@ -308,7 +308,7 @@ fn tool_output(bytes: Vec<u8>, limits: Limits) -> Result<Output, Failure> {
     if bytes.len() as u64 > limits.result {
         return Err(over_size(limits));
     }
-    check_json(&bytes, "the answer")?;
+    check_json(&bytes, "the tool's result")?;
     Ok(Output::Data(bytes.into()))
 }
 
@@ -331,7 +331,7 @@ fn receive_output(received: types::Received, limits: Limits) -> Result<Output, F
     let plain = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !(200..600).contains(&received.status) || media_type.len() > MAX_MEDIA_TYPE_BYTES || !plain {
         return Err(failure::invalid(
-            "the answer to the webhook request has no proper status or media type",
+            "the response to the webhook request has an invalid status or media type",
         ));
     }
     if received.body.len() as u64 > limits.result {
@@ -357,7 +357,7 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
     let event = |event: types::Event| {
         if event.id.is_empty() || event.id.len() > MAX_EVENT_ID_BYTES {
             return Err(failure::invalid(format!(
-                "an event's id has no bytes, or more than {MAX_EVENT_ID_BYTES}"
+                "an event's id is empty or has more than {MAX_EVENT_ID_BYTES} bytes"
             )));
         }
         check_json(&event.payload, "an event's payload")?;

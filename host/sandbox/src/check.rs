@@ -251,7 +251,7 @@ impl Survey {
                 let name = cut(name, 120);
                 let advice = import_advice(name);
                 self.problem(format!(
-                    "it imports `{name}`, which this host does not give to toolkits; {advice}"
+                    "it imports `{name}`, which is not available to toolkits; {advice}"
                 ));
             }
             self.imports.push(cut(name, 120).to_owned());
@@ -358,22 +358,22 @@ pub fn import_advice(name: &str) -> &'static str {
     let package = interface.split('/').next().unwrap_or_default();
     match package {
         _ if interface.starts_with(CONTRACT_PREFIX) => {
-            "of the contract there is 1.0; build it with this release of `toolkit`"
+            "this host supports version 1.0 of the contract; build the toolkit with this release of `toolkit`"
         }
         _ if WASI.contains(&interface) => {
-            "of this interface there are releases 0.2.0 to 0.2.12; build it for one of them"
+            "this host supports releases 0.2.0 to 0.2.12 of the interface; build the toolkit for one of them"
         }
         "wasi:http" => {
-            "requests go through `toolhost:toolkit/http`: use the SDK's `http` or `Client`"
+            "send requests with the SDK's `http` or `Client`, which use `toolhost:toolkit/http`"
         }
         "wasi:sockets" => {
-            "there are no sockets: talk HTTP through the SDK's `http` or `Client`, and leave out what needs more"
+            "sockets are not available: send HTTP requests with the SDK's `http` or `Client`, and remove dependencies that need sockets"
         }
-        "wasi:filesystem" => "there are no files of a system: use the SDK's `File`",
+        "wasi:filesystem" => "a file system is not available: use the SDK's `File`",
         "wasi:keyvalue" | "wasi:blobstore" => {
-            "what a trigger remembers goes through the SDK's `state`, files through its `File`"
+            "use the SDK's `state` for data of a trigger, and its `File` for files"
         }
-        _ => "leave out the dependency that needs it",
+        _ => "remove the dependency that needs it",
     }
 }
 
@@ -432,10 +432,10 @@ mod tests {
     fn refused_imports_come_with_advice() {
         for (name, word) in [
             ("wasi:http/outgoing-handler@0.2.0", "toolhost:toolkit/http"),
-            ("wasi:sockets/tcp@0.2.0", "no sockets"),
+            ("wasi:sockets/tcp@0.2.0", "sockets are not available"),
             ("wasi:cli/exit@0.3.0", "0.2.0 to 0.2.12"),
             ("toolhost:toolkit/http@2.0.0", "1.0"),
-            ("evil:api/thing", "leave out"),
+            ("evil:api/thing", "remove the dependency"),
         ] {
             assert!(
                 import_advice(name).contains(word),

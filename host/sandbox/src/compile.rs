@@ -189,7 +189,7 @@ async fn in_child(
     })?;
     let output = match timeout(limits.wall, exchange_output(child, component)).await {
         Ok(output) => output.map_err(|cause| {
-            InstallError::Unavailable(format!("the compiler broke off: {cause}"))
+            InstallError::Unavailable(format!("the compiler was interrupted: {cause}"))
         })?,
         // Dropping the future killed the child.
         Err(_) => {
@@ -271,7 +271,7 @@ fn compiler_panicked(message: &str) -> InstallError {
         return InstallError::Refused(vec![TWO_MEMORIES_PROBLEM.to_owned()]);
     }
     tracing::warn!(message, "the compiler panicked");
-    past_limit("the compiler cannot deal with it".to_owned())
+    past_limit("the compiler failed on it".to_owned())
 }
 
 /// Converts the signal that ended the child into a message about the component.
@@ -285,6 +285,6 @@ fn signal_reason(signal: Option<i32>, limits: CompileLimits) -> String {
         // A Rust program aborts when an allocation fails.
         Some(Signal::ABORT) => format!("compiling it takes more than {memory}"),
         // The kernel killed it because the machine has no memory left, or its stack overflowed.
-        _ => format!("compiling it takes more than {memory}, or more than there is"),
+        _ => format!("compiling it takes more than {memory}, or more memory than the machine has"),
     }
 }

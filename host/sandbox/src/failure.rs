@@ -59,12 +59,12 @@ pub(crate) fn from_stopped(stopped: &Stopped, limits: Limits) -> Failure {
         Stopped::HeldUp => limit(
             kind::TIMEOUT,
             format!(
-                "the tool took longer than {:?}, and no processor was free for it for {MAX_HELD_UP:?} more",
+                "the tool took longer than {:?}, and waited {MAX_HELD_UP:?} more for a free processor",
                 limits.wall
             ),
         ),
         Stopped::Panicked(_) => {
-            host("the platform failed while the tool ran; this is a mistake of the platform")
+            host("the host failed while the tool ran; this is a bug of the host")
         }
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
         limit(
             kind::MEMORY,
             format!(
-                "the tool needs more memory than it has, {} MiB",
+                "the tool exceeded its memory limit of {} MiB",
                 limits.memory >> 20
             ),
         )
@@ -99,7 +99,7 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
             return limit(
                 kind::TRAP,
                 format!(
-                    "the tool broke off: {}; its log may say why",
+                    "the tool trapped: {}; its log may show the reason",
                     plain(&trap.to_string())
                 ),
             );
@@ -124,12 +124,15 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
         (true, false) => over_size(limits),
         (true, true) => limit(
             kind::HOST_CALLS,
-            "the tool handed too much to one host call",
+            "the tool passed too much data to one host call",
         ),
-        (false, false) => invalid(format!("the answer cannot be read: {}", plain(&text))),
+        (false, false) => invalid(format!(
+            "the tool's result cannot be read: {}",
+            plain(&text)
+        )),
         (false, true) => limit(
             kind::TRAP,
-            format!("the tool broke the contract: {}", plain(&text)),
+            format!("the tool violated the contract: {}", plain(&text)),
         ),
     }
 }
@@ -138,7 +141,7 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
 pub(crate) fn over_size(limits: Limits) -> Failure {
     limit(
         kind::OUTPUT_TOO_LARGE,
-        format!("the tool answered more than {} bytes", limits.result),
+        format!("the tool returned more than {} bytes", limits.result),
     )
 }
 

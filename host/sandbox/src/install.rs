@@ -42,7 +42,7 @@ pub enum InstallError {
     TooLarge,
     /// The component is valid, but its content or the time or memory to compile it exceeds a limit.
     /// Each exceeded limit is one line.
-    #[error("the component is past a limit: {}", .0.join("; "))]
+    #[error("the component exceeds a limit: {}", .0.join("; "))]
     PastLimit(Vec<String>),
     /// This node lacks something that the installation needs.
     #[error("{0}")]
@@ -93,7 +93,7 @@ fn store_artifact(
     cache: &Cache,
 ) -> Result<(), InstallError> {
     let unavailable = |cause: std::io::Error| {
-        InstallError::Unavailable(format!("the compiled form cannot be kept: {cause}"))
+        InstallError::Unavailable(format!("the compiled form cannot be stored: {cause}"))
     };
     cache.put(digest, artifact).map_err(unavailable)?;
     let loaded = cache.load(&runtime.engine, digest).map_err(unavailable)?;

@@ -174,13 +174,13 @@ pub enum Refusal {
     #[error("the toolkit is not prepared on this node")]
     NotInstalled,
     /// The tenant has reached its limits for running and waiting calls.
-    #[error("too many calls of this project at once; try again in a second")]
+    #[error("the project has reached its limit of concurrent calls; try again in a second")]
     TenantBusy,
     /// The node has reached its limits for running and waiting calls.
-    #[error("too many calls at once; try again in a second")]
+    #[error("this node has reached its limit of concurrent calls; try again in a second")]
     NodeBusy,
     /// Host code panicked too often while this component ran. A retry helps only after a restart.
-    #[error("the platform broke three times while this toolkit ran, and does not run it any more")]
+    #[error("the toolkit is quarantined: the host failed three times while it ran")]
     Quarantined,
     /// This node lacks something else that the call needs.
     #[error("{0}")]

@@ -77,7 +77,7 @@ impl Trace {
             method: method.to_owned(),
             url,
             status: None,
-            error: Some("it did not end".to_owned()),
+            error: Some("the request did not end".to_owned()),
             elapsed: Duration::ZERO,
             sent,
             received: 0,

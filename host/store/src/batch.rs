@@ -48,14 +48,14 @@ impl Write {
         };
         if self.id.is_empty() || self.id.len() > MAX_ID_BYTES || self.project.len() > MAX_ID_BYTES {
             return Err(refuse(format!(
-                "an id has 1 to {MAX_ID_BYTES} bytes, a project at most as many"
+                "an id must have 1 to {MAX_ID_BYTES} bytes, a project at most {MAX_ID_BYTES}"
             )));
         }
         if body.len() > MAX_BODY_BYTES {
             return Err(refuse(format!("a body has at most {MAX_BODY_BYTES} bytes")));
         }
         let values = Values::from_body(self.collection, body)
-            .map_err(|error| refuse(format!("the body is no object: {error}")))?;
+            .map_err(|error| refuse(format!("the body is not an object: {error}")))?;
         for (place, field) in self.collection.fields.iter().enumerate() {
             let found = values.at(place);
             if found.len() > MAX_LIST_ELEMENTS {
@@ -195,7 +195,7 @@ impl Batch {
         {
             let (collection, id) = pair[0].0.target();
             return Err(CommitError::Invalid(format!(
-                "it names {collection} {id} twice"
+                "it changes {collection} {id} twice"
             )));
         }
         Ok(writes)

@@ -107,7 +107,7 @@ pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
             .find(|field| !fields.insert(field.name))
         {
             return Err(format!(
-                "the field {} of {} is declared twice or is one of every record",
+                "the field {} of {} is declared twice or has a reserved name",
                 field.name, collection.name
             ));
         }

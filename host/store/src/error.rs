@@ -33,14 +33,14 @@ pub enum OpenError {
         reason: String,
     },
     /// The database cannot be reached or cannot be used.
-    #[error("cannot start on {at}: {reason}; {fix}")]
+    #[error("cannot start on {at}: {reason}; {hint}")]
     Database {
         /// Database, without its password.
         at: String,
         /// Problem that was found.
         reason: String,
         /// Steps to fix it.
-        fix: String,
+        hint: String,
     },
     /// The folder cannot be read or written: missing rights, a full disk, a file at its path.
     #[error("cannot open {}: {error}; check that it is a folder this user may write to", at.display())]
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// A query names a field that its collection does not declare, or orders by a list.
     #[error(
-        "{collection} cannot be queried by {field}: it is not a declared field of a fitting kind"
+        "{collection} cannot be queried by {field}: it is not a declared field of a matching kind"
     )]
     Undeclared {
         /// The collection.

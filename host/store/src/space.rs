@@ -38,7 +38,7 @@ impl Space {
             .is_none_or(|free| free >= needed_bytes(bytes, frees_only));
         if room == self.refused.load(Ordering::Relaxed) {
             self.refused.store(!room, Ordering::Relaxed);
-            tracing::warn!(room, folder = %self.folder.display(), "the disk has changed between full and not full");
+            tracing::warn!(room, folder = %self.folder.display(), "the state of the disk has changed between full and not full");
         }
         room
     }

@@ -165,7 +165,7 @@ impl Request {
             CredentialSlot::Other(name) => Some(format!("(with the credential `{name}`)")),
         });
         lines.extend((self.timeout_ms > 0).then(|| format!("(at most {} ms)", self.timeout_ms)));
-        lines.extend(self.into_file.then(|| "(answer into a file)".to_owned()));
+        lines.extend(self.into_file.then(|| "(response into a file)".to_owned()));
         lines.extend(self.body.as_ref().map(Body::lines));
         lines.join("\n") + "\n"
     }
@@ -203,7 +203,7 @@ impl Body {
                 format!(
                     "(file {id}, {})",
                     sha256.map_or_else(
-                        || "which is not there".to_owned(),
+                        || "which does not exist".to_owned(),
                         |digest| digest.to_string()
                     )
                 )
@@ -289,7 +289,7 @@ impl Interaction {
             (None, Some(RequestError { kind, message })) => Err(error(kind, message)),
             (None, None) => Err(error(
                 "protocol".to_owned(),
-                "the cassette has no answer to this request".to_owned(),
+                "the cassette has no response to this request".to_owned(),
             )),
         }
     }

@@ -72,13 +72,13 @@ pub struct Cassette {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCassette {
     /// The text is too large.
-    #[error("it has more than {} MiB, the most that a cassette has", MAX_CASSETTE_BYTES >> 20)]
+    #[error("the cassette is larger than {} MiB", MAX_CASSETTE_BYTES >> 20)]
     TooLarge,
     /// The cassette has another format version.
-    #[error("it is of version {0} of the format, and this release reads version {FORMAT_VERSION}")]
+    #[error("the cassette has format version {0}; this release reads version {FORMAT_VERSION}")]
     Version(u64),
     /// The text does not have the format of a cassette.
-    #[error("it is not a cassette: {0}")]
+    #[error("the text is not a cassette: {0}")]
     Format(#[from] serde_json::Error),
 }
 

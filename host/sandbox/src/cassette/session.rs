@@ -125,11 +125,11 @@ impl CassetteSession {
             Mode::Replay(replay) => match replay.random.pop_front() {
                 Some(bytes) if bytes.len() == length => Ok(bytes.bytes().into()),
                 Some(bytes) => replay.fail_as_different(format!(
-                    "it asks for {length} random bytes, and asked for {} when it was recorded",
+                    "the call requests {length} random bytes; the recorded call requested {}",
                     bytes.len()
                 )),
                 None => replay.fail_as_different(
-                    "it asks for random bytes once more than when it was recorded".to_owned(),
+                    "the call requests random bytes once more than the recorded call".to_owned(),
                 ),
             },
         }

@@ -143,7 +143,7 @@ impl Files {
             return Err(error(
                 "read_only",
                 format!(
-                    "the file `{}` was given to this call; make a new one",
+                    "the file `{}` is an input of this call and read-only; create a new one",
                     for_message(id)
                 ),
             ));

@@ -190,8 +190,11 @@ impl SignatureStamp {
     /// Returns an error if the operating system provides no random bytes.
     pub fn random(ms: i64) -> Result<Self, SigningError> {
         let mut bytes = [0; NONCE_CHARS / 2];
-        getrandom::fill(&mut bytes)
-            .map_err(|cause| SigningError(format!("there are no random bytes: {cause}")))?;
+        getrandom::fill(&mut bytes).map_err(|cause| {
+            SigningError(format!(
+                "the operating system provides no random bytes: {cause}"
+            ))
+        })?;
         Ok(Self {
             ms,
             nonce: hex::encode(bytes),
@@ -276,8 +279,9 @@ fn host(url: &Url) -> String {
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue, SigningError> {
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| SigningError("a value cannot stand in a header".to_owned()))?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        SigningError("a value contains characters that a header cannot have".to_owned())
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -58,7 +58,7 @@ pub(super) fn sign(
                 .append_pair(name, value.expose());
         } else {
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| SigningError(format!("`{name}` is no header")))?;
+                .map_err(|_| SigningError(format!("`{name}` is not a header name")))?;
             request
                 .headers
                 .insert(name, sensitive_header(value.expose())?);

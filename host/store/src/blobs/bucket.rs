@@ -79,7 +79,7 @@ pub enum BucketError {
         at: String,
     },
     /// The bucket does not exist.
-    #[error("{at} does not exist; make the bucket, or correct its name, endpoint and region")]
+    #[error("{at} does not exist; create the bucket, or correct its name, endpoint and region")]
     Missing {
         /// The bucket's address.
         at: String,
@@ -219,7 +219,7 @@ impl Bucket {
     /// Converts an error of the bucket to an error for the caller. The full error goes to the log
     /// only: callers must not learn the bucket's address.
     fn to_error(&self, key: &str, error: &object_store::Error) -> Error {
-        tracing::warn!(at = self.at, key, %error, "the bucket cannot be used");
+        tracing::warn!(at = self.at, key, %error, "request to the bucket failed");
         Error::Unavailable(match refuses(error) {
             true => "the bucket of blobs refuses the server's credentials".to_owned(),
             false => "the bucket of blobs does not answer".to_owned(),
@@ -276,12 +276,12 @@ impl Blobs for Bucket {
         };
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
-            Some(_) => Err(damaged("its checksum does not fit")),
+            Some(_) => Err(damaged("its checksum does not match")),
             None if client_md5.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => {
                 Ok(Some(bytes))
             }
             None => Err(damaged(
-                "its object has no checksum in its metadata, or another one",
+                "its object has no checksum in its metadata, or a different one",
             )),
         }
     }

@@ -132,7 +132,7 @@ impl Contents {
             Contents::Whole(bytes) => Ok(bytes),
             Contents::Damaged(path) => Err(Error::Damaged {
                 what: format!("blob {}", path.display()),
-                reason: "its checksum does not fit".into(),
+                reason: "its checksum does not match".into(),
             }),
         }
     }

@@ -382,7 +382,7 @@ fn claims(
 fn json(body: &[u8]) -> Result<std::borrow::Cow<'_, str>, AttemptError> {
     let text = std::str::from_utf8(body);
     let text = text.map_err(|error| {
-        AttemptError::Refused(CommitError::Invalid(format!("a body is no text: {error}")))
+        AttemptError::Refused(CommitError::Invalid(format!("a body is not text: {error}")))
     })?;
     Ok(text::escape_json(text))
 }

@@ -41,18 +41,18 @@ pub(super) fn is_tls(error: &sqlx::Error) -> bool {
 /// Describes an error without the data of the statement.
 pub(super) fn reason(error: &sqlx::Error) -> String {
     match error {
-        sqlx::Error::PoolTimedOut => "no connection to the database in time".to_owned(),
+        sqlx::Error::PoolTimedOut => "no connection to the database was free in time".to_owned(),
         sqlx::Error::PoolClosed => "the store was closed".to_owned(),
         sqlx::Error::Tls(error) => format!("no encrypted connection to the database: {error}"),
         sqlx::Error::Io(error) => format!("the connection to the database is lost: {error}"),
         sqlx::Error::Database(cause) => {
             format!(
-                "the database says: {} ({})",
+                "the database reported: {} ({})",
                 cause.message(),
                 cause.code().unwrap_or_default()
             )
         }
-        error => format!("the database cannot be asked: {error}"),
+        error => format!("the database cannot be queried: {error}"),
     }
 }
 

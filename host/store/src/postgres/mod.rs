@@ -140,10 +140,7 @@ impl Postgres {
     fn note_outage(&self, outage: Option<&String>) {
         let mut known = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() != outage.is_some() {
-            tracing::warn!(
-                outage,
-                "the database has changed between answering and not answering"
-            );
+            tracing::warn!(outage, "the availability of the database has changed");
         }
         *known = outage.cloned();
     }

@@ -35,13 +35,13 @@ pub(super) async fn open(
 ) -> Result<PgPool, OpenError> {
     let options = options(url)?;
     let at = describe(&options);
-    let refused = |reason: String, fix: &str| OpenError::Database {
+    let refused = |reason: String, hint: &str| OpenError::Database {
         at: at.clone(),
         reason,
-        fix: fix.to_owned(),
+        hint: hint.to_owned(),
     };
     document::check(collections)
-        .map_err(|reason| refused(reason, "this is a mistake in the program"))?;
+        .map_err(|reason| refused(reason, "this is a bug in the program"))?;
     let connecting = timeout(CONNECT_TIMEOUT, options.connect());
     let mut connection = match connecting.await {
         Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
@@ -55,7 +55,7 @@ pub(super) async fn open(
     check(&mut connection)
         .await
         .map_err(|error| connect_error(&at, &error))?
-        .map_err(|(reason, fix)| refused(reason, fix))?;
+        .map_err(|(reason, hint)| refused(reason, hint))?;
     let long_timeouts = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
     sqlx::query(long_timeouts)
         .execute(&mut connection)
@@ -67,7 +67,7 @@ pub(super) async fn open(
             SchemaError::Database(error) => connect_error(&at, &error),
             SchemaError::Declaration(reason) => refused(
                 reason,
-                "start the version of this program that fits the database",
+                "start the version of this program that matches the database",
             ),
         })?;
     drop(connection);
@@ -91,7 +91,7 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
         OpenError::Database {
         at: "the database".to_owned(),
         reason: format!("`store` is not a URL that can be used: {}", failure::reason(&error)),
-        fix: "write postgres://user:password@host:5432/database, with special characters percent-encoded".to_owned(),
+        hint: "write postgres://user:password@host:5432/database, with special characters percent-encoded".to_owned(),
     }
     };
     let options = PgConnectOptions::from_str(url).map_err(malformed)?;
@@ -137,12 +137,12 @@ async fn check(
     } else if encoding != "UTF8" {
         Err((
             format!("the database has the encoding {encoding}"),
-            "make one with `encoding 'UTF8'`",
+            "create one with `encoding 'UTF8'`",
         ))
     } else if standby {
         Err((
             "the server is a standby and takes no writes".to_owned(),
-            "name the primary",
+            "use the primary server",
         ))
     } else {
         Ok(())
@@ -151,7 +151,7 @@ async fn check(
 
 /// Converts a failure to connect to an error with a fix for the operator.
 fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
-    let (reason, fix) = match &*failure::code(error) {
+    let (reason, hint) = match &*failure::code(error) {
         "28P01" => (
             "the password is wrong".to_owned(),
             "correct the password in `store`",
@@ -161,8 +161,8 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             "check the user in `store` and the server's pg_hba.conf",
         ),
         "3D000" => (
-            "there is no such database".to_owned(),
-            "make it with `createdb`, or correct the name in `store`",
+            "the database does not exist".to_owned(),
+            "create it with `createdb`, or correct the name in `store`",
         ),
         "42501" => (
             failure::reason(error),
@@ -177,11 +177,14 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             failure::reason(error),
             "check that the server runs and that host, port and `sslmode` in `store` are right",
         ),
-        _ => (failure::reason(error), "the server's log may say more"),
+        _ => (
+            failure::reason(error),
+            "the server's log may show the reason",
+        ),
     };
     OpenError::Database {
         at: at.to_owned(),
         reason,
-        fix: fix.to_owned(),
+        hint: hint.to_owned(),
     }
 }

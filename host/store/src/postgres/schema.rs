@@ -79,7 +79,7 @@ async fn add_missing(
         {
             run(connection, &statement).await.map_err(|error| match &error {
                 sqlx::Error::Database(cause) if cause.is_unique_violation() => SchemaError::Declaration(format!(
-                    "{name} of {} cannot be made: a field is declared unique, but records share a value",
+                    "{name} of {} cannot be created: a field is declared unique, but records share a value",
                     collection.name
                 )),
                 _ => error.into(),

@@ -87,7 +87,7 @@ pub(super) fn cross_check(
     } = walk;
     if found != *position {
         damage.push(format!(
-            "{} keys were found where {} ought to be, or some have other values",
+            "{} keys were found, {} were expected, or some have other values",
             found.keys, position.keys
         ));
     }

@@ -119,7 +119,10 @@ fn run<W: Work>(mut work: W, queued: &Receiver<QueuedBatch<W::Batch>>, failure: 
             continue;
         }
         if let Err((replies, reason)) = round(&mut work, batches, replies) {
-            tracing::error!(reason, "the store acknowledges no more writes");
+            tracing::error!(
+                reason,
+                "writing failed: the store refuses all further writes until a restart"
+            );
             refuse(replies, failure.get_or_init(|| reason));
         }
     }

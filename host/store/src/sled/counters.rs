@@ -26,7 +26,7 @@ pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error
     };
     let broken = || Error::Damaged {
         what: format!("a counter of project {project}"),
-        reason: "it is cut short".into(),
+        reason: "it is truncated".into(),
     };
     let (live, rest) = value.split_first_chunk::<8>().ok_or_else(broken)?;
     let removed: &[u8; 8] = rest.try_into().map_err(|_| broken())?;

@@ -77,18 +77,18 @@ pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunk
 
 /// Decodes an envelope. The error says what is wrong with it.
 pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, &'static str> {
-    let fixed = value.get(..FIXED_BYTES).ok_or("it is cut short")?;
+    let fixed = value.get(..FIXED_BYTES).ok_or("it is truncated")?;
     if u32::from_le_bytes(array(&fixed[2..HEADER_BYTES])) != checksum(key, value) {
-        return Err("its checksum does not fit");
+        return Err("its checksum does not match");
     }
     if fixed[0] != FORMAT_VERSION {
-        return Err("a newer program has written it");
+        return Err("it was written by a newer version");
     }
     let number = |place: usize| i64::from_le_bytes(array(&fixed[HEADER_BYTES + 8 * place..]));
     let length = usize::from(u16::from_le_bytes(array(&fixed[FIXED_BYTES - 2..])));
     let (project, body) = value[FIXED_BYTES..]
         .split_at_checked(length)
-        .ok_or("it is cut short")?;
+        .ok_or("it is truncated")?;
     Ok(Record {
         id: id.to_owned(),
         project: String::from_utf8(project.to_vec()).map_err(|_| "its project is not text")?,

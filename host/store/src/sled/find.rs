@@ -376,7 +376,7 @@ fn row(db: &Db, collection: CollectionRef, suffix: &[u8]) -> Result<Row, Error> 
         None => Err(Error::unreadable(
             collection.declaration,
             id,
-            &"an index names it, but it is not there",
+            &"an index refers to it, but it does not exist",
         )),
     }
 }

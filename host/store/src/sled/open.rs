@@ -103,7 +103,7 @@ fn reopen_from_log(
     };
     tracing::warn!(
         ?first,
-        "the store does not open as it stands; reading its log alone"
+        "the store cannot be opened; trying again from its log only"
     );
     set_aside(paths).map_err(|error| io_error(&paths.sled, error))?;
     open_with_timeout(paths, head, length).map_err(|second| match second {
@@ -225,10 +225,7 @@ fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptE
             .ok_or_else(|| failed(&paths.db, "its position is damaged".into()))?,
         None if db.is_empty() && *head == HeadContent::Missing => create(paths, &db)?,
         None => {
-            return Err(failed(
-                &paths.db,
-                "it does not say which store it is".into(),
-            ));
+            return Err(failed(&paths.db, "it has no store id".into()));
         }
     };
     match head {
@@ -276,7 +273,7 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
         ));
     }
     if position.sequence == head.sequence && position != head {
-        return Err("it differs from what was acknowledged".to_owned());
+        return Err("it differs from the acknowledged state".to_owned());
     }
     Ok(())
 }
@@ -341,8 +338,8 @@ fn is_environmental(error: &io::Error) -> bool {
 }
 
 pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
-    let repair = "nothing was started: move the data folder away and bring back a backup with `toolhost import FILE`, or \
-                  begin with an empty one";
+    let repair = "nothing was started: move the data folder away and restore a backup with `toolhost import FILE`, or \
+                  start with an empty folder";
     OpenError::Damaged {
         file: file.to_owned(),
         reason: reason.to_owned(),
@@ -351,7 +348,7 @@ pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
 }
 
 fn newer(head: &Path) -> OpenError {
-    let repair = "nothing was changed: start that version again, or bring back a backup that this one has made, with \
+    let repair = "nothing was changed: start that version again, or restore a backup of this version with \
                   `toolhost import FILE`";
     let reason = "a newer version of this program has written the store".to_owned();
     OpenError::Damaged {

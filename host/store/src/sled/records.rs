@@ -82,7 +82,7 @@ pub(super) fn assemble(
                 pieces.push(piece);
             }
             if crc32fast::hash(&body) != checksum {
-                return Err(damaged("the checksum of its body does not fit"));
+                return Err(damaged("the checksum of its body does not match"));
             }
             (Bytes::from(body), pieces)
         }

@@ -68,7 +68,7 @@ pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Erro
             .query_pairs()
             .any(|(given, _)| given.eq_ignore_ascii_case(name))
         {
-            let why = "is the host's to write; leave it out";
+            let why = "is set by the host; remove it";
             return Err(error(
                 "invalid_request",
                 format!("the query parameter `{name}` {why}"),

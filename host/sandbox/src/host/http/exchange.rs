@@ -40,9 +40,9 @@ const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
 /// Error for the guest when a response is withheld.
 const RESPONSE_WITHHELD: &str =
-    "the answer takes too many steps to search for secrets and is withheld";
+    "the response is withheld: searching it for secrets takes too many steps";
 const NO_MEMORY: &str =
-    "this server has no memory left to remove secrets from the answer; try again later";
+    "this server has no memory left to remove secrets from the response; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
 /// encoded forms.
 const MAX_CALL_SECRETS: usize = 4 * MAX_SECRETS;
@@ -196,7 +196,9 @@ impl Outgoing {
                 let other = crate::trace::one_line(crate::trace::cut(other, 80));
                 return Err(error(
                     "credential",
-                    format!("there is no credential `{other}`; leave it empty, or `none`"),
+                    format!(
+                        "credential `{other}` does not exist; leave the name empty or write `none`"
+                    ),
                 ));
             }
         };
@@ -374,7 +376,7 @@ impl Outgoing {
         error(
             "limit",
             format!(
-                "the answers of a call have at most {limit} bytes together; put large ones into files"
+                "the responses of a call have at most {limit} bytes together; receive large ones as files"
             ),
         )
     }
@@ -431,7 +433,7 @@ impl Outgoing {
         }
         let bytes: usize = known.iter().map(|secret| secret.expose().len()).sum();
         let redactor = if known.len() > MAX_CALL_SECRETS || bytes > MAX_CALL_SECRET_BYTES {
-            Err("its secrets are too many or too long to be removed from answers")
+            Err("its secrets are too many or too long to be removed from responses")
         } else if bytes <= MAX_INLINE_SECRET_BYTES {
             Ok(Redactor::new(known.iter()))
         } else {
@@ -443,7 +445,7 @@ impl Outgoing {
             self.redactor_memory.release();
             let fits = self.redactor_memory.grow(redactor.memory());
             fits.then_some(redactor)
-                .ok_or("this server has no memory left to remove its secrets from answers")
+                .ok_or("this server has no memory left to remove its secrets from responses")
         });
         match redactor {
             Ok(redactor) => {
@@ -548,7 +550,7 @@ impl Outgoing {
             let mut task = AbortOnDrop(self.threads.spawn(search));
             (&mut task.0)
                 .await
-                .unwrap_or(Err("the answer could not be searched for secrets"))
+                .unwrap_or(Err("the response could not be searched for secrets"))
         };
         result.map_err(|why| {
             error(

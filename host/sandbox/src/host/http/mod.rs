@@ -150,7 +150,7 @@ async fn start(
         Ok(answered) => answered,
         // The panic is a bug of the host on either runtime; the runner of the guest reports it.
         Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
-        Err(_) => Err(error("protocol", "the request was broken off")),
+        Err(_) => Err(error("protocol", "the request was interrupted")),
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) ->
     let late = |_| {
         Err(error(
             "timeout",
-            format!("the limit for the whole request, {all:?}, is over; try again later"),
+            format!("the whole request exceeded its timeout of {all:?}; try again later"),
         ))
     };
     let response = match response.unwrap_or_else(late) {
@@ -88,7 +88,7 @@ pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) ->
         level: Level::Warn,
         at: Duration::ZERO,
         message: crate::trace::one_line(&format!(
-            "`{name}` is the platform's to write and was left out"
+            "`{name}` is set by the host and was removed from the request"
         )),
     }));
     ProxyOutcome {

@@ -52,7 +52,7 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid(
-            "holds a user name or password; the host adds credentials",
+            "contains a user name or password; the host adds credentials",
         ));
     }
     match url.domain() {
@@ -63,7 +63,7 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
             ));
         }
         Some(name) if name.is_empty() || name.ends_with('.') => {
-            return Err(invalid("has no proper host name"));
+            return Err(invalid("has no valid host name"));
         }
         Some(_) => {}
     }
@@ -87,7 +87,7 @@ pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result
     for (name, value) in given {
         let lower = name.to_ascii_lowercase();
         if manifest::is_platform_header(&lower) || reserved.contains(&lower) {
-            let why = "is the host's to write; leave it out";
+            let why = "is set by the host; remove it";
             return Err(error(
                 "invalid_request",
                 format!("the header `{}` {why}", for_message(name)),
@@ -101,7 +101,7 @@ pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result
             visible,
             HeaderValue::from_str(value),
         ) else {
-            let why = "is not valid: a name is a token, a value visible ASCII";
+            let why = "is not valid: a name must be a token, a value visible ASCII";
             return Err(error(
                 "invalid_request",
                 format!("the header `{}` {why}", for_message(name)),
