@@ -6,7 +6,7 @@ use sha2::Sha256;
 use toolkit_sdk::prelude::*;
 
 /// Max age of a delivery, in milliseconds. An older one may be a replay of a captured delivery.
-const OLDEST: u64 = 60_000;
+const MAX_DELIVERY_AGE_MS: u64 = 60_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -62,7 +62,7 @@ struct Sent {
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
     verify(&config, &request)?;
     let Sent { webhook_timestamp } = request.json()?;
-    if clock::now().abs_diff(webhook_timestamp) > OLDEST {
+    if clock::now().abs_diff(webhook_timestamp) > MAX_DELIVERY_AGE_MS {
         return Err(ToolError::unauthorized(
             "the delivery was sent more than a minute ago; Linear sends each at once",
         ));

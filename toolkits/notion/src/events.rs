@@ -10,9 +10,9 @@ use crate::api::{API, id};
 use crate::pages::Described;
 
 /// Number of pages that one request reads.
-const PAGE: u64 = 50;
+const PAGE_SIZE: u64 = 50;
 /// Max number of requests of one poll. More edits are not expected between two polls.
-const MOST_REQUESTS: usize = 10;
+const MAX_REQUESTS_PER_POLL: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -53,11 +53,11 @@ pub(crate) fn page_edited(
     };
     let mut pages: Vec<Value> = Vec::new();
     let mut next: Option<String> = None;
-    for _ in 0..MOST_REQUESTS {
+    for _ in 0..MAX_REQUESTS_PER_POLL {
         let Edited {
             results,
             next_cursor,
-        } = edited(&config, PAGE, next)?;
+        } = edited(&config, PAGE_SIZE, next)?;
         let old = results
             .iter()
             .position(|page| time_of(page) < time.as_str());
@@ -75,7 +75,7 @@ pub(crate) fn page_edited(
                 page["id"].as_str().unwrap_or_default(),
                 time_of(&page)
             ),
-            Described::of(page),
+            Described::from_json(page),
         )
     };
     // Edits of the last minute are reported again. The platform drops events that were already

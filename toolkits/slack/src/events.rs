@@ -12,13 +12,13 @@ use crate::api::API;
 use crate::messages::Message;
 
 /// Max age of a request, in seconds. An older one may be a replay of a captured request.
-const OLDEST: u64 = 5 * 60;
+const MAX_REQUEST_AGE_SECONDS: u64 = 5 * 60;
 /// Max number of messages that one poll reads. More are not expected between two polls.
-const MOST: usize = 1000;
+const MAX_MESSAGES_PER_POLL: usize = 1000;
 /// Number of messages that one request reads.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Max number of messages that one poll reports. The next poll follows at once.
-const BATCH: usize = 50;
+const MAX_EVENTS_PER_POLL: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Channel {
@@ -65,19 +65,19 @@ pub(crate) fn message_posted(
     };
     let paging = Paging::cursor("cursor", "/response_metadata/next_cursor")
         .items("/messages")
-        .size("limit", PAGE);
+        .size("limit", PAGE_SIZE);
     let mut messages: Vec<Message> = history
         .query("oldest", &ts)
-        .items(paging, MOST)
+        .items(paging, MAX_MESSAGES_PER_POLL)
         .collect::<Result<_>>()?;
     messages.reverse();
-    let more = messages.len() > BATCH;
-    messages.truncate(BATCH);
+    let more = messages.len() > MAX_EVENTS_PER_POLL;
+    messages.truncate(MAX_EVENTS_PER_POLL);
     let newest = messages.last().map_or(ts, |message| message.ts.clone());
     let written = messages
         .into_iter()
         .filter(|message| message.subtype.as_deref().is_none_or(is_written));
-    let events = written.map(|message| (message.ts.clone(), message.told()));
+    let events = written.map(|message| (message.ts.clone(), message.to_output()));
     Ok(Polled::new(Cursor { ts: newest }).events(events).more(more))
 }
 
@@ -206,7 +206,7 @@ fn verify(config: &Config, request: &Inbound) -> Result<()> {
     mac.verify_slice(&signature)
         .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
     let sent: u64 = time.parse().map_err(|_| unsigned())?;
-    if clock::now_seconds().abs_diff(sent) > OLDEST {
+    if clock::now_seconds().abs_diff(sent) > MAX_REQUEST_AGE_SECONDS {
         return Err(ToolError::unauthorized(
             "the request was signed more than five minutes ago; Slack sends each at once",
         ));
