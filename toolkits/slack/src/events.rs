@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use data_encoding::HEXLOWER_PERMISSIVE;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use toolkit_sdk::prelude::*;
+use toolkit_sdk::webhook::Signature;
 
 use crate::api::API;
 use crate::messages::Message;
 
+/// Signature of a request: HMAC-SHA256 over version, time and body
+/// (<https://docs.slack.dev/authentication/verifying-requests-from-slack>).
+const SIGNATURE: Signature = Signature::header("x-slack-signature")
+    .prefix("v0=")
+    .hint("enter the signing secret of the app that sends here");
 /// Max age of a request, in seconds. An older one may be a replay of a captured request.
 const MAX_REQUEST_AGE_SECONDS: u64 = 5 * 60;
 /// Max number of messages that one poll reads. More are not expected between two polls.
@@ -184,28 +187,16 @@ impl Event {
     }
 }
 
-/// Verifies the signature of a request: HMAC-SHA256 over version, time and raw body, compared in
-/// constant time. Also refuses old requests.
+/// Verifies the signature of a request, and refuses old requests.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
-    let hint = "enter the signing secret of the app that sends here";
-    let unsigned = || ToolError::unauthorized(format!("the request is not signed; {hint}"));
     let time = request
         .header("x-slack-request-timestamp")
-        .ok_or_else(unsigned)?;
-    let signature = request
-        .header("x-slack-signature")
-        .and_then(|text| text.strip_prefix("v0="))
-        .ok_or_else(unsigned)?;
-    let signature = HEXLOWER_PERMISSIVE
-        .decode(signature.as_bytes())
         .unwrap_or_default();
-    let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
-        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
-    mac.update(format!("v0:{time}:").as_bytes());
-    mac.update(&request.body);
-    mac.verify_slice(&signature)
-        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
-    let sent: u64 = time.parse().map_err(|_| unsigned())?;
+    let message = [b"v0:", time.as_bytes(), b":", &request.body];
+    SIGNATURE.verify_message(request, &config.signing_secret, message)?;
+    let sent: u64 = time
+        .parse()
+        .map_err(|_| ToolError::unauthorized("the request is not signed with a time"))?;
     if clock::now_seconds().abs_diff(sent) > MAX_REQUEST_AGE_SECONDS {
         return Err(ToolError::unauthorized(
             "the request was signed more than five minutes ago; Slack sends each at once",
