@@ -20,7 +20,7 @@
 mod address;
 mod api;
 mod arguments;
-mod common;
+mod conventions;
 mod discovery;
 mod graphql;
 #[cfg(test)]
@@ -38,7 +38,7 @@ pub use api::{
     Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported,
     Variable,
 };
-pub use common::{file, hints, is_file};
+pub use conventions::{file, hints, is_file};
 pub use discovery::discovery;
 pub use graphql::graphql;
 pub use mcp::mcp;

@@ -58,6 +58,8 @@ pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod trigger;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 
 pub use error::{Result, ToolError};
 pub use file::File;

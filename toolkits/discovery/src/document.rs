@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cases::decoded;
 
 /// Folder to which `tests/setup` fetches the documents.
-const FOLDER: &str = concat!(
+const DESCRIPTIONS_FOLDER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../target/descriptions/google-api-python-client-2.202.0/googleapiclient/discovery_cache/documents"
 );
@@ -25,7 +25,7 @@ impl Document {
     /// If it was not fetched.
     #[must_use]
     pub fn get(name: &str) -> Self {
-        let file = Path::new(FOLDER).join(format!("{name}.json"));
+        let file = Path::new(DESCRIPTIONS_FOLDER).join(format!("{name}.json"));
         let bytes = fs::read(&file).unwrap_or_else(|cause| {
             panic!("{}: {cause}; `tests/setup` fetches it", file.display())
         });

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::document::Document;
 
 /// Max depth of nested schemas. Deeper ones are left out.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Generates a value of a schema.
 pub(crate) fn whole(document: &Document, name: &str) -> Value {
@@ -22,7 +22,7 @@ fn make(document: &Document, schema: &Value, depth: usize) -> Value {
     match (schema["type"].as_str(), schema["format"].as_str()) {
         (Some("integer" | "number"), _) => Value::from(7),
         (Some("boolean"), _) => Value::from(true),
-        (Some("array"), _) if depth >= DEEPEST => Value::Array(Vec::new()),
+        (Some("array"), _) if depth >= MAX_DEPTH => Value::Array(Vec::new()),
         (Some("array"), _) => Value::Array(vec![make(document, &schema["items"], depth + 1)]),
         (Some("string"), Some("date-time")) => Value::from("2026-03-02T09:00:00+01:00"),
         (Some("string"), Some("date")) => Value::from("2026-03-02"),
@@ -31,7 +31,7 @@ fn make(document: &Document, schema: &Value, depth: usize) -> Value {
         (Some("string"), _) => Value::from("text"),
         _ => {
             let members = schema["properties"].as_object().into_iter().flatten();
-            let members = members.filter(|_| depth < DEEPEST);
+            let members = members.filter(|_| depth < MAX_DEPTH);
             members
                 .map(|(name, member)| (name.clone(), make(document, member, depth + 1)))
                 .collect::<Map<_, _>>()

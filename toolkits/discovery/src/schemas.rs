@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 
-const WHOLE: &str = "https://description.example/whole.json";
+const WHOLE_URL: &str = "https://description.example/whole.json";
 
 pub(crate) struct Schemas {
     compiler: Compiler,
@@ -27,7 +27,7 @@ impl Schemas {
             .map(|(name, schema)| (name.clone(), closed(schema)))
             .collect();
         compiler
-            .add_resource(WHOLE, json!({ "$defs": all }))
+            .add_resource(WHOLE_URL, json!({ "$defs": all }))
             .expect("the schemas are a document");
         Self {
             compiler,
@@ -38,7 +38,7 @@ impl Schemas {
 
     /// Validates a value against a schema of the document.
     pub(crate) fn problems(&mut self, name: &str, value: &Value) -> Vec<String> {
-        self.check(format!("{WHOLE}#/$defs/{name}"), value)
+        self.check(format!("{WHOLE_URL}#/$defs/{name}"), value)
     }
 
     /// Validates the text of a parameter, which may stand for a number or a boolean.

@@ -8,7 +8,7 @@ use toolkit_sdk::prelude::*;
 
 /// Max length of a number of seconds since 1970, valid until the year 5138. Longer numbers are
 /// milliseconds.
-const LONGEST_SECONDS: usize = 11;
+const MAX_SECONDS_CHARS: usize = 11;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DateText {
@@ -245,7 +245,7 @@ fn in_known_form(date: &str, zone: Option<TimeZone>) -> Result<Zoned, jiff::Erro
         return Ok(Timestamp::from_millisecond(now)?.to_zoned(TimeZone::UTC));
     }
     if let Ok(number) = date.parse::<i64>() {
-        let seconds = date.len() <= LONGEST_SECONDS;
+        let seconds = date.len() <= MAX_SECONDS_CHARS;
         let at = if seconds {
             Timestamp::from_second(number)
         } else {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256, Sha512};
 use toolkit_sdk::prelude::*;
 
 /// Max size of a file in bytes. Files are read into memory.
-const LARGEST: u64 = 20_000_000;
+const MAX_FILE_BYTES: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -71,7 +71,7 @@ pub(crate) struct Digested {
 pub(crate) fn hash(input: Content) -> Result<Digested> {
     let bytes = match (input.text, input.file) {
         (Some(text), None) => decoded(&text, &input.text_encoding)?,
-        (None, Some(file)) => file.read(LARGEST)?,
+        (None, Some(file)) => file.read(MAX_FILE_BYTES)?,
         _ => return Err(ToolError::invalid_input("give either `text` or `file`")),
     };
     let digest = match input.algorithm {

@@ -7,13 +7,13 @@ use jmespath::Expression;
 use toolkit_sdk::prelude::*;
 
 /// Operators that deepen the evaluation by at most one call each. Typical expressions have a dozen.
-const DEEPENING: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
-const MOST_OPERATORS: usize = 100;
-const MOST_REFERENCES: usize = 256;
+const NESTING_CHARACTERS: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
+const MAX_OPERATORS: usize = 100;
+const MAX_REFERENCES: usize = 256;
 /// Max number of reported problems. Data with more problems usually has one common cause.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 /// Base URL of the schema. Nothing is fetched from it.
-const BASE: &str = "https://schema.invalid/";
+const BASE_URL: &str = "https://schema.invalid/";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Query {
@@ -39,10 +39,10 @@ pub(crate) struct Found {
     example = r#"{"data": {"people": [{"name": "Ada", "age": 36}]}, "expression": "people[?age > `30`].name"}"#
 )]
 pub(crate) fn query_json(input: Query) -> Result<Found> {
-    let operators = input.expression.matches(DEEPENING).count();
-    if operators > MOST_OPERATORS {
+    let operators = input.expression.matches(NESTING_CHARACTERS).count();
+    if operators > MAX_OPERATORS {
         let message = format!(
-            "the expression has {operators} operators, at most {MOST_OPERATORS}; split it in two queries"
+            "the expression has {operators} operators, at most {MAX_OPERATORS}; split it in two queries"
         );
         return Err(ToolError::invalid_input(message));
     }
@@ -105,9 +105,11 @@ pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     let mut compiler = Compiler::new();
     compiler.enable_format_assertions();
     compiler.use_loader(Box::new(NothingOutside));
-    compiler.add_resource(BASE, input.schema).map_err(wrong)?;
+    compiler
+        .add_resource(BASE_URL, input.schema)
+        .map_err(wrong)?;
     let mut schemas = Schemas::new();
-    let schema = compiler.compile(BASE, &mut schemas).map_err(wrong)?;
+    let schema = compiler.compile(BASE_URL, &mut schemas).map_err(wrong)?;
     let problems = schemas
         .validate(&input.data, schema)
         .err()
@@ -135,9 +137,9 @@ fn check_references(schema: &Value) -> Result<()> {
             _ => {}
         }
     }
-    if references > MOST_REFERENCES {
+    if references > MAX_REFERENCES {
         let message = format!(
-            "the schema has {references} references, at most {MOST_REFERENCES}; check a part of it"
+            "the schema has {references} references, at most {MAX_REFERENCES}; check a part of it"
         );
         return Err(ToolError::invalid_input(message));
     }
@@ -155,7 +157,7 @@ fn problems(error: &ValidationError<'_, '_>) -> Vec<Problem> {
     };
     let unit = error.basic_output();
     match unit.error {
-        OutputError::Branch(units) => units.into_iter().take(MOST_PROBLEMS).map(problem).collect(),
+        OutputError::Branch(units) => units.into_iter().take(MAX_PROBLEMS).map(problem).collect(),
         OutputError::Leaf(_) => vec![problem(unit)],
     }
 }

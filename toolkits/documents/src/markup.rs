@@ -10,11 +10,11 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 use toolkit_sdk::prelude::*;
 
 /// Max depth of nested elements. Real pages stay below, and the converter recurses once per level.
-const DEEPEST: usize = 64;
-const NOT_CONTENT: [&str; 8] = [
+const MAX_DEPTH: usize = 64;
+const IGNORED_ELEMENTS: [&str; 8] = [
     "script", "style", "template", "noscript", "iframe", "object", "svg", "canvas",
 ];
-const NOT_ARTICLE: [&str; 4] = ["nav", "aside", "footer", "form"];
+const NON_ARTICLE_ELEMENTS: [&str; 4] = ["nav", "aside", "footer", "form"];
 const SAFE_SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,9 +44,9 @@ pub(crate) struct Markdown {
     example = r#"{"html": "<h1>Hello</h1><p>A <b>page</b>.</p>"}"#
 )]
 pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
-    let mut skip = NOT_CONTENT.to_vec();
+    let mut skip = IGNORED_ELEMENTS.to_vec();
     if input.article_only {
-        skip.extend(NOT_ARTICLE);
+        skip.extend(NON_ARTICLE_ELEMENTS);
     }
     let title = Arc::new(OnceLock::new());
     let found = Arc::clone(&title);
@@ -79,9 +79,10 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
 fn check_depth(tree: &Rc<Node>) -> Result<()> {
     let mut open = vec![(Rc::clone(tree), 0)];
     while let Some((node, depth)) = open.pop() {
-        if depth > DEEPEST {
-            let message =
-                format!("the HTML nests more than {DEEPEST} elements; convert an inner part of it");
+        if depth > MAX_DEPTH {
+            let message = format!(
+                "the HTML nests more than {MAX_DEPTH} elements; convert an inner part of it"
+            );
             return Err(ToolError::invalid_input(message));
         }
         open.extend(

@@ -114,7 +114,7 @@ pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
     let kinds: Vec<Kind> = (0..width)
         .map(|at| {
             if input.detect_types {
-                Kind::of(records.iter().filter_map(|row| row.get(at)))
+                Kind::from_values(records.iter().filter_map(|row| row.get(at)))
             } else {
                 Kind::Text
             }
@@ -168,7 +168,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+    fn from_values<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let mut kinds = values
             .filter(|text| !text.is_empty())
             .map(|text| match text {
@@ -246,7 +246,7 @@ pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
     let columns = input.columns.unwrap_or_else(|| keys(&input.rows));
     if columns.is_empty() {
         return Err(ToolError::invalid_input(
-            "there is no column to write; give at least one row with a key, or `columns`",
+            "no columns are given; give at least one row with a key, or `columns`",
         ));
     }
     let text = write(&columns, &input.rows, input.delimiter, input.header)

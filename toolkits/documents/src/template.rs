@@ -11,13 +11,13 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Template as Jinja, Undefined
 use serde_json::Map;
 use toolkit_sdk::prelude::*;
 
-const NAME: &str = "template";
-const MOST_OPERATORS: usize = 64;
-const MOST_BLOCKS: usize = 24;
+const TEMPLATE_NAME: &str = "template";
+const MAX_OPERATORS: usize = 64;
+const MAX_BLOCKS: usize = 24;
 /// Max number of assignments. Each may nest the previous value in a list.
-const MOST_ASSIGNMENTS: usize = 64;
+const MAX_ASSIGNMENTS: usize = 64;
 /// Max number of engine steps. Two nested loops over a thousand items each stay below.
-const MOST_STEPS: u64 = 10_000_000;
+const MAX_STEPS: u64 = 10_000_000;
 const OPERATOR_WORDS: [&str; 7] = ["and", "or", "not", "if", "else", "is", "in"];
 const BLOCK_WORDS: [&str; 5] = ["for", "if", "with", "filter", "autoescape"];
 
@@ -76,9 +76,9 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
         UndefinedBehavior::SemiStrict
     };
     environment.set_undefined_behavior(missing);
-    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_fuel(Some(MAX_STEPS));
     let template = environment
-        .template_from_named_str(NAME, &input.template)
+        .template_from_named_str(TEMPLATE_NAME, &input.template)
         .map_err(failed)?;
     let rendered = template.render(minijinja::Value::from(Serde(&input.data)));
     let text = rendered.map_err(|error| match missing_names(&environment, &template, &input.data) {
@@ -122,11 +122,10 @@ fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
             other => tag.add(&other),
         }
         let open: usize = blocks.iter().sum();
-        if tag.operators > MOST_OPERATORS || open > MOST_BLOCKS || assignments > MOST_ASSIGNMENTS {
-            let limits =
-                format!("{MOST_OPERATORS} operators in one tag, {MOST_BLOCKS} open blocks");
+        if tag.operators > MAX_OPERATORS || open > MAX_BLOCKS || assignments > MAX_ASSIGNMENTS {
+            let limits = format!("{MAX_OPERATORS} operators in one tag, {MAX_BLOCKS} open blocks");
             let message =
-                format!("too complex: at most {limits} and {MOST_ASSIGNMENTS} times `set`");
+                format!("too complex: at most {limits} and {MAX_ASSIGNMENTS} times `set`");
             return Err(minijinja::Error::new(ErrorKind::SyntaxError, message));
         }
     }

@@ -7,10 +7,10 @@ use similar::{ChangeTag, TextDiff};
 use toolkit_sdk::prelude::*;
 
 /// Max size of a compiled pattern in bytes. `\w{1000}` and the like exceed it.
-const PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Max depth of nested groups. The compiler recurses once per level.
-const PATTERN_DEPTH: u32 = 32;
-const MOST_MATCHES: usize = 10_000;
+const MAX_PATTERN_DEPTH: u32 = 32;
+const MAX_MATCHES: usize = 10_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Versions {
@@ -128,11 +128,11 @@ pub(crate) fn extract_matches(input: Pattern) -> Result<Matches> {
         .case_insensitive(input.ignore_case)
         .multi_line(input.multi_line)
         .dot_matches_new_line(input.dot_matches_new_line)
-        .size_limit(PATTERN_BYTES)
-        .nest_limit(PATTERN_DEPTH)
+        .size_limit(MAX_PATTERN_BYTES)
+        .nest_limit(MAX_PATTERN_DEPTH)
         .build()
         .map_err(|error| ToolError::invalid_input(format!("cannot use the pattern: {error}")))?;
-    let limit = input.limit.clamp(1, MOST_MATCHES);
+    let limit = input.limit.clamp(1, MAX_MATCHES);
     let mut found = regex.captures_iter(&input.text);
     let mut seen = (0, 0);
     let matches = found

@@ -23,9 +23,9 @@ const UPLOADS: Client = Client::new("https://uploads.github.com")
 
 /// Max size of a text in a list, in bytes. Longer texts are cut; a request for the single item
 /// returns the whole text.
-const LONGEST_IN_LIST: usize = 1000;
+const MAX_LISTED_TEXT_CHARS: usize = 1000;
 /// Wait after a secondary limit without a stated duration. GitHub asks for at least a minute.
-const SECONDARY_WAIT: Duration = Duration::from_secs(60);
+const SECONDARY_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
 /// The repository to work on.
 #[derive(Deserialize, JsonSchema)]
@@ -244,8 +244,8 @@ pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
 
 /// Cuts a long text of an item in a list and marks the cut with `…`.
 pub(crate) fn shorten(text: &mut Option<String>) {
-    if let Some(long) = text.take_if(|text| text.len() > LONGEST_IN_LIST) {
-        let (short, _) = cut(long, LONGEST_IN_LIST);
+    if let Some(long) = text.take_if(|text| text.len() > MAX_LISTED_TEXT_CHARS) {
+        let (short, _) = cut(long, MAX_LISTED_TEXT_CHARS);
         *text = Some(format!("{}\n…", short.trim_end()));
     }
 }
@@ -272,7 +272,7 @@ fn refusal(response: &Response) -> Option<ToolError> {
             let slower = format!("{}; make fewer requests at a time", error.text());
             Some(
                 ToolError::rate_limited(slower)
-                    .retry_after(SECONDARY_WAIT)
+                    .retry_after(SECONDARY_LIMIT_WAIT)
                     .upstream_status(response.status()),
             )
         }
@@ -328,7 +328,7 @@ fn needs(response: &Response) -> String {
     };
     let has = header("x-oauth-scopes").unwrap_or("none");
     format!(
-        "; this needs one of the scopes {scopes}, the token has {has}; what an account may not see looks as if it were not there"
+        "; this needs one of the scopes {scopes}, the token has {has}; GitHub also responds so if the account may not see the resource"
     )
 }
 

@@ -10,11 +10,11 @@ use crate::api::Repo;
 
 /// Max size of an uploaded file in bytes. A request from memory has at most 4 MiB, and base64 adds
 /// a third.
-const LARGEST_UPLOAD: u64 = 2_500_000;
+const MAX_UPLOAD_BYTES: u64 = 2_500_000;
 
 /// Git's modes of files in a tree.
-const FILE: &str = "100644";
-const EXECUTABLE: &str = "100755";
+const FILE_MODE: &str = "100644";
+const EXECUTABLE_MODE: &str = "100755";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PutFile {
@@ -101,7 +101,7 @@ struct Change {
 pub(crate) fn put_file(input: PutFile) -> Result<Committed> {
     let content = match (input.text, input.file) {
         (Some(text), None) => BASE64.encode(text.as_bytes()),
-        (None, Some(file)) => BASE64.encode(&file.read(LARGEST_UPLOAD)?),
+        (None, Some(file)) => BASE64.encode(&file.read(MAX_UPLOAD_BYTES)?),
         _ => {
             return Err(ToolError::invalid_input(
                 "give the file as `text` or as `file`, not both",
@@ -255,11 +255,15 @@ pub(crate) fn commit_files(input: CommitFiles) -> Result<Committed> {
 /// Builds the tree entries for the changes. An entry whose `sha` is null deletes the file.
 fn entries(input: &CommitFiles) -> Vec<Value> {
     let file = |file: &NewFile| {
-        let mode = if file.executable { EXECUTABLE } else { FILE };
+        let mode = if file.executable {
+            EXECUTABLE_MODE
+        } else {
+            FILE_MODE
+        };
         json!({ "path": file.path, "mode": mode, "type": "blob", "content": file.text })
     };
     let deleted =
-        |path: &String| json!({ "path": path, "mode": FILE, "type": "blob", "sha": null });
+        |path: &String| json!({ "path": path, "mode": FILE_MODE, "type": "blob", "sha": null });
     input
         .files
         .iter()

@@ -27,7 +27,7 @@ pub(crate) struct Commit {
 
 /// A commit in GitHub's format.
 #[derive(Deserialize)]
-struct Answer {
+struct RawCommit {
     sha: String,
     commit: Inner,
     #[serde(default)]
@@ -60,15 +60,15 @@ struct Parent {
     sha: String,
 }
 
-impl From<Answer> for Commit {
+impl From<RawCommit> for Commit {
     fn from(
-        Answer {
+        RawCommit {
             sha,
             commit,
             author,
             parents,
             html_url: url,
-        }: Answer,
+        }: RawCommit,
     ) -> Self {
         let (author_name, authored_at) = commit
             .author
@@ -89,7 +89,7 @@ impl From<Answer> for Commit {
 
 impl<'de> Deserialize<'de> for Commit {
     fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        Answer::deserialize(json).map(Self::from)
+        RawCommit::deserialize(json).map(Self::from)
     }
 }
 

@@ -6,9 +6,9 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Repo, cut, is_false};
 
 /// Media type for raw content, the only form in which GitHub returns larger files.
-const RAW: &str = "application/vnd.github.raw+json";
+const RAW_MEDIA_TYPE: &str = "application/vnd.github.raw+json";
 /// Max size of a text that is returned at once, in bytes. A longer text is read in parts.
-const LARGEST_TEXT: usize = 100_000;
+const MAX_TEXT_BYTES: usize = 100_000;
 
 /// A file.
 #[derive(Serialize, JsonSchema)]
@@ -108,7 +108,7 @@ struct Lines {
 impl Lines {
     /// Returns these lines, the total number of lines, and true if the text was too long and was
     /// cut.
-    fn of(&self, text: String) -> (String, usize, bool) {
+    fn select(&self, text: String) -> (String, usize, bool) {
         let count = text.lines().count();
         let skipped = self.start_line.unwrap_or(1).saturating_sub(1);
         let wanted = self.end_line.unwrap_or(usize::MAX).saturating_sub(skipped);
@@ -121,7 +121,7 @@ impl Lines {
                 .take(wanted)
                 .collect()
         };
-        let (text, truncated) = cut(part, LARGEST_TEXT);
+        let (text, truncated) = cut(part, MAX_TEXT_BYTES);
         (text, count, truncated)
     }
 }
@@ -196,7 +196,7 @@ fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Con
         let base64 = blob.content.replace(['\n', '\r'], "");
         let bytes = BASE64.decode(base64.as_bytes()).map_err(|cause| {
             ToolError::upstream(format!(
-                "GitHub answered `{}` in something other than base64: {cause}",
+                "GitHub answered `{}` in an encoding other than base64: {cause}",
                 blob.path
             ))
         })?;
@@ -212,11 +212,15 @@ fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Con
             ),
         }
     } else {
-        let mut file = again().header("accept", RAW).into_file().send()?.file()?;
+        let mut file = again()
+            .header("accept", RAW_MEDIA_TYPE)
+            .into_file()
+            .send()?
+            .file()?;
         file.name.clone_from(&blob.name);
         (None, Some(file))
     };
-    let (text, line_count, truncated) = match text.map(|text| lines.of(text)) {
+    let (text, line_count, truncated) = match text.map(|text| lines.select(text)) {
         Some((text, count, truncated)) => (Some(text), Some(count), truncated),
         None => (None, None, false),
     };
@@ -350,7 +354,7 @@ pub(crate) fn list_tree(input: ListTree) -> Result<Tree> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGEST_TEXT, Lines};
+    use super::{Lines, MAX_TEXT_BYTES};
 
     #[test]
     fn line_numbers_start_at_one() {
@@ -359,7 +363,7 @@ mod tests {
                 start_line,
                 end_line,
             }
-            .of(text.to_owned())
+            .select(text.to_owned())
         };
         let text = "one\ntwo\r\nthree";
         assert_eq!(of(None, None, text), (text.to_owned(), 3, false));
@@ -368,6 +372,6 @@ mod tests {
         assert_eq!(of(Some(9), Some(8), text), (String::new(), 3, false));
         let (part, count, truncated) = of(None, None, &"seven b\n".repeat(20_000));
         assert_eq!((part.len() % 8, count, truncated), (0, 20_000, true));
-        assert!(part.len() <= LARGEST_TEXT);
+        assert!(part.len() <= MAX_TEXT_BYTES);
     }
 }

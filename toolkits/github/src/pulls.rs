@@ -7,7 +7,7 @@ use crate::issues::{Listed, Milestone, State};
 use crate::labels::label_names;
 
 /// Max size of a diff in bytes. A larger diff is more than an agent can read.
-const LARGEST_DIFF: usize = 200_000;
+const MAX_DIFF_BYTES: usize = 200_000;
 
 /// A pull request.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -218,7 +218,7 @@ pub(crate) fn get_pull_request_diff(input: PullNumber) -> Result<Diff> {
         .header("accept", "application/vnd.github.diff")
         .send()?
         .text();
-    let (diff, truncated) = cut(diff, LARGEST_DIFF);
+    let (diff, truncated) = cut(diff, MAX_DIFF_BYTES);
     Ok(Diff { diff, truncated })
 }
 

@@ -258,7 +258,7 @@ pub(crate) fn request_reviewers(input: RequestReviewers) -> Result<PullRequest> 
     let RequestReviewers { pull, reviewers } = input;
     if reviewers.reviewers.is_empty() && reviewers.team_reviewers.is_empty() {
         return Err(ToolError::invalid_input(
-            "nobody is asked; give `reviewers` or `team_reviewers`",
+            "no reviewer is given; give `reviewers` or `team_reviewers`",
         ));
     }
     pull.fill(pull.repo.post("/pulls/{pull_number}/requested_reviewers"))

@@ -6,9 +6,9 @@ use crate::api::Repo;
 use crate::issues::Issue;
 
 /// Max number of issues that one poll reads. More are not expected to be opened between two polls.
-const MOST: usize = 1000;
+const MAX_ISSUES_PER_POLL: usize = 1000;
 /// Max number of issues that one poll reports. The next poll follows at once.
-const BATCH: usize = 50;
+const MAX_EVENTS_PER_POLL: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -40,12 +40,12 @@ pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled
     };
     let is_new =
         |issue: &Result<Issue>| issue.as_ref().map_or(true, |issue| issue.number > highest);
-    let mut issues: Vec<Issue> = newest(&config, MOST)
+    let mut issues: Vec<Issue> = newest(&config, MAX_ISSUES_PER_POLL)
         .take_while(is_new)
         .collect::<Result<_>>()?;
     issues.reverse();
-    let more = issues.len() > BATCH;
-    issues.truncate(BATCH);
+    let more = issues.len() > MAX_EVENTS_PER_POLL;
+    issues.truncate(MAX_EVENTS_PER_POLL);
     let highest = issues.last().map_or(highest, |issue| issue.number);
     let opened = issues
         .into_iter()

@@ -1,15 +1,19 @@
 //! Webhook triggers. A webhook of the repository or organization sends the events with content type
 //! `application/json`. GitHub signs each delivery with the secret of the webhook.
 
-use data_encoding::HEXLOWER_PERMISSIVE;
-use hmac::{Hmac, KeyInit, Mac};
 use serde::de::DeserializeOwned;
-use sha2::Sha256;
 use toolkit_sdk::prelude::*;
+use toolkit_sdk::webhook::Signature;
 
 use crate::api::{is_false, login};
 use crate::issues::Issue;
 use crate::pulls::{PullRequest, full_name};
+
+/// Signature of a delivery: HMAC-SHA256 over the body ("Validating webhook deliveries"
+/// on docs.github.com).
+const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
+    .prefix("sha256=")
+    .hint("enter the same secret at GitHub and here");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -149,7 +153,7 @@ fn receive<T: DeserializeOwned>(
     request: &Inbound,
     event: &str,
 ) -> Result<Received<T>> {
-    verify(config, request)?;
+    SIGNATURE.verify(request, &config.secret)?;
     match request.header("x-github-event") {
         Some("ping") => return Ok(Received::nothing().answer("pong")),
         Some(sent) if sent == event => {}
@@ -177,26 +181,4 @@ fn receive<T: DeserializeOwned>(
         ));
     };
     Ok(Received::event(delivery, request.json()?))
-}
-
-/// Verifies the signature of a delivery: HMAC-SHA256 with the secret over the raw body, compared in
-/// constant time.
-fn verify(config: &Config, request: &Inbound) -> Result<()> {
-    let hint = "enter the same secret at GitHub and here";
-    let Some(signature) = request
-        .header("x-hub-signature-256")
-        .and_then(|text| text.strip_prefix("sha256="))
-    else {
-        return Err(ToolError::unauthorized(format!(
-            "the delivery is not signed; {hint}"
-        )));
-    };
-    let signature = HEXLOWER_PERMISSIVE
-        .decode(signature.as_bytes())
-        .unwrap_or_default();
-    let mut mac = Hmac::<Sha256>::new_from_slice(config.secret.as_bytes())
-        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
-    mac.update(&request.body);
-    mac.verify_slice(&signature)
-        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

@@ -9,9 +9,9 @@ use crate::message::{Attachment, Body, bytes};
 use crate::messages::whole;
 
 /// Number of bytes read at a time.
-const CHUNK: u32 = 1 << 20;
+const CHUNK_BYTES: u32 = 1 << 20;
 /// Marker before the base64 text in a response that has no other member.
-const BEGIN: &[u8] = b"\"data\"";
+const DATA_MEMBER: &[u8] = b"\"data\"";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetAttachment {
@@ -84,7 +84,7 @@ fn decode(answer: &File, file: &File) -> Result<()> {
     let mut rest: Vec<u8> = Vec::new();
     let mut begun = false;
     loop {
-        let chunk = answer.read_at(offset, CHUNK)?;
+        let chunk = answer.read_at(offset, CHUNK_BYTES)?;
         if chunk.is_empty() {
             return if begun {
                 Err(unreadable(&file.name))
@@ -95,16 +95,19 @@ fn decode(answer: &File, file: &File) -> Result<()> {
         offset += chunk.len() as u64;
         rest.extend(chunk);
         if !begun {
-            let Some(start) = rest.windows(BEGIN.len()).position(|bytes| bytes == BEGIN) else {
+            let Some(start) = rest
+                .windows(DATA_MEMBER.len())
+                .position(|bytes| bytes == DATA_MEMBER)
+            else {
                 continue;
             };
-            let Some(quote) = rest[start + BEGIN.len()..]
+            let Some(quote) = rest[start + DATA_MEMBER.len()..]
                 .iter()
                 .position(|byte| *byte == b'"')
             else {
                 continue;
             };
-            rest.drain(..=start + BEGIN.len() + quote);
+            rest.drain(..=start + DATA_MEMBER.len() + quote);
             begun = true;
         }
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
@@ -125,6 +128,6 @@ fn decode(answer: &File, file: &File) -> Result<()> {
 
 fn unreadable(name: &str) -> ToolError {
     ToolError::upstream(format!(
-        "Google answered the attachment `{name}` in something other than base64"
+        "Google answered the attachment `{name}` in an encoding other than base64"
     ))
 }

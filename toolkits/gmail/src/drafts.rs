@@ -4,22 +4,22 @@ use toolkit_sdk::prelude::*;
 
 use crate::API;
 use crate::mail::{Mail, Place, Target, Texts, deliver};
-use crate::message::{Email, Told};
+use crate::message::{Email, RawMessage};
 use crate::messages::{Id, existing, ten};
 use crate::mime::{Message, text};
 use crate::send::{Sent, headers_of, place_after, prefixed, receivers};
 
 /// Max size of the text of a single draft, in bytes.
-const LONGEST: usize = 100_000;
+const MAX_TEXT_BYTES: usize = 100_000;
 /// Fields requested for each draft in a list.
-const SUMMARY: &str = "id,message(id,threadId,labelIds,snippet,internalDate,payload/headers)";
+const LIST_FIELDS: &str = "id,message(id,threadId,labelIds,snippet,internalDate,payload/headers)";
 
 /// A draft in Google's format.
 #[derive(Deserialize)]
-struct Kept {
+struct RawDraft {
     id: String,
     #[serde(default)]
-    message: Told,
+    message: RawMessage,
 }
 
 /// A draft.
@@ -78,8 +78,8 @@ pub(crate) fn list_drafts(input: List) -> Result<Found> {
         .query_opt("pageToken", input.page_token)
         .send()?
         .json()?;
-    let request = |draft: &Id| read(&draft.id, "metadata").query("fields", SUMMARY);
-    let drafts = existing::<Kept>(drafts.iter().map(request))?;
+    let request = |draft: &Id| read(&draft.id, "metadata").query("fields", LIST_FIELDS);
+    let drafts = existing::<RawDraft>(drafts.iter().map(request))?;
     let items = drafts
         .into_iter()
         .map(|draft| Draft {
@@ -114,10 +114,10 @@ pub(crate) struct DraftId {
     example = r#"{"draft_id": "r-8213449761520304"}"#
 )]
 pub(crate) fn get_draft(input: DraftId) -> Result<Draft> {
-    let Kept { id, message } = read(&input.draft_id, "full").send()?.json()?;
+    let RawDraft { id, message } = read(&input.draft_id, "full").send()?.json()?;
     Ok(Draft {
         draft_id: id,
-        message: message.whole(LONGEST),
+        message: message.whole(MAX_TEXT_BYTES),
     })
 }
 
@@ -131,8 +131,8 @@ pub(crate) struct Made {
     thread_id: String,
 }
 
-impl From<Kept> for Made {
-    fn from(Kept { id, message }: Kept) -> Self {
+impl From<RawDraft> for Made {
+    fn from(RawDraft { id, message }: RawDraft) -> Self {
         Self {
             draft_id: id,
             message_id: message.id,
@@ -197,7 +197,7 @@ fn keep(target: Target<'_>, mail: &Mail, place: Place) -> Result<Made> {
         html,
         attachments: &mail.content.attachments,
     };
-    Ok(deliver::<Kept>(target, place.thread_id.as_ref(), &message)?.into())
+    Ok(deliver::<RawDraft>(target, place.thread_id.as_ref(), &message)?.into())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ pub(crate) struct Update {
 pub(crate) fn update_draft(input: Update) -> Result<Made> {
     let request =
         read(&input.draft_id, "metadata").query("fields", "id,message(threadId,payload/headers)");
-    let before: Kept = request.send()?.json()?;
+    let before: RawDraft = request.send()?.json()?;
     let kept = |name| {
         before
             .message

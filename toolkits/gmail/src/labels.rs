@@ -5,7 +5,7 @@ use toolkit_sdk::prelude::*;
 use crate::API;
 
 /// Labels that every mailbox has. Their ids are their names.
-const SYSTEM: [&str; 12] = [
+const SYSTEM_LABELS: [&str; 12] = [
     "CATEGORY_FORUMS",
     "CATEGORY_PERSONAL",
     "CATEGORY_PROMOTIONS",
@@ -20,7 +20,7 @@ const SYSTEM: [&str; 12] = [
     "UNREAD",
 ];
 /// Max number of label names in the error for an unknown label.
-const MOST_TOLD: usize = 50;
+const MAX_NAMES_IN_ERROR: usize = 50;
 
 /// Labels to add and remove, by id, or by name in any case.
 #[derive(Deserialize, JsonSchema)]
@@ -64,7 +64,7 @@ impl Changes {
             ));
         }
         let is_id =
-            |label: &String| SYSTEM.contains(&label.as_str()) || label.starts_with("Label_");
+            |label: &String| SYSTEM_LABELS.contains(&label.as_str()) || label.starts_with("Label_");
         let known = match self.add.iter().chain(&self.remove).all(is_id) {
             true => Vec::new(),
             false => {
@@ -83,10 +83,10 @@ impl Changes {
                 .iter()
                 .find(|known| known.id == *label || known.name.eq_ignore_ascii_case(label));
             found.map(|known| known.id.clone()).ok_or_else(|| {
-                let names: Vec<&str> = known.iter().take(MOST_TOLD).map(|known| known.name.as_str()).collect();
+                let names: Vec<&str> = known.iter().take(MAX_NAMES_IN_ERROR).map(|known| known.name.as_str()).collect();
                 let names = names.join(", ");
                 ToolError::not_found(format!(
-                    "there is no label `{label}`; make it with `create_label`, or use one of {names}"
+                    "the label `{label}` does not exist; create it with `create_label`, or use one of {names}"
                 ))
             })
         };

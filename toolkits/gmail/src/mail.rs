@@ -12,11 +12,11 @@ use crate::text::to_html;
 const UPLOAD: Client = Client::new("https://gmail.googleapis.com/upload/gmail/v1/users/me");
 /// Max size of a message sent in memory, in bytes. A larger message is sent as a file: a request
 /// from memory has at most 4 MiB, and base64 adds a third.
-const LARGEST_IN_MEMORY: u64 = 2_900_000;
+const MAX_IN_MEMORY_BYTES: u64 = 2_900_000;
 /// Max size of a message that Gmail accepts, in bytes.
-const LARGEST: u64 = 35_000_000;
+const MAX_MESSAGE_BYTES: u64 = 35_000_000;
 /// Timeout of a request that sends a message as a file.
-const UPLOAD_TIME: Duration = Duration::from_secs(100);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(100);
 /// Boundary between the parts of such a request. No line of a message begins with it, see
 /// [`crate::mime`].
 const BOUNDARY: &str = "=_upload";
@@ -125,7 +125,7 @@ impl Mail {
     pub(crate) fn check_receivers(&self) -> Result<()> {
         if self.to.is_empty() && self.cc.is_empty() && self.bcc.is_empty() {
             return Err(ToolError::invalid_input(
-                "nobody would get this mail; give `to`, `cc` or `bcc`",
+                "the mail has no recipient; give `to`, `cc` or `bcc`",
             ));
         }
         Ok(())
@@ -173,7 +173,7 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     message: &Message<'_>,
 ) -> Result<T> {
     let size = message.size()?;
-    if size > LARGEST {
+    if size > MAX_MESSAGE_BYTES {
         return Err(ToolError::invalid_input(format!(
             "the mail would have {} MB and Gmail takes at most 25 MB of files; send fewer, or a link",
             size / 1_000_000
@@ -183,7 +183,7 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     if let Some(thread) = thread_id {
         about["threadId"] = thread.as_str().into();
     }
-    if size <= LARGEST_IN_MEMORY {
+    if size <= MAX_IN_MEMORY_BYTES {
         let mut bytes = Vec::new();
         message.write(&mut |piece| {
             bytes.extend_from_slice(piece);
@@ -210,6 +210,6 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     let request = target
         .request(&UPLOAD)
         .query("uploadType", "multipart")
-        .timeout(UPLOAD_TIME);
+        .timeout(UPLOAD_TIMEOUT);
     request.body_file(&file).send()?.json()
 }

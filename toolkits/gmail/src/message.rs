@@ -9,7 +9,7 @@ use crate::text::{cut, to_markdown};
 /// Headers that are returned. In lists, only these are requested from Google.
 pub(crate) const HEADERS: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Subject", "Date"];
 /// Max depth of nested parts.
-const DEEPEST: usize = 20;
+const MAX_PART_DEPTH: usize = 20;
 
 /// A mail.
 #[derive(Serialize, JsonSchema, Clone)]
@@ -64,7 +64,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
 /// A mail in Google's format.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Told {
+pub(crate) struct RawMessage {
     pub(crate) id: String,
     pub(crate) thread_id: String,
     pub(crate) label_ids: Vec<String>,
@@ -100,7 +100,7 @@ pub(crate) struct Body {
     size: u64,
 }
 
-impl Told {
+impl RawMessage {
     /// Returns the value of a header, or `None` if it is empty.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.payload.headers.iter();
@@ -201,7 +201,7 @@ impl Told {
         let mut all = Vec::new();
         while let Some((part, depth)) = open.pop() {
             all.push(part);
-            if depth < DEEPEST {
+            if depth < MAX_PART_DEPTH {
                 open.extend(part.parts.iter().rev().map(|inner| (inner, depth + 1)));
             }
         }

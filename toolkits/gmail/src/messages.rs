@@ -3,12 +3,12 @@
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::message::{Email, HEADERS, Told};
+use crate::message::{Email, HEADERS, RawMessage};
 
 /// Max size of the text of a single mail, in bytes.
-const LONGEST: usize = 100_000;
+const MAX_TEXT_BYTES: usize = 100_000;
 /// Fields requested for each mail in a list.
-const SUMMARY: &str = "id,threadId,labelIds,snippet,internalDate,payload/headers";
+const LIST_FIELDS: &str = "id,threadId,labelIds,snippet,internalDate,payload/headers";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
@@ -84,13 +84,13 @@ pub(crate) fn search_emails(input: Search) -> Result<Found> {
         messages,
         next_page_token,
     } = request.send()?.json()?;
-    let told = existing::<Told>(
+    let messages = existing::<RawMessage>(
         messages
             .iter()
-            .map(|message| summary_of("/messages/{id}", &message.id, SUMMARY)),
+            .map(|message| summary_of("/messages/{id}", &message.id, LIST_FIELDS)),
     )?;
     Ok(Found {
-        items: told.into_iter().map(Told::summary).collect(),
+        items: messages.into_iter().map(RawMessage::summary).collect(),
         next_page_token,
     })
 }
@@ -138,11 +138,11 @@ pub(crate) struct MessageId {
     example = r#"{"message_id": "18c2f1b5a7d3e9f0"}"#
 )]
 pub(crate) fn get_email(input: MessageId) -> Result<Email> {
-    Ok(whole(&input.message_id)?.whole(LONGEST))
+    Ok(whole(&input.message_id)?.whole(MAX_TEXT_BYTES))
 }
 
 /// Fetches a mail with everything but its attachments.
-pub(crate) fn whole(id: &str) -> Result<Told> {
+pub(crate) fn whole(id: &str) -> Result<RawMessage> {
     API.get("/messages/{id}")
         .path("id", id)
         .query("format", "full")

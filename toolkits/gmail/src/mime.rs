@@ -7,11 +7,11 @@ use data_encoding::{BASE64, BASE64_MIME};
 use toolkit_sdk::prelude::*;
 
 /// Number of bytes of a file encoded at a time. A multiple of 57 gives whole lines.
-const CHUNK: u32 = 57 * 16_384;
+const CHUNK_BYTES: u32 = 57 * 16_384;
 /// Max number of bytes of header text in one encoded word, which has at most 75 characters.
-const WORD: usize = 42;
+const MAX_ENCODED_WORD_BYTES: usize = 42;
 /// Max number of characters of a header on one line. RFC 5322 allows 998.
-const LINE: usize = 900;
+const MAX_HEADER_LINE_CHARS: usize = 900;
 
 /// A whole message.
 pub(crate) struct Message<'a> {
@@ -104,7 +104,7 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
     out(head.as_bytes())?;
     let mut offset = 0;
     loop {
-        let chunk = file.read_at(offset, CHUNK)?;
+        let chunk = file.read_at(offset, CHUNK_BYTES)?;
         if chunk.is_empty() {
             return Ok(());
         }
@@ -140,13 +140,13 @@ pub(crate) fn text(text: &str) -> String {
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect();
     let line = line.trim();
-    if line.is_ascii() && line.len() <= LINE && !line.contains("=?") {
+    if line.is_ascii() && line.len() <= MAX_HEADER_LINE_CHARS && !line.contains("=?") {
         return line.to_owned();
     }
     let mut words = Vec::new();
     let mut rest = line;
     while !rest.is_empty() {
-        let (word, more) = rest.split_at(rest.floor_char_boundary(WORD));
+        let (word, more) = rest.split_at(rest.floor_char_boundary(MAX_ENCODED_WORD_BYTES));
         words.push(format!("=?UTF-8?B?{}?=", BASE64.encode(word.as_bytes())));
         rest = more;
     }

@@ -5,16 +5,16 @@ use toolkit_sdk::prelude::*;
 use crate::API;
 use crate::attachments::fetch;
 use crate::mail::{Content, Mail, Place, Target, Texts, deliver};
-use crate::message::Told;
+use crate::message::RawMessage;
 use crate::messages::whole;
 use crate::mime::{Message, addresses, is_address, listed, split, text};
 use crate::text::escaped;
 
 /// Max number of attachments of a forwarded mail. A call makes at most 32 requests: two for each
 /// attachment and one for the message.
-const MOST_FILES: usize = 15;
+const MAX_FILES: usize = 15;
 /// Max number of mails in `References` of a reply. The newest are kept.
-const MOST_REFERENCES: usize = 30;
+const MAX_REFERENCES: usize = 30;
 
 /// A mail that was sent.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
 }
 
 /// Fetches the headers of a mail that a reply needs.
-pub(crate) fn headers_of(id: &str) -> Result<Told> {
+pub(crate) fn headers_of(id: &str) -> Result<RawMessage> {
     let request = API
         .get("/messages/{id}")
         .path("id", id)
@@ -126,7 +126,7 @@ pub(crate) fn headers_of(id: &str) -> Result<Told> {
 }
 
 /// Returns the position of a reply to a mail in its conversation.
-pub(crate) fn place_after(original: &Told) -> Place {
+pub(crate) fn place_after(original: &RawMessage) -> Place {
     let mut headers = Vec::new();
     if let Some(id) = original.header("Message-ID") {
         let mut references: Vec<&str> = original
@@ -136,7 +136,7 @@ pub(crate) fn place_after(original: &Told) -> Place {
             .filter(|id| id.starts_with('<'))
             .collect();
         references.push(id);
-        let references = references.split_off(references.len().saturating_sub(MOST_REFERENCES));
+        let references = references.split_off(references.len().saturating_sub(MAX_REFERENCES));
         headers.push(("In-Reply-To", text(id)));
         headers.push((
             "References",
@@ -161,7 +161,7 @@ pub(crate) struct Receivers {
 
 /// Returns the recipients of a reply: the sender, or the original recipients of a mail that the
 /// mailbox sent. With `all`, adds the other recipients without the mailbox itself.
-pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Result<Receivers> {
+pub(crate) fn receivers(original: &RawMessage, all: bool, from: Option<&str>) -> Result<Receivers> {
     let of = |name: &str| {
         let all = original.header(name).map(listed).unwrap_or_default();
         all.into_iter()
@@ -200,7 +200,7 @@ pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Resul
     }
     if to.is_empty() {
         return Err(ToolError::conflict(
-            "the mail does not say who wrote it, so nobody can be answered; use `send_email`",
+            "the mail has no sender to reply to; use `send_email`",
         ));
     }
     Ok(Receivers { to, cc })
@@ -274,9 +274,9 @@ pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
     } else {
         Vec::new()
     };
-    if attached.len() > MOST_FILES {
+    if attached.len() > MAX_FILES {
         let message = format!(
-            "the mail has {} files and at most {MOST_FILES} are forwarded; say `with_attachments: false`",
+            "the mail has {} files and at most {MAX_FILES} are forwarded; say `with_attachments: false`",
             attached.len()
         );
         return Err(ToolError::invalid_input(message));

@@ -9,8 +9,8 @@ use pulldown_cmark::{Options, Parser, html};
 
 /// Max height of a tree that is converted at once. Real mails stay below, and the converter
 /// recurses once per level.
-const HIGHEST: usize = 64;
-const NOT_CONTENT: [&str; 9] = [
+const MAX_DEPTH: usize = 64;
+const IGNORED_ELEMENTS: [&str; 9] = [
     "head", "script", "style", "template", "noscript", "iframe", "object", "svg", "title",
 ];
 
@@ -42,7 +42,7 @@ pub(crate) fn to_markdown(html: &str) -> String {
     };
     let converter = HtmlToMarkdown::builder()
         .options(style)
-        .skip_tags(NOT_CONTENT.to_vec())
+        .skip_tags(IGNORED_ELEMENTS.to_vec())
         .build();
     let Ok(tree) = converter.html_to_tree(html) else {
         return String::new();
@@ -54,7 +54,7 @@ pub(crate) fn to_markdown(html: &str) -> String {
     while let Some(node) = open.pop() {
         if heights
             .get(&Rc::as_ptr(&node))
-            .is_none_or(|height| *height <= HIGHEST)
+            .is_none_or(|height| *height <= MAX_DEPTH)
         {
             parts.push(converter.tree_to_markdown(&node));
         } else {

@@ -3,15 +3,15 @@
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::message::{Email, Told};
+use crate::message::{Email, RawMessage};
 use crate::messages::{Id, existing, summary_of, ten};
 
 /// Max size of the text of each mail of a conversation, in bytes.
-const LONGEST: usize = 20_000;
+const MAX_TEXT_BYTES: usize = 20_000;
 /// Max number of mails of a conversation in one response.
-const MOST: usize = 50;
+const MAX_MAILS: usize = 50;
 /// Fields requested for each conversation in a list.
-const SUMMARY: &str = "id,messages(id,threadId,labelIds,snippet,internalDate,payload/headers)";
+const LIST_FIELDS: &str = "id,messages(id,threadId,labelIds,snippet,internalDate,payload/headers)";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
@@ -43,7 +43,7 @@ struct Conversation {
     #[serde(default)]
     id: String,
     #[serde(default)]
-    messages: Vec<Told>,
+    messages: Vec<RawMessage>,
 }
 
 /// A conversation in a list.
@@ -87,18 +87,18 @@ pub(crate) fn search_threads(input: Search) -> Result<Found> {
         threads,
         next_page_token,
     } = request.send()?.json()?;
-    let told = existing(
+    let raw = existing(
         threads
             .iter()
-            .map(|thread| summary_of("/threads/{id}", &thread.id, SUMMARY)),
+            .map(|thread| summary_of("/threads/{id}", &thread.id, LIST_FIELDS)),
     )?;
     let summary = |mut thread: Conversation| Summary {
         id: thread.id,
         message_count: thread.messages.len(),
-        newest: thread.messages.pop().map(Told::summary),
+        newest: thread.messages.pop().map(RawMessage::summary),
     };
     Ok(Found {
-        items: told.into_iter().map(summary).collect(),
+        items: raw.into_iter().map(summary).collect(),
         next_page_token,
     })
 }
@@ -140,11 +140,11 @@ pub(crate) fn get_thread(input: ThreadId) -> Result<Thread> {
         .path("id", &input.thread_id)
         .query("format", "full");
     let Conversation { id, messages } = request.send()?.json()?;
-    let left_out = messages.len().saturating_sub(MOST);
+    let left_out = messages.len().saturating_sub(MAX_MAILS);
     let messages = messages
         .into_iter()
         .skip(left_out)
-        .map(|told| told.whole(LONGEST))
+        .map(|raw| raw.whole(MAX_TEXT_BYTES))
         .collect();
     Ok(Thread {
         id,

@@ -3,14 +3,14 @@
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::message::{Email, Told};
+use crate::message::{Email, RawMessage};
 use crate::messages::existing;
 
 /// Max number of mails that one poll reads. The next poll follows at once. A poll may send 50
 /// requests.
-const BATCH: usize = 40;
+const MAX_EVENTS_PER_POLL: usize = 40;
 /// Max size of the text of each mail, in bytes.
-const LONGEST: usize = 20_000;
+const MAX_TEXT_BYTES: usize = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -38,14 +38,14 @@ pub(crate) struct Cursor {
 #[serde(rename_all = "camelCase")]
 struct History {
     #[serde(default)]
-    history: Vec<Happened>,
+    history: Vec<HistoryRecord>,
     history_id: String,
     next_page_token: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Happened {
+struct HistoryRecord {
     id: String,
     #[serde(default)]
     messages_added: Vec<Added>,
@@ -53,7 +53,7 @@ struct Happened {
 
 #[derive(Deserialize)]
 struct Added {
-    message: Told,
+    message: RawMessage,
 }
 
 /// Fires for each new mail, in the inbox or under another label, with its text, sender and
@@ -69,7 +69,7 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
         .query("historyTypes", "messageAdded");
     let response = request
         .query("labelId", &config.label_id)
-        .query("maxResults", BATCH)
+        .query("maxResults", MAX_EVENTS_PER_POLL)
         .send_any()?;
     if response.status() == 404 {
         log::warn!(
@@ -91,11 +91,15 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
     for happened in history {
         // All mails of one history entry are reported in the same poll, because the cursor cannot
         // point into an entry.
-        if !ids.is_empty() && ids.len() + happened.messages_added.len() > BATCH {
+        if !ids.is_empty() && ids.len() + happened.messages_added.len() > MAX_EVENTS_PER_POLL {
             more = true;
             break;
         }
-        for added in happened.messages_added.into_iter().take(BATCH) {
+        for added in happened
+            .messages_added
+            .into_iter()
+            .take(MAX_EVENTS_PER_POLL)
+        {
             if !ids.contains(&added.message.id) {
                 ids.push(added.message.id);
             }
@@ -107,20 +111,20 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
     } else {
         newest
     };
-    let mails = existing::<Told>(ids.iter().map(|id| {
+    let mails = existing::<RawMessage>(ids.iter().map(|id| {
         API.get("/messages/{id}")
             .path("id", id)
             .query("format", "full")
     }))?;
     let mails = mails.into_iter().filter(|mail| config.wants(mail));
-    let news = mails.map(|mail| (mail.id.clone(), mail.whole(LONGEST)));
+    let news = mails.map(|mail| (mail.id.clone(), mail.whole(MAX_TEXT_BYTES)));
     Ok(Polled::new(Cursor { history_id: next })
         .events(news)
         .more(more))
 }
 
 impl Config {
-    fn wants(&self, mail: &Told) -> bool {
+    fn wants(&self, mail: &RawMessage) -> bool {
         let own = mail
             .label_ids
             .iter()

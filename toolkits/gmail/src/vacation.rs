@@ -12,7 +12,7 @@ const PATH: &str = "/settings/vacation";
 /// Settings of the automatic reply in Google's format.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Kept {
+struct VacationSettings {
     enable_auto_reply: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_subject: Option<String>,
@@ -52,8 +52,8 @@ pub(crate) struct Reply {
     domain_only: bool,
 }
 
-impl From<Kept> for Reply {
-    fn from(kept: Kept) -> Self {
+impl From<VacationSettings> for Reply {
+    fn from(kept: VacationSettings) -> Self {
         let moment = |ms: Option<String>| {
             let moment = Timestamp::from_millisecond(ms?.parse().ok()?).ok()?;
             Some(moment.to_string())
@@ -82,7 +82,7 @@ impl From<Kept> for Reply {
     example = "{}"
 )]
 pub(crate) fn get_vacation_reply() -> Result<Reply> {
-    Ok(API.get(PATH).send()?.json::<Kept>()?.into())
+    Ok(API.get(PATH).send()?.json::<VacationSettings>()?.into())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -129,7 +129,7 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
         .as_ref()
         .map(|text| moment("until", text))
         .transpose()?;
-    let mut kept: Kept = API.get(PATH).send()?.json()?;
+    let mut kept: VacationSettings = API.get(PATH).send()?.json()?;
     kept.enable_auto_reply = input.enabled;
     kept.response_subject = input.subject.or(kept.response_subject);
     if let Some(body) = input.body {
@@ -140,5 +140,10 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
     kept.restrict_to_domain = input.domain_only.unwrap_or(kept.restrict_to_domain);
     kept.start_time = from.or(kept.start_time);
     kept.end_time = until.or(kept.end_time);
-    Ok(API.put(PATH).json(&kept).send()?.json::<Kept>()?.into())
+    Ok(API
+        .put(PATH)
+        .json(&kept)
+        .send()?
+        .json::<VacationSettings>()?
+        .into())
 }

@@ -11,13 +11,13 @@ use crate::API;
 use crate::people::{Attendee, Notify, mail};
 use crate::times::{Length, When, Zone, zone_of};
 
-pub(crate) const EVENTS: &str = "/calendars/{calendar}/events";
-pub(crate) const EVENT: &str = "/calendars/{calendar}/events/{event}";
+pub(crate) const EVENTS_PATH: &str = "/calendars/{calendar}/events";
+pub(crate) const EVENT_PATH: &str = "/calendars/{calendar}/events/{event}";
 /// Max size of a description in a list, in bytes. A longer one is cut; a request for the single
 /// event returns it whole.
-const LONGEST_IN_LIST: usize = 500;
+const MAX_LISTED_TEXT_CHARS: usize = 500;
 /// Default duration of an event.
-const USUAL_MINUTES: i64 = 60;
+const DEFAULT_MINUTES: i64 = 60;
 
 /// An event.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -104,20 +104,20 @@ pub(crate) struct Event {
 /// A time in Google's format.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct EventTime {
     date: Option<String>,
     date_time: Option<String>,
     time_zone: Option<String>,
 }
 
-impl Told {
+impl EventTime {
     fn text(self) -> Option<String> {
         self.date_time.or(self.date)
     }
 }
 
 fn moment<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
-    Ok(Option::<Told>::deserialize(json)?.and_then(Told::text))
+    Ok(Option::<EventTime>::deserialize(json)?.and_then(EventTime::text))
 }
 
 fn transparent<'de, D: Deserializer<'de>>(json: D) -> Result<bool, D::Error> {
@@ -132,9 +132,9 @@ impl Event {
     fn shortened(mut self) -> Self {
         if let Some(long) = self
             .description
-            .take_if(|text| text.len() > LONGEST_IN_LIST)
+            .take_if(|text| text.len() > MAX_LISTED_TEXT_CHARS)
         {
-            let end = long.floor_char_boundary(LONGEST_IN_LIST);
+            let end = long.floor_char_boundary(MAX_LISTED_TEXT_CHARS);
             self.description = Some(format!("{}…", &long[..end]));
         }
         self
@@ -240,7 +240,7 @@ pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
         .transpose()?
         .map(written);
     let request = API
-        .get(EVENTS)
+        .get(EVENTS_PATH)
         .path("calendar", &input.calendar_id)
         .query("singleEvents", true);
     let request = request
@@ -292,7 +292,7 @@ impl EventId {
     example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99"}"#
 )]
 pub(crate) fn get_event(input: EventId) -> Result<Event> {
-    input.fill(API.get(EVENT)).send()?.json()
+    input.fill(API.get(EVENT_PATH)).send()?.json()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -455,7 +455,7 @@ pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
     let usual = if start.is_day() {
         Length::Days(1)
     } else {
-        Length::Minutes(USUAL_MINUTES)
+        Length::Minutes(DEFAULT_MINUTES)
     };
     let end = end(
         start,
@@ -488,7 +488,7 @@ pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
         body.insert("attendees", json!(attendees));
     }
     let request = API
-        .post(EVENTS)
+        .post(EVENTS_PATH)
         .path("calendar", &input.calendar_id)
         .query("sendUpdates", input.notify.word());
     meeting(request, input.video_meeting, &mut body)
@@ -574,9 +574,9 @@ pub(crate) struct UpdateEvent {
 #[derive(Deserialize)]
 struct Before {
     #[serde(default)]
-    start: Told,
+    start: EventTime,
     #[serde(default)]
-    end: Told,
+    end: EventTime,
     #[serde(default)]
     attendees: Vec<Value>,
 }
@@ -605,7 +605,7 @@ pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
     if timed || people {
         let before = input
             .event
-            .fill(API.get(EVENT))
+            .fill(API.get(EVENT_PATH))
             .query("fields", "start,end,attendees")
             .send()?
             .json()?;
@@ -625,7 +625,7 @@ pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
     }
     let request = input
         .event
-        .fill(API.patch(EVENT))
+        .fill(API.patch(EVENT_PATH))
         .query("sendUpdates", input.notify.word());
     let request = meeting(request, input.video_meeting, &mut body);
     if body.is_empty() {
@@ -638,14 +638,14 @@ pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
 
 /// Writes the new times of an event.
 fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
-    let told = |told: &Told| {
-        told.clone()
+    let moment_of = |time: &EventTime| {
+        time.clone()
             .text()
             .map(|text| When::read("event", &text))
             .transpose()
     };
-    let began = told(&before.start)?;
-    let ended = told(&before.end)?;
+    let began = moment_of(&before.start)?;
+    let ended = moment_of(&before.end)?;
     let start = input
         .start
         .as_ref()
@@ -653,7 +653,7 @@ fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
         .transpose()?
         .or(began);
     let start =
-        start.ok_or_else(|| ToolError::upstream("Google tells no beginning of the event"))?;
+        start.ok_or_else(|| ToolError::upstream("Google's response has no start of the event"))?;
     let length = began
         .zip(ended)
         .and_then(|(began, ended)| began.until(ended));

@@ -12,7 +12,7 @@ use crate::events::written;
 use crate::times::{When, zone};
 
 /// Max length of the searched period, in days.
-const MOST_DAYS: i32 = 92;
+const MAX_DAYS: i32 = 92;
 
 fn own() -> Vec<String> {
     vec!["primary".to_owned()]
@@ -69,13 +69,13 @@ impl Span {
 
 /// Response to a free/busy request in Google's format.
 #[derive(Deserialize)]
-struct Answer {
+struct FreeBusyResponse {
     #[serde(default)]
-    calendars: BTreeMap<String, Told>,
+    calendars: BTreeMap<String, CalendarBusy>,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct CalendarBusy {
     #[serde(default)]
     busy: Vec<Period>,
     #[serde(default)]
@@ -94,7 +94,7 @@ struct Period {
     end: String,
 }
 
-fn ask(span: &Span, moments: &Moments) -> Result<Answer> {
+fn ask(span: &Span, moments: &Moments) -> Result<FreeBusyResponse> {
     let items: Vec<Value> = span
         .calendars
         .iter()
@@ -136,9 +136,9 @@ pub(crate) struct AllBusy {
 pub(crate) fn get_free_busy(input: Span) -> Result<AllBusy> {
     let mut answer = ask(&input, &input.moments()?)?;
     let busy = |calendar: String| {
-        let told = answer.calendars.remove(&calendar);
-        let unknown = told.is_none().then(|| "notFound".to_owned());
-        let Told { busy, errors } = told.unwrap_or(Told {
+        let calendar_busy = answer.calendars.remove(&calendar);
+        let unknown = calendar_busy.is_none().then(|| "notFound".to_owned());
+        let CalendarBusy { busy, errors } = calendar_busy.unwrap_or(CalendarBusy {
             busy: Vec::new(),
             errors: Vec::new(),
         });
@@ -231,10 +231,10 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
     }
     let windows = windows(&moments, hours, weekends)?;
     let mut busy = Vec::new();
-    for (calendar, told) in ask(&span, &moments)?.calendars {
-        if let Some(Reason { reason }) = told.errors.first() {
+    for (calendar, calendar_busy) in ask(&span, &moments)?.calendars {
+        if let Some(Reason { reason }) = calendar_busy.errors.first() {
             let message = format!(
-                "Google tells nothing of the calendar `{calendar}`: {reason}; leave it out, or have it shared"
+                "Google returned no free times of the calendar `{calendar}`: {reason}; omit it, or ask its owner to share it"
             );
             return Err(if reason == "notFound" {
                 ToolError::not_found(message)
@@ -242,7 +242,7 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
                 ToolError::upstream(message)
             });
         }
-        for period in told.busy {
+        for period in calendar_busy.busy {
             busy.push((read(&period.start)?, read(&period.end)?));
         }
     }
@@ -251,7 +251,7 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
     let mut found = gaps(&windows, &busy)
         .into_iter()
         .filter(|(start, end)| end.duration_since(*start) >= least);
-    let told = |moment: Timestamp| {
+    let format = |moment: Timestamp| {
         let offset = moments.zone.to_offset(moment);
         moment.display_with_offset(offset).to_string()
     };
@@ -259,8 +259,8 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
         .by_ref()
         .take(limit)
         .map(|(start, end)| Period {
-            start: told(start),
-            end: told(end),
+            start: format(start),
+            end: format(end),
         })
         .collect();
     Ok(Free {
@@ -278,9 +278,9 @@ fn clock_time(argument: &str, text: &str) -> Result<Time> {
 }
 
 fn read(moment: &str) -> Result<Timestamp> {
-    moment
-        .parse()
-        .map_err(|_| ToolError::upstream(format!("Google answered `{moment}`, which is no moment")))
+    moment.parse().map_err(|_| {
+        ToolError::upstream(format!("Google's response has an invalid time `{moment}`"))
+    })
 }
 
 /// Returns the usable hours of each day within the period.
@@ -293,7 +293,7 @@ fn windows(
     let mut at = day(moments.from);
     let last = day(moments.to);
     let mut windows = Vec::new();
-    for _ in 0..=MOST_DAYS {
+    for _ in 0..=MAX_DAYS {
         if at > last {
             return Ok(windows);
         }
@@ -309,7 +309,7 @@ fn windows(
         at = next;
     }
     Err(ToolError::invalid_input(format!(
-        "the span has more than {MOST_DAYS} days; search in parts of it"
+        "the span has more than {MAX_DAYS} days; search in parts of it"
     )))
 }
 

@@ -4,7 +4,7 @@ use serde::Deserializer;
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::events::{EVENT, Event, EventId, is_false};
+use crate::events::{EVENT_PATH, Event, EventId, is_false};
 
 /// An attendee of an event.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ enum Answer {
     example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99", "response": "accepted"}"#
 )]
 pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
-    let event: Event = input.event.fill(API.get(EVENT)).send()?.json()?;
+    let event: Event = input.event.fill(API.get(EVENT_PATH)).send()?.json()?;
     let own = event
         .attendees
         .iter()
@@ -113,7 +113,7 @@ pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
     let Some(own) = own else {
         let title = event.summary.as_deref().unwrap_or(&event.id);
         return Err(ToolError::conflict(format!(
-            "the person is not invited to `{title}`, so there is nothing to answer; `update_event` adds attendees"
+            "the user is not invited to `{title}` and cannot respond; add attendees with `update_event`"
         )));
     };
     let mut answer = json!({ "email": own, "responseStatus": input.response });
@@ -124,7 +124,7 @@ pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
     let body = json!({ "attendeesOmitted": true, "attendees": [answer] });
     input
         .event
-        .fill(API.patch(EVENT))
+        .fill(API.patch(EVENT_PATH))
         .query("sendUpdates", input.notify.word())
         .json(&body)
         .send()?

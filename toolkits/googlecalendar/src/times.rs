@@ -133,7 +133,7 @@ impl When {
 pub(crate) fn zone(name: &str) -> Result<TimeZone> {
     TimeZone::get(name).map_err(|_| {
         ToolError::invalid_input(format!(
-            "there is no time zone `{name}`; write one such as `Europe/Berlin` or `UTC`"
+            "the time zone `{name}` is unknown; write a name such as `Europe/Berlin` or `UTC`"
         ))
     })
 }

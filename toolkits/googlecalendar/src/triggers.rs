@@ -4,16 +4,16 @@ use jiff::{SignedDuration, Timestamp};
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::events::{EVENTS, Event, now, primary, written};
+use crate::events::{EVENTS_PATH, Event, now, primary, written};
 
 /// Number of events in one page: for reported changes, and for the initial listing, of which only
 /// the final sync token is needed.
-const NEWS: u32 = 50;
-const SKIPPED: u32 = 2500;
+const PAGE_SIZE: u32 = 50;
+const SKIPPED_PAGE_SIZE: u32 = 2500;
 /// Max number of pages that one poll skips. The next poll continues.
-const MOST_PAGES: u32 = 40;
+const MAX_SKIPPED_PAGES: u32 = 40;
 /// Max number of events that one poll checks for their start.
-const MOST_STARTING: usize = 1000;
+const MAX_STARTING_EVENTS: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -71,7 +71,7 @@ pub(crate) fn event_changed(
     let request = list(&config)
         .query("syncToken", &token)
         .query_opt("pageToken", page_token);
-    let response = request.query("maxResults", NEWS).send_any()?;
+    let response = request.query("maxResults", PAGE_SIZE).send_any()?;
     if response.status() == 410 {
         log::warn!(
             "Google has forgotten where the last poll stood; changes since then are not reported"
@@ -103,26 +103,23 @@ pub(crate) fn event_changed(
 }
 
 fn list(config: &Config) -> Request {
-    API.get(EVENTS).path("calendar", &config.calendar_id)
+    API.get(EVENTS_PATH).path("calendar", &config.calendar_id)
 }
 
 /// Reads all events to the end, where Google returns the token for later changes.
 fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event, Cursor>> {
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_SKIPPED_PAGES {
         let request = list(config)
             .query_opt("pageToken", page_token)
-            .query("maxResults", SKIPPED);
+            .query("maxResults", SKIPPED_PAGE_SIZE);
         let page: Page = request
             .query("fields", "nextPageToken,nextSyncToken")
             .send()?
             .json()?;
         if page.next_page_token.is_none() {
             let sync_token = page.next_sync_token;
-            let missing = || {
-                ToolError::upstream(
-                    "Google ended the list of events without a token for what comes next",
-                )
-            };
+            let missing =
+                || ToolError::upstream("Google's list of events has no token for the next poll");
             return Ok(Polled::new(Cursor {
                 sync_token: Some(sync_token.ok_or_else(missing)?),
                 page_token: None,
@@ -181,7 +178,7 @@ pub(crate) fn event_starting(
         .and_then(|reported| reported.until.parse().ok())
         .map_or(now, |until: Timestamp| until.min(now));
     let request = API
-        .get(EVENTS)
+        .get(EVENTS_PATH)
         .path("calendar", &config.calendar_id)
         .query("singleEvents", true);
     let request = request
@@ -194,7 +191,7 @@ pub(crate) fn event_starting(
     let mut polled = Polled::new(Reported {
         until: written(until),
     });
-    for event in request.items::<Event>(paging, MOST_STARTING) {
+    for event in request.items::<Event>(paging, MAX_STARTING_EVENTS) {
         let event = event?;
         let Some(start) = event.start.clone() else {
             continue;

@@ -5,7 +5,7 @@ use toolkit_sdk::prelude::*;
 pub(crate) const API: Client = Client::new("https://hacker-news.firebaseio.com/v0");
 /// Max number of items in one call. The platform allows fifty requests, which leaves room for the
 /// list itself.
-pub(crate) const MOST: usize = 30;
+pub(crate) const MAX_ITEMS: usize = 30;
 
 /// A story, comment, job, poll or poll option.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -136,7 +136,9 @@ pub(crate) fn items(ids: &[u64]) -> Result<Vec<Item>> {
 /// Returns one page of a list, and the offset of the next page.
 pub(crate) fn page(ids: &[u64], offset: usize, limit: usize) -> (&[u64], Option<usize>) {
     let start = offset.min(ids.len());
-    let end = start.saturating_add(limit.clamp(1, MOST)).min(ids.len());
+    let end = start
+        .saturating_add(limit.clamp(1, MAX_ITEMS))
+        .min(ids.len());
     (&ids[start..end], (end < ids.len()).then_some(end))
 }
 

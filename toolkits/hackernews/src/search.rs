@@ -103,7 +103,7 @@ struct Post {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct SearchResponse {
     hits: Vec<Hit>,
     nb_hits: u64,
     nb_pages: u32,
@@ -180,7 +180,7 @@ pub(crate) fn search_posts(input: Search) -> Result<Found> {
     let request = request
         .query_list("numericFilters", numbers, ",")
         .query("hitsPerPage", input.limit.clamp(1, 100));
-    let answer: Answer = request.query("page", input.page).send()?.json()?;
+    let answer: SearchResponse = request.query("page", input.page).send()?.json()?;
     let posts = answer.hits.into_iter().map(Post::from).collect();
     Ok(Found {
         posts,

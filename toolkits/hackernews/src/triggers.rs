@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-use crate::items::{Item, MOST, items};
+use crate::items::{Item, MAX_ITEMS, items};
 use crate::stories::List;
 
 /// A list that stories enter as soon as they are posted. The other lists rank older stories.
@@ -59,8 +59,8 @@ pub(crate) fn new_story(config: Config, cursor: Option<Cursor>) -> Result<Polled
         return Ok(Polled::new(Cursor { highest: newest }));
     };
     ids.retain(|id| *id > highest);
-    let more = ids.len() > MOST;
-    ids.truncate(MOST);
+    let more = ids.len() > MAX_ITEMS;
+    ids.truncate(MAX_ITEMS);
     let words: Vec<String> = config
         .words
         .iter()

@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-use crate::items::{API, MOST};
+use crate::items::{API, MAX_ITEMS};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Name {
@@ -54,7 +54,7 @@ pub(crate) fn get_user(input: Name) -> Result<User> {
         )));
     };
     let post_count = user.submitted.len();
-    user.submitted.truncate(MOST);
+    user.submitted.truncate(MAX_ITEMS);
     Ok(User {
         name: user.id,
         karma: user.karma,

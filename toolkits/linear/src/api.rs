@@ -13,7 +13,7 @@ pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &s
     let mut data: Value = API.graphql("/graphql", query, variables)?;
     let part = data.pointer_mut(place).map(Value::take).unwrap_or_default();
     T::deserialize(part).map_err(|error| {
-        ToolError::upstream(format!("Linear answered other data than expected: {error}"))
+        ToolError::upstream(format!("Linear's response has unexpected data: {error}"))
     })
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D
 }
 
 #[derive(Default, Deserialize)]
-struct Answer {
+struct ResponseBody {
     #[serde(default)]
     data: Value,
     #[serde(default)]
@@ -174,7 +174,7 @@ struct Extensions {
 /// Maps Linear's errors. A response with `errors` is an error if it has no data or no success
 /// status: Linear sends 200, or 400 for all kinds of errors.
 fn refusal(response: &Response) -> Option<ToolError> {
-    let Answer { data, errors } = response.json().ok()?;
+    let ResponseBody { data, errors } = response.json().ok()?;
     let first = errors
         .first()
         .filter(|_| data.is_null() || !response.is_success())?;

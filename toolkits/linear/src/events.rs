@@ -1,12 +1,13 @@
 //! Webhook trigger for events that Linear sends.
 
-use data_encoding::HEXLOWER_PERMISSIVE;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use toolkit_sdk::prelude::*;
+use toolkit_sdk::webhook::Signature;
 
+/// Signature of a delivery: HMAC-SHA256 over the body (<https://linear.app/developers/webhooks>).
+const SIGNATURE: Signature = Signature::header("linear-signature")
+    .hint("enter the signing secret of the webhook that sends here");
 /// Max age of a delivery, in milliseconds. An older one may be a replay of a captured delivery.
-const OLDEST: u64 = 60_000;
+const MAX_DELIVERY_AGE_MS: u64 = 60_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -60,9 +61,9 @@ struct Sent {
 /// at Linear with the URL of this trigger, and its signing secret here.
 #[trigger(webhook)]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
-    verify(&config, &request)?;
+    SIGNATURE.verify(&request, &config.signing_secret)?;
     let Sent { webhook_timestamp } = request.json()?;
-    if clock::now().abs_diff(webhook_timestamp) > OLDEST {
+    if clock::now().abs_diff(webhook_timestamp) > MAX_DELIVERY_AGE_MS {
         return Err(ToolError::unauthorized(
             "the delivery was sent more than a minute ago; Linear sends each at once",
         ));
@@ -80,23 +81,4 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
     } else {
         Received::nothing()
     })
-}
-
-/// Verifies the signature of a delivery: HMAC-SHA256 with the secret over the raw body, compared in
-/// constant time.
-fn verify(config: &Config, request: &Inbound) -> Result<()> {
-    let hint = "enter the signing secret of the webhook that sends here";
-    let Some(signature) = request.header("linear-signature") else {
-        return Err(ToolError::unauthorized(format!(
-            "the delivery is not signed; {hint}"
-        )));
-    };
-    let signature = HEXLOWER_PERMISSIVE
-        .decode(signature.as_bytes())
-        .unwrap_or_default();
-    let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
-        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
-    mac.update(&request.body);
-    mac.verify_slice(&signature)
-        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

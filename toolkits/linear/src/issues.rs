@@ -396,7 +396,7 @@ pub(crate) fn update_issue(input: Changes) -> Result<Issue> {
     }
     if body.as_object().is_some_and(|members| members.is_empty()) {
         return Err(ToolError::invalid_input(
-            "there is nothing to change; give at least one of the other arguments",
+            "no change is given; give at least one of the other arguments",
         ));
     }
     let query = format!(

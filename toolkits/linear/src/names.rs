@@ -135,7 +135,7 @@ fn one(field: &str, kind: &str, filter: &Value, text: &str, tool: &str) -> Resul
     match <[Found; 1]>::try_from(found) {
         Ok([Found { id }]) => Ok(id),
         Err(found) if found.is_empty() => Err(ToolError::not_found(format!(
-            "`{text}` is not among the {field}; {tool} tells what there is"
+            "`{text}` is not among the {field}; {tool} lists them"
         ))),
         Err(_) => Err(ToolError::invalid_input(format!(
             "`{text}` names several of the {field}; take an id from {tool}"

@@ -84,7 +84,7 @@ pub(crate) fn id(text: &str) -> &str {
 fn refusal(response: &Response) -> Option<ToolError> {
     let hint = match response.status() {
         404 => {
-            "find its id with NOTION_SEARCH; what is not shared with the integration looks as if it were not there"
+            "find its id with NOTION_SEARCH; Notion also responds so for objects that are not shared with the integration"
         }
         403 => "the integration needs the capability for this: its settings, Capabilities",
         _ => return None,

@@ -19,7 +19,7 @@ pub(crate) struct Comment {
 }
 
 impl Comment {
-    fn of(value: Value) -> Self {
+    fn from_json(value: Value) -> Self {
         let said = |place: &str| {
             value
                 .pointer(place)
@@ -57,7 +57,7 @@ pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
     let request = request
         .query("page_size", input.part.limit.clamp(1, 100))
         .query_opt("start_cursor", input.part.cursor);
-    list(request, Comment::of)
+    list(request, Comment::from_json)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ pub(crate) fn create_comment(input: NewComment) -> Result<Comment> {
             ));
         }
     };
-    Ok(Comment::of(
+    Ok(Comment::from_json(
         API.post("/comments").json(&body).send()?.json()?,
     ))
 }

@@ -184,7 +184,7 @@ pub(crate) fn query_data_source(input: Query) -> Result<Page<Described>> {
     let request = API
         .post("/data_sources/{source}/query")
         .path("source", id(&input.of.data_source));
-    list(request.json(&body), Described::of)
+    list(request.json(&body), Described::from_json)
 }
 
 /// Type of a property.

@@ -1,18 +1,23 @@
 //! Triggers: polling for edited pages, and webhook events of an integration.
 
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
-use hmac::{Hmac, KeyInit, Mac};
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolkit_sdk::prelude::*;
+use toolkit_sdk::webhook::Signature;
 
 use crate::api::{API, id};
 use crate::pages::Described;
 
+/// Signature of a delivery: HMAC-SHA256 with the token over the body
+/// (<https://developers.notion.com/reference/webhooks>).
+const SIGNATURE: Signature = Signature::header("x-notion-signature")
+    .prefix("sha256=")
+    .hint("enter the token that the subscription was verified with");
 /// Number of pages that one request reads.
-const PAGE: u64 = 50;
+const PAGE_SIZE: u64 = 50;
 /// Max number of requests of one poll. More edits are not expected between two polls.
-const MOST_REQUESTS: usize = 10;
+const MAX_REQUESTS_PER_POLL: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
@@ -53,11 +58,11 @@ pub(crate) fn page_edited(
     };
     let mut pages: Vec<Value> = Vec::new();
     let mut next: Option<String> = None;
-    for _ in 0..MOST_REQUESTS {
+    for _ in 0..MAX_REQUESTS_PER_POLL {
         let Edited {
             results,
             next_cursor,
-        } = edited(&config, PAGE, next)?;
+        } = edited(&config, PAGE_SIZE, next)?;
         let old = results
             .iter()
             .position(|page| time_of(page) < time.as_str());
@@ -75,7 +80,7 @@ pub(crate) fn page_edited(
                 page["id"].as_str().unwrap_or_default(),
                 time_of(&page)
             ),
-            Described::of(page),
+            Described::from_json(page),
         )
     };
     // Edits of the last minute are reported again. The platform drops events that were already
@@ -187,7 +192,7 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
         let id = HEXLOWER.encode(&Sha256::digest(&verification_token));
         return Ok(Received::event(id, event));
     };
-    verify(token, &request)?;
+    SIGNATURE.verify(&request, token)?;
     let Delivery { id, event } = request.json()?;
     let wanted = config.types.is_empty() || config.types.contains(&event.kind);
     Ok(if wanted {
@@ -195,26 +200,4 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
     } else {
         Received::nothing()
     })
-}
-
-/// Verifies the signature of a delivery: HMAC-SHA256 with the token over the raw body, compared in
-/// constant time.
-fn verify(token: &str, request: &Inbound) -> Result<()> {
-    let hint = "enter the token that the subscription was verified with";
-    let Some(signature) = request
-        .header("x-notion-signature")
-        .and_then(|text| text.strip_prefix("sha256="))
-    else {
-        return Err(ToolError::unauthorized(format!(
-            "the delivery is not signed; {hint}"
-        )));
-    };
-    let signature = HEXLOWER_PERMISSIVE
-        .decode(signature.as_bytes())
-        .unwrap_or_default();
-    let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes())
-        .map_err(|cause| ToolError::internal(format!("the token cannot be used: {cause}")))?;
-    mac.update(&request.body);
-    mac.verify_slice(&signature)
-        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
 }

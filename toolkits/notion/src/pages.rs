@@ -21,7 +21,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn of(value: Value) -> Self {
+    pub(crate) fn from_json(value: Value) -> Self {
         let said = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let kind = said("object");
         let title = if kind == "page" {
@@ -96,7 +96,7 @@ pub(crate) fn search(input: Search) -> Result<Page<Found>> {
         body["filter"] = json!({ "property": "object", "value": value });
     }
     input.part.fill(&mut body);
-    list(API.post("/search").json(&body), Found::of)
+    list(API.post("/search").json(&body), Found::from_json)
 }
 
 /// A page without its content.
@@ -109,10 +109,10 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    pub(crate) fn of(value: Value) -> Self {
+    pub(crate) fn from_json(value: Value) -> Self {
         Self {
-            properties: properties::told(&value["properties"]),
-            page: Found::of(value),
+            properties: properties::to_output(&value["properties"]),
+            page: Found::from_json(value),
         }
     }
 }
@@ -130,7 +130,7 @@ impl OfPage {
     }
 
     fn patch(&self, body: &Value) -> Result<Described> {
-        Ok(Described::of(
+        Ok(Described::from_json(
             self.fill(API.patch("/pages/{page}"))
                 .json(body)
                 .send()?
@@ -175,7 +175,7 @@ pub(crate) struct Whole {
     example = r#"{"page": "https://www.notion.so/Roadmap-59833787-2cf9-4fdf-8782-e53db20768a5"}"#
 )]
 pub(crate) fn read_page(input: OfPage) -> Result<Whole> {
-    let page = Described::of(input.fill(API.get("/pages/{page}")).send()?.json()?);
+    let page = Described::from_json(input.fill(API.get("/pages/{page}")).send()?.json()?);
     let content = input
         .fill(API.get("/pages/{page}/markdown"))
         .send()?
@@ -249,7 +249,7 @@ pub(crate) fn create_page(input: NewPage) -> Result<Described> {
     if let Some(emoji) = input.icon {
         body["icon"] = json!({ "type": "emoji", "emoji": emoji });
     }
-    Ok(Described::of(
+    Ok(Described::from_json(
         API.post("/pages").json(&body).send()?.json()?,
     ))
 }
@@ -386,7 +386,7 @@ pub(crate) fn move_page(input: Move) -> Result<Described> {
         .of
         .fill(API.post("/pages/{page}/move"))
         .json(&json!({ "parent": parent }));
-    Ok(Described::of(request.send()?.json()?))
+    Ok(Described::from_json(request.send()?.json()?))
 }
 
 /// Moves a page to the trash, with everything below it. `NOTION_RESTORE_PAGE` restores it.

@@ -7,7 +7,7 @@ use toolkit_sdk::prelude::*;
 use crate::text::{plain, rich};
 
 /// Converts all properties of a page to plain values, by name.
-pub(crate) fn told(properties: &Value) -> Map<String, Value> {
+pub(crate) fn to_output(properties: &Value) -> Map<String, Value> {
     let properties = properties.as_object().into_iter().flatten();
     properties
         .map(|(name, property)| (name.clone(), value(property)))
@@ -84,7 +84,7 @@ pub(crate) fn written(values: &Map<String, Value>, known: &Value) -> Result<Map<
                 .map(|(name, _)| name)
                 .collect();
             return Err(ToolError::invalid_input(format!(
-                "there is no property `{name}`; there are {names:?}"
+                "the property `{name}` does not exist; the properties are {names:?}"
             )));
         };
         Ok((name.clone(), property(name, kind, value)?))

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolkit_sdk::prelude::json;
 
 /// Max number of characters of one part of a rich text.
-const PART: usize = 2000;
+const MAX_PART_CHARS: usize = 2000;
 
 /// Returns the plain text of a rich text.
 pub(crate) fn plain(rich: &Value) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn plain(rich: &Value) -> String {
 pub(crate) fn rich(text: &str) -> Value {
     let letters: Vec<char> = text.chars().collect();
     let parts = letters
-        .chunks(PART)
+        .chunks(MAX_PART_CHARS)
         .map(|part| json!({ "text": { "content": part.iter().collect::<String>() } }));
     parts.collect()
 }

@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use toolkit_sdk::prelude::*;
 
 /// Max size of a file in bytes. A request from memory has at most 4 MiB, and base64 adds a third.
-const LARGEST_FILE: u64 = 2_500_000;
+const MAX_FILE_BYTES: u64 = 2_500_000;
 
 /// An email.
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -107,7 +107,7 @@ impl TryFrom<Attachment> for Attached {
         };
         match (file, content, url) {
             (Some(file), None, None) => {
-                let content = Some(BASE64.encode(&file.read(LARGEST_FILE)?));
+                let content = Some(BASE64.encode(&file.read(MAX_FILE_BYTES)?));
                 let filename = filename.unwrap_or(file.name);
                 Ok(Self {
                     filename,

@@ -49,7 +49,7 @@ pub(crate) fn list<T: DeserializeOwned>(
         .map(str::to_owned);
     let items = Vec::deserialize(body[name].take()).map_err(|error| {
         ToolError::upstream(format!(
-            "Slack answered other `{name}` than expected: {error}"
+            "Slack's response has an unexpected `{name}`: {error}"
         ))
     })?;
     Ok(Page { items, next_cursor })
@@ -165,7 +165,7 @@ fn hint(code: &str) -> Option<&'static str> {
             "name people by their id, from SLACK_LIST_USERS or SLACK_FIND_USER_BY_EMAIL"
         }
         "message_not_found" | "thread_not_found" => {
-            "name a message by the `ts` that SLACK_READ_CHANNEL tells"
+            "name a message by its `ts` from SLACK_READ_CHANNEL"
         }
         "not_allowed_token_type" => "connect an account with a user token, which begins with xoxp-",
         "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" | "account_inactive" => {

@@ -52,7 +52,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ResponseBody {
     channel: Channel,
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn get_channel(input: OfChannel) -> Result<Channel> {
         .get("/conversations.info")
         .query("channel", &input.channel)
         .query("include_num_members", true);
-    Ok(request.send()?.json::<Answer>()?.channel)
+    Ok(request.send()?.json::<ResponseBody>()?.channel)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -185,7 +185,7 @@ pub(crate) fn create_channel(input: NewChannel) -> Result<Channel> {
         .post("/conversations.create")
         .json(&body)
         .send()?
-        .json::<Answer>()?
+        .json::<ResponseBody>()?
         .channel)
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn invite_to_channel(input: Invite) -> Result<Channel> {
         .post("/conversations.invite")
         .json(&body)
         .send()?
-        .json::<Answer>()?
+        .json::<ResponseBody>()?
         .channel)
 }
 
@@ -234,6 +234,6 @@ pub(crate) fn open_conversation(input: With) -> Result<Channel> {
         .post("/conversations.open")
         .json(&body)
         .send()?
-        .json::<Answer>()?
+        .json::<ResponseBody>()?
         .channel)
 }

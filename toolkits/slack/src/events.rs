@@ -3,22 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use data_encoding::HEXLOWER_PERMISSIVE;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use toolkit_sdk::prelude::*;
+use toolkit_sdk::webhook::Signature;
 
 use crate::api::API;
 use crate::messages::Message;
 
+/// Signature of a request: HMAC-SHA256 over version, time and body
+/// (<https://docs.slack.dev/authentication/verifying-requests-from-slack>).
+const SIGNATURE: Signature = Signature::header("x-slack-signature")
+    .prefix("v0=")
+    .hint("enter the signing secret of the app that sends here");
 /// Max age of a request, in seconds. An older one may be a replay of a captured request.
-const OLDEST: u64 = 5 * 60;
+const MAX_REQUEST_AGE_SECONDS: u64 = 5 * 60;
 /// Max number of messages that one poll reads. More are not expected between two polls.
-const MOST: usize = 1000;
+const MAX_MESSAGES_PER_POLL: usize = 1000;
 /// Number of messages that one request reads.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Max number of messages that one poll reports. The next poll follows at once.
-const BATCH: usize = 50;
+const MAX_EVENTS_PER_POLL: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Channel {
@@ -65,19 +68,19 @@ pub(crate) fn message_posted(
     };
     let paging = Paging::cursor("cursor", "/response_metadata/next_cursor")
         .items("/messages")
-        .size("limit", PAGE);
+        .size("limit", PAGE_SIZE);
     let mut messages: Vec<Message> = history
         .query("oldest", &ts)
-        .items(paging, MOST)
+        .items(paging, MAX_MESSAGES_PER_POLL)
         .collect::<Result<_>>()?;
     messages.reverse();
-    let more = messages.len() > BATCH;
-    messages.truncate(BATCH);
+    let more = messages.len() > MAX_EVENTS_PER_POLL;
+    messages.truncate(MAX_EVENTS_PER_POLL);
     let newest = messages.last().map_or(ts, |message| message.ts.clone());
     let written = messages
         .into_iter()
         .filter(|message| message.subtype.as_deref().is_none_or(is_written));
-    let events = written.map(|message| (message.ts.clone(), message.told()));
+    let events = written.map(|message| (message.ts.clone(), message.to_output()));
     Ok(Polled::new(Cursor { ts: newest }).events(events).more(more))
 }
 
@@ -184,29 +187,17 @@ impl Event {
     }
 }
 
-/// Verifies the signature of a request: HMAC-SHA256 over version, time and raw body, compared in
-/// constant time. Also refuses old requests.
+/// Verifies the signature of a request, and refuses old requests.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
-    let hint = "enter the signing secret of the app that sends here";
-    let unsigned = || ToolError::unauthorized(format!("the request is not signed; {hint}"));
     let time = request
         .header("x-slack-request-timestamp")
-        .ok_or_else(unsigned)?;
-    let signature = request
-        .header("x-slack-signature")
-        .and_then(|text| text.strip_prefix("v0="))
-        .ok_or_else(unsigned)?;
-    let signature = HEXLOWER_PERMISSIVE
-        .decode(signature.as_bytes())
         .unwrap_or_default();
-    let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
-        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
-    mac.update(format!("v0:{time}:").as_bytes());
-    mac.update(&request.body);
-    mac.verify_slice(&signature)
-        .map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
-    let sent: u64 = time.parse().map_err(|_| unsigned())?;
-    if clock::now_seconds().abs_diff(sent) > OLDEST {
+    let message = [b"v0:", time.as_bytes(), b":", &request.body];
+    SIGNATURE.verify_message(request, &config.signing_secret, message)?;
+    let sent: u64 = time
+        .parse()
+        .map_err(|_| ToolError::unauthorized("the request is not signed with a time"))?;
+    if clock::now_seconds().abs_diff(sent) > MAX_REQUEST_AGE_SECONDS {
         return Err(ToolError::unauthorized(
             "the request was signed more than five minutes ago; Slack sends each at once",
         ));

@@ -37,8 +37,10 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    fn told(mut self) -> Self {
-        self.time = self.created.map(|seconds| time::of(&seconds.to_string()));
+    fn to_output(mut self) -> Self {
+        self.time = self
+            .created
+            .map(|seconds| time::iso_from_ts(&seconds.to_string()));
         self
     }
 }
@@ -68,7 +70,7 @@ fn first() -> u32 {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ResponseBody {
     files: Vec<Listed>,
     #[serde(default)]
     paging: Paging,
@@ -101,14 +103,14 @@ pub(crate) fn list_files(input: ListFiles) -> Result<Files> {
         .get("/files.list")
         .query_opt("channel", input.channel)
         .query_opt("user", input.user);
-    let Answer { files, paging } = request
+    let ResponseBody { files, paging } = request
         .query("count", input.limit.clamp(1, 200))
         .query("page", input.page)
         .send()?
         .json()?;
     let next_page = (input.page < paging.pages).then(|| input.page.saturating_add(1));
     Ok(Files {
-        items: files.into_iter().map(Listed::told).collect(),
+        items: files.into_iter().map(Listed::to_output).collect(),
         next_page,
     })
 }
@@ -186,16 +188,15 @@ pub(crate) fn upload_file(input: Upload) -> Result<Listed> {
     {
         body[member] = value.into();
     }
-    let Answer { files, .. } = API
+    let ResponseBody { files, .. } = API
         .post("/files.completeUploadExternal")
         .json(&body)
         .send()?
         .json()?;
-    let shared = files
-        .into_iter()
-        .next()
-        .ok_or_else(|| ToolError::upstream("Slack took the file but does not tell of it"))?;
-    Ok(shared.told())
+    let shared = files.into_iter().next().ok_or_else(|| {
+        ToolError::upstream("Slack accepted the file, but its response does not describe it")
+    })?;
+    Ok(shared.to_output())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -68,8 +68,8 @@ struct Attachment {
 
 impl Message {
     /// Adds the time, and the text of attachments if the message has no other text.
-    pub(crate) fn told(mut self) -> Self {
-        self.time = time::of(&self.ts);
+    pub(crate) fn to_output(mut self) -> Self {
+        self.time = time::iso_from_ts(&self.ts);
         if self.text.is_empty() {
             let words = self
                 .attachments
@@ -82,8 +82,8 @@ impl Message {
 }
 
 impl Page<Message> {
-    fn told(mut self) -> Self {
-        self.items = self.items.into_iter().map(Message::told).collect();
+    fn to_output(mut self) -> Self {
+        self.items = self.items.into_iter().map(Message::to_output).collect();
         self
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn send_message(input: NewMessage) -> Result<Sent> {
         body["reply_broadcast"] = input.reply_broadcast.into();
     } else if input.reply_broadcast {
         return Err(ToolError::invalid_input(
-            "`reply_broadcast` is for an answer in a thread; name its `thread_ts`",
+            "`reply_broadcast` needs a reply in a thread; give `thread_ts`",
         ));
     }
     API.post("/chat.postMessage").json(&body).send()?.json()
@@ -245,7 +245,7 @@ pub(crate) fn read_channel(input: ReadChannel) -> Result<Page<Message>> {
         API.get("/conversations.history")
             .query("channel", &input.channel),
     )?;
-    Ok(list::<Message>(request, &input.part, "messages")?.told())
+    Ok(list::<Message>(request, &input.part, "messages")?.to_output())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -275,5 +275,5 @@ pub(crate) fn read_thread(input: ReadThread) -> Result<Page<Message>> {
         .get("/conversations.replies")
         .query("channel", &input.channel)
         .query("ts", &input.ts);
-    Ok(list::<Message>(input.between.fill(request)?, &input.part, "messages")?.told())
+    Ok(list::<Message>(input.between.fill(request)?, &input.part, "messages")?.to_output())
 }

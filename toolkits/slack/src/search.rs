@@ -43,7 +43,7 @@ fn first() -> u32 {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct SearchResponse {
     messages: Matches,
 }
 
@@ -112,14 +112,14 @@ pub(crate) fn search_messages(input: Search) -> Result<Found> {
     let request = request
         .query("count", input.limit.clamp(1, 100))
         .query("page", input.page.clamp(1, 100));
-    let Answer {
+    let SearchResponse {
         messages: Matches {
             total,
             matches: mut items,
         },
     } = request.send()?.json()?;
     for item in &mut items {
-        item.time = time::of(&item.ts);
+        item.time = time::iso_from_ts(&item.ts);
     }
     Ok(Found { total, items })
 }

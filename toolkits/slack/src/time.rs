@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use toolkit_sdk::prelude::*;
 
 /// Returns the time of a message from its `ts`, whose part before the dot is in seconds.
-pub(crate) fn of(ts: &str) -> String {
+pub(crate) fn iso_from_ts(ts: &str) -> String {
     let seconds = ts
         .split('.')
         .next()

@@ -42,7 +42,7 @@ struct Profile {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ResponseBody {
     user: User,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn get_user(input: UserId) -> Result<User> {
         .get("/users.info")
         .query("user", &input.user)
         .send()?
-        .json::<Answer>()?
+        .json::<ResponseBody>()?
         .user)
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn find_user_by_email(input: Email) -> Result<User> {
         .get("/users.lookupByEmail")
         .query("email", &input.email)
         .send()?
-        .json::<Answer>()?
+        .json::<ResponseBody>()?
         .user)
 }
 

@@ -7,13 +7,13 @@ use crate::document::{Answer, Document};
 use crate::schemas::Schemas;
 
 /// Max depth of nested schemas. Deeper optional properties are left out.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 /// Number of branches of a choice that are tried.
-const BRANCHES: usize = 4;
+const MAX_BRANCHES: usize = 4;
 /// Values with a meaning for GitHub although their schemas accept any text.
-const WORDS: [(&str, &str); 2] = [("encoding", "base64"), ("content", ENCODED)];
+const MEANINGFUL_VALUES: [(&str, &str); 2] = [("encoding", "base64"), ("content", BASE64_TEXT)];
 /// Base64 text that replaces the dots in the examples.
-const ENCODED: &str = "SGVsbG8=";
+const BASE64_TEXT: &str = "SGVsbG8=";
 
 /// Parts of a schema to generate.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(crate) fn possible(
     // Some examples contradict the description's own schemas.
     found.retain(|example| schemas.problems_of_part(&place, example).is_empty());
     let schema = &content["schema"];
-    for branch in 0..BRANCHES {
+    for branch in 0..MAX_BRANCHES {
         for (all, nulls) in [(true, false), (true, true), (false, false), (false, true)] {
             let value = make(document, schema, "", Plan { all, nulls, branch }, 0);
             // If no property is required, the smallest response is empty and tests nothing.
@@ -68,7 +68,7 @@ fn examples(document: &Document, content: &Value) -> Vec<Value> {
             .and_then(|_| example.get("value"));
         let mut example = inner.unwrap_or(example).clone();
         if example["encoding"] == "base64" {
-            example["content"] = Value::from(ENCODED);
+            example["content"] = Value::from(BASE64_TEXT);
         }
         found.push(example);
     }
@@ -106,7 +106,7 @@ fn make(document: &Document, schema: &Value, name: &str, plan: Plan, depth: usiz
     match schema["type"].as_str() {
         Some("integer" | "number") => Value::from(7),
         Some("boolean") => Value::from(plan.all),
-        Some("array") if depth < DEEPEST => {
+        Some("array") if depth < MAX_DEPTH => {
             let items = &schema["items"];
             Value::Array(vec![make(document, items, name, plan, depth + 1)])
         }
@@ -117,7 +117,7 @@ fn make(document: &Document, schema: &Value, name: &str, plan: Plan, depth: usiz
 }
 
 fn word<'a>(schema: &'a Value, name: &str) -> &'a str {
-    let meant = WORDS
+    let meant = MEANINGFUL_VALUES
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, value)| *value);
@@ -134,14 +134,14 @@ fn object(document: &Document, schema: &Value, plan: Plan, depth: usize) -> Valu
     };
     let mut made = Map::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        if needed(name) || (plan.all && depth < DEEPEST) {
+        if needed(name) || (plan.all && depth < MAX_DEPTH) {
             made.insert(
                 name.clone(),
                 make(document, property, name, plan, depth + 1),
             );
         }
     }
-    if schema["additionalProperties"].is_object() && plan.all && depth < DEEPEST {
+    if schema["additionalProperties"].is_object() && plan.all && depth < MAX_DEPTH {
         let inner = make(
             document,
             &schema["additionalProperties"],

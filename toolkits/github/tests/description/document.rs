@@ -17,7 +17,7 @@ const API: &str = "https://api.github.com";
 /// Base URL of uploads in the description.
 const UPLOADS: &str = "https://uploads.github.com";
 /// Path parameters whose values may have several segments.
-const PATHS: [&str; 2] = ["path", "ref"];
+const MULTI_SEGMENT_PARAMETERS: [&str; 2] = ["path", "ref"];
 
 pub(crate) struct Document {
     pub(crate) json: Value,
@@ -184,7 +184,7 @@ fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
             None
         };
     };
-    let most = if PATHS.contains(&name) {
+    let most = if MULTI_SEGMENT_PARAMETERS.contains(&name) {
         given.len()
     } else {
         1.min(given.len())

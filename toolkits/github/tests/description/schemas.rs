@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::document::{Document, Place};
 
-const WHOLE: &str = "https://description.example/whole.json";
+const WHOLE_URL: &str = "https://description.example/whole.json";
 /// The same schemas with no required properties, for responses that are written down in part.
-const PART: &str = "https://description.example/part.json";
+const PARTIAL_URL: &str = "https://description.example/part.json";
 
 pub(crate) struct Schemas {
     compiler: Compiler,
@@ -23,10 +23,10 @@ impl Schemas {
         let whole = as_json_schema(document.json.clone());
         let part = optional(whole.clone());
         compiler
-            .add_resource(WHOLE, whole)
+            .add_resource(WHOLE_URL, whole)
             .expect("the description is a document");
         compiler
-            .add_resource(PART, part)
+            .add_resource(PARTIAL_URL, part)
             .expect("the description is a document");
         Self {
             compiler,
@@ -37,12 +37,12 @@ impl Schemas {
 
     /// Validates a value.
     pub(crate) fn problems(&mut self, schema: &Place, value: &Value) -> Vec<String> {
-        self.check(format!("{WHOLE}#{}", schema.0), value)
+        self.check(format!("{WHOLE_URL}#{}", schema.0), value)
     }
 
     /// Validates a value that may lack required properties.
     pub(crate) fn problems_of_part(&mut self, schema: &Place, value: &Value) -> Vec<String> {
-        self.check(format!("{PART}#{}", schema.0), value)
+        self.check(format!("{PARTIAL_URL}#{}", schema.0), value)
     }
 
     /// Validates the text of a parameter, which may stand for a number or a boolean.

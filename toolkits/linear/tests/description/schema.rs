@@ -24,7 +24,7 @@ struct Field<'a> {
 }
 
 /// Returns the schema in GraphQL's schema language.
-pub(crate) fn of(types: &str) -> String {
+pub(crate) fn from_types(types: &str) -> String {
     let mut reader = Reader::default();
     let mut lines = types
         .lines()

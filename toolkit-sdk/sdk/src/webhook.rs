@@ -1,0 +1,214 @@
+//! Verification of signed webhooks.
+//!
+//! Most providers sign a webhook with HMAC-SHA256 (RFC 2104, FIPS 180-4) under a secret that they
+//! share with the receiver, and send the result in a header. Which bytes are signed, and the form
+//! of the header, are in the provider's documentation: [`Signature`] describes both.
+//!
+//! Needs the SDK's feature `webhook`.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::{Inbound, Result, ToolError};
+
+/// Number of bytes of an HMAC-SHA256.
+const SIGNATURE_BYTES: usize = 32;
+
+/// HMAC-SHA256 of a webhook request, sent as 64 hexadecimal digits in a header. Meant to be a
+/// constant of the toolkit.
+///
+/// ```
+/// use toolkit_sdk::prelude::*;
+/// use toolkit_sdk::webhook::Signature;
+///
+/// const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
+///     .prefix("sha256=")
+///     .hint("enter the same secret at GitHub and here");
+///
+/// fn verify(request: &Inbound, secret: &str) -> Result<()> {
+///     SIGNATURE.verify(request, secret)
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    header: &'static str,
+    prefix: &'static str,
+    hint: &'static str,
+}
+
+impl Signature {
+    /// Describes a signature in the header with this name.
+    #[must_use]
+    pub const fn header(name: &'static str) -> Self {
+        Self {
+            header: name,
+            prefix: "",
+            hint: "enter the signing secret of the webhook",
+        }
+    }
+
+    /// Sets the text before the digits in the header, for example `sha256=`.
+    #[must_use]
+    pub const fn prefix(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// Sets the advice at the end of each error message: where the user finds the secret.
+    #[must_use]
+    pub const fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    /// Verifies a signature over the exact bytes of the body. The digits are compared in constant
+    /// time, in upper or lower case.
+    ///
+    /// The age of the request is not checked. If the provider signs a time, compare it with
+    /// [`crate::clock`] after this call, because an attacker may send a captured request again.
+    ///
+    /// # Errors
+    /// `unauthorized` if the header is missing or has another form, the signature belongs to
+    /// another secret or body, or the secret is empty.
+    pub fn verify(&self, request: &Inbound, secret: &str) -> Result<()> {
+        self.verify_message(request, secret, [request.body.as_slice()])
+    }
+
+    /// Verifies a signature over another message than the body. `message` is the list of its
+    /// parts in order, for example a time from a header, a separator and the body.
+    ///
+    /// # Errors
+    /// As for [`Self::verify`].
+    pub fn verify_message<'a>(
+        &self,
+        request: &Inbound,
+        secret: &str,
+        message: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<()> {
+        let digits = request
+            .header(self.header)
+            .and_then(|value| value.strip_prefix(self.prefix))
+            .ok_or_else(|| {
+                let problem = format!("the header `{}` has no signature", self.header);
+                self.refusal(&format!("the request is not signed: {problem}"))
+            })?;
+        // Anybody can sign with an empty secret.
+        if secret.is_empty() {
+            return Err(self.refusal("the secret is empty"));
+        }
+        let wrong = || self.refusal("the signature is wrong");
+        let signature = decode_hex(digits).ok_or_else(wrong)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+            .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
+        for part in message {
+            mac.update(part);
+        }
+        mac.verify_slice(&signature).map_err(|_| wrong())
+    }
+
+    fn refusal(&self, problem: &str) -> ToolError {
+        ToolError::unauthorized(format!("{problem}; {}", self.hint))
+    }
+}
+
+/// Decodes the hexadecimal digits of a signature. Returns none for any other text.
+fn decode_hex(digits: &str) -> Option<[u8; SIGNATURE_BYTES]> {
+    let digits = digits.as_bytes();
+    if digits.len() != 2 * SIGNATURE_BYTES {
+        return None;
+    }
+    let mut bytes = [0; SIGNATURE_BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = u8::try_from((high << 4) | low).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNATURE: Signature = Signature::header("x-signature").prefix("sha256=");
+    /// Example of GitHub's documentation ("Validating webhook deliveries").
+    const SECRET: &str = "It's a Secret to Everybody";
+    const BODY: &[u8] = b"Hello, World!";
+    const DIGITS: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+    fn request(header: Option<&str>, body: &[u8]) -> Inbound {
+        let headers = header.map(|value| ("x-signature".to_owned(), value.to_owned()));
+        Inbound {
+            method: "POST".to_owned(),
+            headers: headers.into_iter().collect(),
+            body: body.to_owned(),
+            ..Inbound::default()
+        }
+    }
+
+    fn refusal(header: Option<&str>, secret: &str, body: &[u8]) -> String {
+        let error = SIGNATURE
+            .verify(&request(header, body), secret)
+            .expect_err("the request is refused");
+        assert_eq!(error.kind(), "unauthorized");
+        error.text().to_owned()
+    }
+
+    #[test]
+    fn documented_example_is_accepted() {
+        for digits in [DIGITS.to_owned(), DIGITS.to_uppercase()] {
+            let signed = request(Some(&format!("sha256={digits}")), BODY);
+            SIGNATURE.verify(&signed, SECRET).expect("it is valid");
+        }
+    }
+
+    #[test]
+    fn hmac_matches_rfc_4231() {
+        let digits = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        let signed = request(Some(digits), b"");
+        let message = [&b"what do ya want "[..], b"for nothing?"];
+        Signature::header("X-Signature")
+            .verify_message(&signed, "Jefe", message)
+            .expect("test case 2 is valid");
+    }
+
+    #[test]
+    fn other_secret_or_body_is_refused() {
+        let header = format!("sha256={DIGITS}");
+        for (secret, body) in [("other", BODY), (SECRET, b"Hello, world!")] {
+            let message = refusal(Some(&header), secret, body);
+            assert_eq!(
+                message,
+                "the signature is wrong; enter the signing secret of the webhook"
+            );
+        }
+    }
+
+    #[test]
+    fn missing_signature_names_the_header() {
+        for header in [None, Some(DIGITS), Some("")] {
+            let message = refusal(header, SECRET, BODY);
+            assert!(
+                message.starts_with("the request is not signed: the header `x-signature`"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_signatures_are_refused() {
+        let long = format!("{DIGITS}00");
+        let signed = format!("+{}", &DIGITS[1..]);
+        let wide = "é".repeat(32);
+        for digits in ["", "00", &DIGITS[2..], &long, &signed, &wide] {
+            let message = refusal(Some(&format!("sha256={digits}")), SECRET, BODY);
+            assert!(message.starts_with("the signature is wrong"), "{message}");
+        }
+    }
+
+    #[test]
+    fn empty_secret_is_refused() {
+        let message = refusal(Some(&format!("sha256={DIGITS}")), "", BODY);
+        assert!(message.starts_with("the secret is empty"), "{message}");
+    }
+}
