@@ -126,6 +126,17 @@ create index "toolkit_versions_by_created_at" on "toolkit_versions" (project, cr
 create index "toolkit_versions_by_slug" on "toolkit_versions" (project, "slug" nulls first, created_at, id) where deleted_at is null;
 create index "toolkit_versions_by_digest" on "toolkit_versions" (project, "digest" nulls first, created_at, id) where deleted_at is null;
 
+create table "toolkit_publications" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "toolkit_publications_by_created_at" on "toolkit_publications" (project, created_at, id) where deleted_at is null;
+
 create table "toolkit_usage" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -43,6 +43,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &projects::REMOVALS,
     &projects::members::COLLECTION,
     &catalog::COLLECTION,
+    &catalog::PUBLICATIONS,
     &catalog::USAGE,
     &auth_configs::COLLECTION,
     &connections::COLLECTION,

@@ -131,6 +131,85 @@ async fn all_writers_on_two_servers_succeed() {
     assert_eq!(refused(&clients, &slug).await, Vec::<u16>::new());
 }
 
+/// Starts two servers on one database that holds up new versions of toolkits while its gate is shut.
+async fn two_with_a_gate() -> [Host; 2] {
+    let one = on_its_own_database().start().await;
+    let two = one.setup().another().start().await;
+    one.setup().database().say(
+        "create table gate as select true as shut;
+         create function pass() returns trigger language plpgsql as $$ begin
+             while (select shut from gate) loop perform pg_sleep(0.02); end loop;
+             return new;
+         end $$;
+         create trigger pass before insert on toolkit_versions for each row execute function pass()",
+    );
+    [one, two]
+}
+
+/// Publishes one manifest on each server, so that the second one has judged the catalog before the
+/// first one is stored. Returns the responses.
+async fn published_together(hosts: &[Host; 2], manifests: [&Value; 2]) -> [Answer; 2] {
+    let database = hosts[0].setup().database();
+    let publish = async |server: usize| {
+        let manifest = manifests[server];
+        let component = guest::with_manifest(harness::Guest::echo().component(), manifest);
+        let address = guest::address(manifest);
+        hosts[server].as_org().put(&address, component).await
+    };
+    let held_up = async |count: &str| {
+        let waiting = "select count(*) from pg_stat_activity where datname = current_database() \
+                       and (wait_event_type = 'Lock' or wait_event = 'PgSleep')";
+        let is_reached = || async { database.say(waiting) == [count] };
+        wait_until("publications are held up", is_reached).await;
+    };
+    database.say("update gate set shut = true");
+    let second = async {
+        held_up("1").await;
+        let open = async {
+            held_up("2").await;
+            database.say("update gate set shut = false")
+        };
+        tokio::join!(publish(1), open).0
+    };
+    let (first, second) = tokio::join!(publish(0), second);
+    [first, second]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publications_on_two_servers_are_judged_in_order() {
+    let hosts = two_with_a_gate().await;
+    let slug = given::slug();
+    let with_tool = |slug: &str, version: &str, tool: &str| {
+        let mut manifest = guest::manifest(slug);
+        manifest["version"] = version.into();
+        manifest["tools"][0]["slug"] = tool.into();
+        manifest
+    };
+    let tool = format!("{}_OWN_RUN", slug.to_uppercase());
+    let one = with_tool(&slug, "20260101_00", &tool);
+    let other = with_tool(&format!("{slug}_own"), "20260101_00", &tool);
+    let [first, second] = published_together(&hosts, [&one, &other]).await;
+    first.expect(201);
+    let line = format!("tools.{tool}: the name is used by toolkit {slug}");
+    assert!(second.expect(400).problems().contains(&line));
+
+    let mut more = with_tool(&slug, "20260101_01", &tool);
+    let mut added = more["tools"][0].clone();
+    added["slug"] = guest::tool(&slug).into();
+    more["tools"].as_array_mut().unwrap().push(added);
+    let less = with_tool(&slug, "20260101_02", &tool);
+    let [first, second] = published_together(&hosts, [&more, &less]).await;
+    first.expect(201);
+    assert_eq!(
+        second.expect(422)["error"]["slug"],
+        "Toolkit_BreakingChange"
+    );
+
+    let same = with_tool(&slug, "20260102_00", &tool);
+    let [first, second] = published_together(&hosts, [&same, &same]).await;
+    assert_eq!((first.status, second.status), (201, 200));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_are_made_while_their_auth_config_changes() {
     let project = Host::shared().await.new_project().await;

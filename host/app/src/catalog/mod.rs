@@ -33,7 +33,7 @@ use store::Time;
 pub use changes::{ChangelogEntry, changelog};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
-pub(crate) use publish::{COLLECTION, blob, refresh};
+pub(crate) use publish::{COLLECTION, PUBLICATIONS, blob, refresh};
 pub use publish::{
     MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish,
 };
@@ -57,6 +57,9 @@ pub struct Catalog {
     current: ArcSwap<Snapshot>,
     /// The time of the newest change known to this server, in epoch milliseconds.
     newest: AtomicI64,
+    /// The revision of the record that every publication changes, as of the last publication of
+    /// this server.
+    fence: AtomicI64,
     /// A lock that is held while a publication is committed and made visible, so that changes
     /// become visible in the order of their commits.
     changing: tokio::sync::Mutex<SchemaFile>,
@@ -161,6 +164,7 @@ impl Catalog {
         Self {
             current: ArcSwap::from_pointee(snapshot),
             newest: AtomicI64::new(newest),
+            fence: AtomicI64::new(publish::UNKNOWN_FENCE),
             changing: tokio::sync::Mutex::new(schema_file),
             changelogs: changes::Changelogs::default(),
             compiling: Arc::new(tokio::sync::Semaphore::new(1)),

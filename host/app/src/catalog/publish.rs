@@ -4,6 +4,10 @@
 //! compiles the component in the sandbox, then stores the component, commits the version, and
 //! updates the catalog. A crash after any step leaves either a component that no version names, or
 //! a complete version. It never leaves a version without its component.
+//!
+//! Names and compatibility are judged against all earlier publications. A commit depends on a
+//! record that every publication changes, so servers that publish at the same moment cannot break
+//! these rules together.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -11,7 +15,7 @@ use bytes::Bytes;
 use manifest::Manifest;
 use sandbox::{Digest, InstallError, Installed};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
+use store::{Batch, Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
 
 use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
 use crate::{App, Error, INSTALLATION, Result};
@@ -33,6 +37,27 @@ pub(crate) static COLLECTION: Collection = Collection {
         Field::new("digest", Kind::Text),
     ],
 };
+
+/// The collection of the [`Fence`].
+pub(crate) static PUBLICATIONS: Collection = Collection {
+    name: "toolkit_publications",
+    fields: &[],
+};
+const FENCE_ID: &str = "last";
+/// Revision of the fence of which the catalog is not known to have all publications.
+pub(super) const UNKNOWN_FENCE: i64 = -1;
+
+/// The last publication of any server. Each publication changes this record, so that of two servers
+/// that judge the same catalog, only one can commit.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fence {
+    /// The id of the published version.
+    version: String,
+}
+
+impl Document for Fence {
+    const COLLECTION: &'static Collection = &PUBLICATIONS;
+}
 
 /// A published version as stored. The component itself is a blob under its digest.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,6 +135,12 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
         return Ok(());
     }
     let mut schema_file = app.catalog.changing.lock().await;
+    read_since(app, since, &mut schema_file).await
+}
+
+/// Adds the versions that were changed since a time to the catalog.
+async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFile) -> Result<()> {
+    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
     for page in 0.. {
         let found = app
             .store
@@ -133,7 +164,7 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
                 app.catalog.put(Arc::new(release(
                     &record.body,
                     record.created_at,
-                    &mut schema_file,
+                    schema_file,
                 )?));
             }
         }
@@ -216,8 +247,8 @@ pub async fn publish(
     };
     let manifest = serde_json::to_string(&installed.manifest)
         .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
-    // Conflicts are reported early. They are checked again under the lock that excludes other
-    // publications.
+    // Conflicts are reported early. They are checked again in a state that no other publication can
+    // change before the commit.
     check_tool_names(&app.catalog.snapshot(), &installed.manifest)?;
     let installed = check_schemas(app, installed).await?;
     app.store.blobs().put(&blob(digest), component).await?;
@@ -297,42 +328,49 @@ async fn commit_version(
     manifest: &Manifest,
     breaking: bool,
 ) -> Result<Published> {
-    let mut schema_file = app.catalog.changing.lock().await;
-    check_tool_names(&app.catalog.snapshot(), manifest)?;
-    if !breaking {
-        changes::check_compatibility(app, manifest).await?;
-    }
-    let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
-    match app
-        .store
-        .commit(Batch::at(now).insert(INSTALLATION, &id, &stored).announce())
-        .await
-    {
-        Ok(()) => {}
-        // Another server published the version in the meantime.
-        Err(CommitError::Taken { .. }) => {
-            drop(schema_file);
-            refresh(app, Change::Announced).await?;
-            let Stored {
-                slug,
-                version,
-                digest,
-                ..
-            } = stored;
-            return match already_published(app, &slug, &version, digest)? {
-                Some(release) => Ok(Published {
-                    release,
-                    new: false,
-                }),
-                None => Err(Error::VersionTaken { slug, version }),
-            };
+    let entering = app.store.change(&PUBLICATIONS, FENCE_ID, || async {
+        let mut schema_file = app.catalog.changing.lock().await;
+        let fence = app.store.get::<Fence>(INSTALLATION, FENCE_ID).await?;
+        let revision = fence.as_ref().map_or(0, |fence| fence.revision);
+        // The catalog counts as incomplete until the commit succeeds.
+        if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
+            let newest = app.catalog.newest.load(Ordering::Relaxed);
+            let since = newest.saturating_sub(MAX_CLOCK_SKEW_MS);
+            read_since(app, since, &mut schema_file).await?;
         }
-        Err(cause) => return Err(cause.into()),
+        let now = app.clock.now();
+        let existing = already_published(app, &stored.slug, &stored.version, stored.digest)?;
+        if let Some(release) = existing {
+            return Ok((Batch::at(now), (schema_file, Err(release))));
+        }
+        check_tool_names(&app.catalog.snapshot(), manifest)?;
+        if !breaking {
+            changes::check_compatibility(app, manifest).await?;
+        }
+        let batch = Batch::at(now).insert(INSTALLATION, &id, &stored).announce();
+        let body = Fence {
+            version: id.clone(),
+        };
+        let batch = match fence {
+            Some(old) => batch.update(&Record { body, ..old }),
+            None => batch.insert(INSTALLATION, FENCE_ID, &body),
+        };
+        Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
+    });
+    let (mut schema_file, entered) = entering.await?;
+    match entered {
+        Ok((now, revision)) => {
+            let release = Arc::new(release(&stored, now, &mut schema_file)?);
+            app.catalog.put(release.clone());
+            app.catalog.fence.store(revision, Ordering::Relaxed);
+            Ok(Published { release, new: true })
+        }
+        Err(release) => Ok(Published {
+            release,
+            new: false,
+        }),
     }
-    let release = Arc::new(release(&stored, now, &mut schema_file)?);
-    app.catalog.put(release.clone());
-    Ok(Published { release, new: true })
 }
 
 /// Returns the published version if it has exactly these bytes.
