@@ -24,6 +24,10 @@ pub struct Folder {
 
 /// Length of the trailer, in bytes: length (8), CRC-32 (4) and the mark (4).
 const TRAILER_BYTES: usize = 16;
+/// Size from which a blob is written by a thread of lower priority, in bytes.
+const LARGE: usize = 1 << 20;
+/// Niceness of such a thread, which lowers its priority when processors are scarce.
+const NICE: i32 = 10;
 /// Mark at the end of every complete file.
 const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
@@ -61,7 +65,23 @@ impl Blobs for Folder {
         if !self.space.has_room(bytes.len() as u64, false) {
             return Err(Error::Full);
         }
-        blocking(path.clone(), move || write(&root, &path, &bytes)).await
+        if bytes.len() < LARGE {
+            return blocking(path.clone(), move || write(&root, &path, &bytes)).await;
+        }
+        let (done, result) = tokio::sync::oneshot::channel();
+        let put = path.clone();
+        std::thread::Builder::new()
+            .name("store-put".to_owned())
+            .spawn(move || {
+                // On Linux this is the priority of the calling thread. If the process may not
+                // change it, the write keeps the normal priority.
+                let _ = rustix::process::setpriority_process(None, NICE);
+                // The receiver is gone if the request has ended.
+                let _ = done.send(write(&root, &path, &bytes));
+            })
+            .map_err(|error| unavailable(&put, &error))?;
+        let result = result.await.map_err(std::io::Error::other).flatten();
+        result.map_err(|error| unavailable(&put, &error))
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
@@ -96,10 +116,14 @@ async fn blocking<T: Send + 'static>(
     result
         .map_err(|error| std::io::Error::other(error.to_string()))
         .flatten()
-        .map_err(|error| match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
-            _ => Error::Unavailable(format!("cannot reach blob {}: {error}", path.display())),
-        })
+        .map_err(|error| unavailable(&path, &error))
+}
+
+fn unavailable(path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
+        _ => Error::Unavailable(format!("cannot reach blob {}: {error}", path.display())),
+    }
 }
 
 fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
