@@ -5,6 +5,11 @@
 //! Guarantee: the limit applies to the decompressed size, because decompression happens here, piece
 //! by piece. A response that expands more than a hundredfold is refused even if it is within the
 //! limit.
+//!
+//! Problem: many large responses that arrive at once would occupy every thread.
+//!
+//! Guarantee: large responses take turns for each part that is read, so that at most one of them
+//! waits for a thread beside other work.
 
 use std::io::{self, Write};
 
@@ -14,13 +19,23 @@ use reqwest::{
     Response, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap},
 };
+use tokio::sync::Semaphore;
 
 /// Maximum expansion ratio of a compressed body; a higher one counts as an attack.
 const MAX_EXPANSION_RATIO: u64 = 100;
 /// Size from which the ratio applies, in bytes. Below it a short run of equal bytes expands more.
 const RATIO_CHECK_FROM_BYTES: u64 = 1 << 20;
-/// Maximum size reserved in advance because of `content-length`, in bytes.
-const MAX_PREALLOCATED_BYTES: u64 = 1 << 20;
+/// Maximum size reserved in advance because of `content-length`, in bytes. A body that exceeds it
+/// is large.
+const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
+/// Number of bytes that a large body receives in one turn.
+const TURN_BYTES: usize = 256 << 10;
+
+/// Maximum number of large bodies whose next part waits for a thread.
+pub const MAX_LARGE_READS: usize = 1;
+
+/// The turns of large bodies.
+static TURN: Semaphore = Semaphore::const_new(MAX_LARGE_READS);
 
 /// Memory budget for response bodies.
 pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
@@ -55,40 +70,92 @@ pub(crate) async fn read(
     if content_length > limit {
         return Err(ReadError::TooLarge);
     }
-    let mut body = Vec::new();
-    reserve(
-        &mut body,
-        content_length.min(MAX_PREALLOCATED_BYTES) as usize,
-        limit,
-        memory,
-    )?;
+    let mut body = Collected::new(content_length, limit, memory);
+    body.reserve(body.content_length.min(MAX_PREALLOCATED_BYTES))?;
+    let mut turns = Turns::default();
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
-        reserve(&mut body, piece.len(), limit, memory)?;
-        body.extend_from_slice(&piece);
+        body.extend(&piece)?;
+        turns.wait(body.bytes.len()).await;
     }
-    Ok(body.into())
+    Ok(body.bytes.into())
 }
 
-/// Reserves memory for `more` bytes and doubles the capacity, so that a body is seldom moved.
-fn reserve(
-    body: &mut Vec<u8>,
-    more: usize,
-    limit: u64,
-    memory: Option<&dyn MemoryBudget>,
-) -> Result<(), ReadError> {
-    let size = body.len() + more;
-    if size as u64 > limit {
-        return Err(ReadError::TooLarge);
+/// The turns of one body.
+#[derive(Default)]
+struct Turns {
+    /// The size of the body at the end of its last turn.
+    last: usize,
+}
+
+impl Turns {
+    /// Waits for the next turn of a body that has `size` bytes, if it is large and has received
+    /// enough since the last one. Other tasks of the thread go first, and other large bodies wait.
+    async fn wait(&mut self, size: usize) {
+        if size > MAX_PREALLOCATED_BYTES && size - self.last >= TURN_BYTES {
+            self.last = size;
+            // The semaphore is never closed.
+            let _turn = TURN.acquire().await;
+            tokio::task::yield_now().await;
+        }
     }
-    if size > body.capacity() {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let capacity = (2 * body.capacity()).min(most).max(size);
-        if memory.is_some_and(|memory| !memory.grow((capacity - body.capacity()) as u64)) {
+}
+
+/// A body that is being received.
+struct Collected<'r> {
+    bytes: Vec<u8>,
+    /// The announced size of the body, or zero if it is not known.
+    content_length: usize,
+    limit: u64,
+    memory: Option<&'r dyn MemoryBudget>,
+    /// The number of bytes that are reserved from `memory`.
+    reserved: usize,
+}
+
+impl<'r> Collected<'r> {
+    fn new(content_length: u64, limit: u64, memory: Option<&'r dyn MemoryBudget>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            content_length: usize::try_from(content_length).unwrap_or(usize::MAX),
+            limit,
+            memory,
+            reserved: 0,
+        }
+    }
+
+    fn extend(&mut self, piece: &[u8]) -> Result<(), ReadError> {
+        self.reserve(piece.len())?;
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Reserves memory for `more` bytes. A body of unknown size doubles its capacity, so that it is
+    /// seldom moved. Another one gets its whole capacity when it becomes large, and a body that
+    /// does not fit into the budget is refused before it is read.
+    fn reserve(&mut self, more: usize) -> Result<(), ReadError> {
+        let size = self.bytes.len() + more;
+        if size as u64 > self.limit {
+            return Err(ReadError::TooLarge);
+        }
+        if size <= self.reserved {
+            return Ok(());
+        }
+        let reserved = if size > self.content_length {
+            let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
+            (2 * self.reserved).min(most).max(size)
+        } else if size > MAX_PREALLOCATED_BYTES {
+            self.content_length
+        } else {
+            self.content_length.min(MAX_PREALLOCATED_BYTES)
+        };
+        let added = (reserved - self.reserved) as u64;
+        if self.memory.is_some_and(|memory| !memory.grow(added)) {
             return Err(ReadError::NoMemory);
         }
-        body.reserve_exact(capacity - body.len());
+        self.reserved = reserved;
+        let added = reserved - self.bytes.len();
+        let allocated = self.bytes.try_reserve_exact(added);
+        allocated.map_err(|_| ReadError::NoMemory)
     }
-    Ok(())
 }
 
 fn is_gzip(headers: &HeaderMap) -> bool {
@@ -104,13 +171,11 @@ async fn decompress(
     memory: Option<&dyn MemoryBudget>,
 ) -> Result<Bytes, ReadError> {
     let mut decoder = MultiGzDecoder::new(Bounded {
-        bytes: Vec::new(),
-        limit,
-        memory,
+        body: Collected::new(0, limit, memory),
         arrived: 0,
         failure: None,
     });
-    let mut empty = true;
+    let (mut empty, mut turns) = (true, Turns::default());
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
@@ -121,13 +186,14 @@ async fn decompress(
                 .take()
                 .unwrap_or(ReadError::Encoding(cause)));
         }
+        turns.wait(decoder.get_ref().body.bytes.len()).await;
     }
     // A response to HEAD and a 304 name an encoding but have no body.
     if empty {
         return Ok(Bytes::new());
     }
     match decoder.try_finish() {
-        Ok(()) => Ok(std::mem::take(&mut decoder.get_mut().bytes).into()),
+        Ok(()) => Ok(std::mem::take(&mut decoder.get_mut().body.bytes).into()),
         Err(cause) => Err(decoder
             .get_mut()
             .failure
@@ -138,32 +204,73 @@ async fn decompress(
 
 /// Receives the output of the decoder, up to the limits.
 struct Bounded<'r> {
-    bytes: Vec<u8>,
-    limit: u64,
-    memory: Option<&'r dyn MemoryBudget>,
+    body: Collected<'r>,
     arrived: u64,
     failure: Option<ReadError>,
 }
 
 impl Write for Bounded<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        let size = self.bytes.len() as u64 + piece.len() as u64;
-        if size <= self.limit
-            && size > RATIO_CHECK_FROM_BYTES
-            && size > self.arrived.saturating_mul(MAX_EXPANSION_RATIO)
+        let size = self.body.bytes.len() as u64 + piece.len() as u64;
+        if size <= self.body.limit && size > RATIO_CHECK_FROM_BYTES && size > self.arrived.saturating_mul(MAX_EXPANSION_RATIO)
         {
             self.failure = Some(ReadError::ExpandsTooMuch);
         } else {
-            self.failure = reserve(&mut self.bytes, piece.len(), self.limit, self.memory).err();
+            self.failure = self.body.extend(piece).err();
         }
         if self.failure.is_some() {
             return Err(io::Error::other("over the limit"));
         }
-        self.bytes.extend_from_slice(piece);
         Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU64, Ordering::Relaxed},
+        task::{Context, Waker},
+    };
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Counted(AtomicU64);
+
+    impl MemoryBudget for Counted {
+        fn grow(&self, bytes: u64) -> bool {
+            self.0.fetch_add(bytes, Relaxed);
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_read_in_turns() {
+        let turn = TURN.acquire().await.unwrap();
+        let mut turns = Turns::default();
+        turns.wait(MAX_PREALLOCATED_BYTES).await;
+        let mut waits = Box::pin(turns.wait(2 * MAX_PREALLOCATED_BYTES));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        drop(turn);
+        waits.await;
+        turns.wait(2 * MAX_PREALLOCATED_BYTES + TURN_BYTES - 1).await;
+    }
+
+    #[test]
+    fn announced_body_is_moved_once() {
+        let room = Counted::default();
+        let mut body = Collected::new(10 * MAX_PREALLOCATED_BYTES as u64, u64::MAX, Some(&memory));
+        let mut held = |body: &mut Collected<'_>, bytes: usize| {
+            body.extend(&vec![1; bytes]).unwrap();
+            (memory.0.load(Relaxed), body.bytes.capacity())
+        };
+        assert_eq!(held(&mut body, 3), (MAX_PREALLOCATED_BYTES as u64, MAX_PREALLOCATED_BYTES));
+        assert_eq!(held(&mut body, MAX_PREALLOCATED_BYTES), (10 * MAX_PREALLOCATED_BYTES as u64, 10 * MAX_PREALLOCATED_BYTES));
+        assert_eq!(held(&mut body, 8 * MAX_PREALLOCATED_BYTES), (10 * MAX_PREALLOCATED_BYTES as u64, 10 * MAX_PREALLOCATED_BYTES));
     }
 }

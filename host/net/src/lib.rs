@@ -38,7 +38,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
 use crate::lookup::Lookups;
 
-pub use body::MemoryBudget;
+pub use body::{MAX_LARGE_READS, MemoryBudget};
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
