@@ -4,7 +4,6 @@
 //! Public functions take the [`App`] first, then the project, then a request. This crate does not
 //! know the transport of requests. Good modules to read first are [`tools`], [`catalog`] and
 //! [`connections`].
-
 pub mod archive;
 pub mod auth_configs;
 pub mod catalog;
@@ -16,6 +15,7 @@ pub mod idempotency;
 pub mod ids;
 mod jobs;
 pub mod json;
+pub mod large_work;
 pub mod legacy;
 pub mod projects;
 pub mod quotas;
@@ -69,6 +69,8 @@ pub struct App {
     /// The vault of secrets.
     pub vault: Arc<vault::Vault>,
     pub(crate) sandbox: Sandbox,
+    /// The threads for work on large bodies.
+    pub large_work: large_work::LargeWork,
     /// The clock.
     pub clock: Clock,
     /// The toolkits and tools.
@@ -99,6 +101,8 @@ pub struct Parts {
     pub vault: Arc<vault::Vault>,
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
+    /// The threads for work on large bodies.
+    pub large_work: large_work::LargeWork,
     /// The file that holds the schemas of tools.
     pub schema_file: catalog::SchemaFile,
     /// The clock.
@@ -128,6 +132,7 @@ impl App {
             store,
             vault,
             sandbox,
+            large_work,
             schema_file,
             clock,
             log,
@@ -160,6 +165,7 @@ impl App {
             store,
             vault,
             sandbox,
+            large_work,
             clock,
             catalog,
             trusted,

@@ -212,7 +212,9 @@ struct Bounded<'r> {
 impl Write for Bounded<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let size = self.body.bytes.len() as u64 + piece.len() as u64;
-        if size <= self.body.limit && size > RATIO_CHECK_FROM_BYTES && size > self.arrived.saturating_mul(MAX_EXPANSION_RATIO)
+        if size <= self.body.limit
+            && size > RATIO_CHECK_FROM_BYTES
+            && size > self.arrived.saturating_mul(MAX_EXPANSION_RATIO)
         {
             self.failure = Some(ReadError::ExpandsTooMuch);
         } else {
@@ -258,7 +260,9 @@ mod tests {
         assert!(waits.as_mut().poll(&mut context).is_pending());
         drop(turn);
         waits.await;
-        turns.wait(2 * MAX_PREALLOCATED_BYTES + TURN_BYTES - 1).await;
+        turns
+            .wait(2 * MAX_PREALLOCATED_BYTES + TURN_BYTES - 1)
+            .await;
     }
 
     #[test]
@@ -269,8 +273,23 @@ mod tests {
             body.extend(&vec![1; bytes]).unwrap();
             (memory.0.load(Relaxed), body.bytes.capacity())
         };
-        assert_eq!(held(&mut body, 3), (MAX_PREALLOCATED_BYTES as u64, MAX_PREALLOCATED_BYTES));
-        assert_eq!(held(&mut body, MAX_PREALLOCATED_BYTES), (10 * MAX_PREALLOCATED_BYTES as u64, 10 * MAX_PREALLOCATED_BYTES));
-        assert_eq!(held(&mut body, 8 * MAX_PREALLOCATED_BYTES), (10 * MAX_PREALLOCATED_BYTES as u64, 10 * MAX_PREALLOCATED_BYTES));
+        assert_eq!(
+            held(&mut body, 3),
+            (MAX_PREALLOCATED_BYTES as u64, MAX_PREALLOCATED_BYTES)
+        );
+        assert_eq!(
+            held(&mut body, MAX_PREALLOCATED_BYTES),
+            (
+                10 * MAX_PREALLOCATED_BYTES as u64,
+                10 * MAX_PREALLOCATED_BYTES
+            )
+        );
+        assert_eq!(
+            held(&mut body, 8 * MAX_PREALLOCATED_BYTES),
+            (
+                10 * MAX_PREALLOCATED_BYTES as u64,
+                10 * MAX_PREALLOCATED_BYTES
+            )
+        );
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use app::{catalog, files, idempotency, json, projects, tools};
+use app::{catalog, files, idempotency, json, large_work, projects, tools};
 
 use crate::{
     config::{self, Setting},
@@ -160,11 +160,10 @@ fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
-        bound("Larger bodies parsed at once, past 64 KiB each", &limiter::MAX_PARSED_AT_ONCE, "they take turns", "host/server/src/http/limiter.rs large_bodies_leave_their_thread_to_others"),
+        bound("Body that is parsed, checked or hashed by the thread of its request", &size(large_work::MAX_INLINE_BYTES as u64), "it is done on a thread of low priority", "host/app/src/large_work.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies that are parsed, checked or hashed at once", &format!("{}; of a project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/large_work.rs large_bodies_wait_for_their_project"),
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
-        bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
-        bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
-        bound("Checking a larger value, with its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; of an answer `tool_host_error`", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
+        bound("Checking a larger value, with its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; of an answer `tool_host_error`", "host/app/src/large_work.rs large_bodies_wait_for_their_project"),
         bound("Schemas that look at one value, references followed", &manifest::MAX_SCHEMAS_PER_VALUE, BROKEN, "tests/e2e/abuse/values.rs references_that_double_are_refused_at_publish"),
         bound("Schemas that follow from one another for one value", &manifest::MAX_SCHEMA_CHAIN, BROKEN, "tests/e2e/abuse/values.rs recursive_schema_is_refused_at_publish"),
         bound("Patterns of a schema", &manifest::MAX_PATTERNS_PER_SCHEMA, BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
@@ -187,6 +186,7 @@ fn work() -> Vec<Bound> {
             "the answer is withheld: the tool gets an error of kind `protocol`", "tests/e2e/abuse/runs.rs answers_costly_to_search_are_withheld"),
         bound("Bodies of answers while they arrive, of all runs and proxy requests", &"three quarters of `sandbox.memory_mib`, with the memory of guests",
             "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
+        bound("Larger answers of providers, past 1 MiB each, whose next part waits for a thread", &net::MAX_LARGE_READS, "they take turns for each 256 KiB", "host/net/src/body.rs large_bodies_are_read_in_turns"),
         bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
         bound("Requests of one list that are begun at once", &sandbox::Limits::default().concurrent_requests,

@@ -1,7 +1,6 @@
 //! Opens the parts that a server is built on: key file, store, vault, HTTP client and sandbox.
 //!
 //! The order guarantees that a damaged store or a wrong key is found before anything is written.
-
 use std::{
     fmt::Display,
     os::unix::fs::{DirBuilderExt, MetadataExt},
@@ -14,13 +13,17 @@ use anyhow::{Context, Result};
 use app::{
     App, Clock, Parts, archive,
     catalog::SchemaFile,
+    large_work::LargeWork,
     tools::log::{Settings as LogSettings, Writer},
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
 use sandbox::{CompileLimits, Compiler, Sandbox};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
 
-use crate::config::{Allocator, Config};
+use crate::{
+    config::{Allocator, Config},
+    memory::give_back_now,
+};
 
 /// Exit code of a start that would lose or expose data: the store is damaged, or the key is wrong
 /// or unsafe.
@@ -86,8 +89,7 @@ pub(crate) struct Opened {
 pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
-    let store = fresh_store(config).await?;
-    // The order matters: another node may write the first record in the meantime, and that record
+    let store = fresh_store(config).await?; // The order matters: another node may write the first record in the meantime, and that record
     // is the vault's.
     let empty = archive::is_empty(&store).await?;
     let new = !Vault::exists(&store).await?;
@@ -138,10 +140,12 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         .with_context(|| format!("write into {}", config.data.display()))?;
     let quotas = config.quotas();
     let own = store.clone();
+    let large_work = LargeWork::start(give_back_now).context("start the threads for large work")?;
     let parts = Parts {
         store: own,
         vault,
         sandbox,
+        large_work,
         schema_file,
         clock,
         log,
@@ -169,8 +173,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let bucket = match bucket(config)? {
         Some(bucket) => {
             match bucket.probe().await {
-                Ok(()) => {}
-                // Components that are compiled on this machine already run without the bucket.
+                Ok(()) => {} // Components that are compiled on this machine already run without the bucket.
                 Err(cause @ BucketError::Unreachable { .. }) => {
                     tracing::warn!(%cause, "started without the bucket of blobs")
                 }

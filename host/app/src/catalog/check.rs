@@ -8,24 +8,31 @@
 use std::{
     fmt::{self, Write},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
+use tokio::time::timeout;
 
 use super::{
     metered::{Budget, Metered, MeteredValue},
     schema_file::SchemaText,
-    validators::{CompiledSchema, MAX_INLINE_CHECK_BYTES, Slot, Validators},
+    validators::{CompiledSchema, Slot, Validators},
 };
-use crate::{Error, Result, json};
+use crate::{
+    Error, Result, json,
+    large_work::{LargeWork, MAX_INLINE_BYTES},
+};
 
 /// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
 /// Maximum length of a line, in characters.
 const MAX_LINE_CHARS: usize = 300;
+/// Time within which a larger value must be checked, including the wait for its project's turn.
+pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// Number of steps that a validation may take, in addition to those for the size of the value.
 pub const MAX_STEPS: u64 = 1_000_000;
 /// Number of additional steps for each byte of the value.
@@ -122,20 +129,19 @@ impl Schema {
         self.text.read()
     }
 
-    /// Returns the validators, whose threads also do other work that grows with the size of a
-    /// value.
-    pub(crate) fn validators(&self) -> &Validators {
-        &self.validators
-    }
-
     /// Parses a value from a caller strictly and validates it. Returns one line per problem, and
     /// none if the value is valid.
     ///
     /// # Errors
-    /// Returns an error if [`Schema::text`] does, or if too many large values are being checked for
-    /// too long.
-    pub async fn problems_strictly(&self, bytes: &Bytes) -> Result<Vec<String>> {
-        self.check(bytes, Origin::Caller).await
+    /// Returns an error if [`Schema::text`] does, or if too many large values of the project are
+    /// being checked for too long.
+    pub async fn problems_strictly(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+    ) -> Result<Vec<String>> {
+        self.check(large, project, bytes, Origin::Caller).await
     }
 
     /// Validates a value that a toolkit returned. For a schema that allows everything, this costs
@@ -143,22 +149,36 @@ impl Schema {
     ///
     /// # Errors
     /// Returns an error in the same cases as [`Schema::problems_strictly`].
-    pub async fn problems(&self, bytes: &Bytes) -> Result<Vec<String>> {
-        self.check(bytes, Origin::Toolkit).await
+    pub async fn problems(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+    ) -> Result<Vec<String>> {
+        self.check(large, project, bytes, Origin::Toolkit).await
     }
 
-    async fn check(&self, bytes: &Bytes, origin: Origin) -> Result<Vec<String>> {
-        if bytes.len() <= MAX_INLINE_CHECK_BYTES
+    async fn check(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+        origin: Origin,
+    ) -> Result<Vec<String>> {
+        if bytes.len() <= MAX_INLINE_BYTES
             && let Some(loaded) = &*self.slot.load()
         {
             self.validators.touch(loaded);
             return Ok(loaded.check.problems(bytes, origin));
         }
         let loaded = self.loaded().await?;
-        let bytes = bytes.clone();
-        self.validators
-            .run(bytes.len(), move || loaded.check.problems(&bytes, origin))
+        let own = bytes.clone();
+        let checked = large.run(project, bytes.len(), move || {
+            loaded.check.problems(&own, origin)
+        });
+        timeout(LARGE_CHECK_DEADLINE, checked)
             .await
+            .unwrap_or(Err(Error::Deadline(LARGE_CHECK_DEADLINE)))
     }
 
     /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
@@ -407,10 +427,15 @@ impl Write for Line {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use serde_json::value::to_raw_value;
 
     use super::*;
     use crate::catalog::SchemaFile;
+
+    static LARGE: LazyLock<LargeWork> = LazyLock::new(|| LargeWork::start(|| {}).unwrap());
+    static PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| "a".into());
 
     fn schema_file() -> SchemaFile {
         SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap()
@@ -450,8 +475,8 @@ mod tests {
         let unwritten = Schema::new(text, schema_file.validators());
         let value = Bytes::from_static(b"1");
         for problems in [
-            unwritten.problems(&value).await,
-            unwritten.problems_strictly(&value).await,
+            unwritten.problems(&LARGE, &PROJECT, &value).await,
+            unwritten.problems_strictly(&LARGE, &PROJECT, &value).await,
         ] {
             assert_eq!(problems.unwrap_err().info().status, 503);
         }
@@ -466,13 +491,17 @@ mod tests {
         }));
         assert!(
             wanted
-                .problems_strictly(&Bytes::from_static(br#"{"url":"x"}"#))
+                .problems_strictly(&LARGE, &PROJECT, &Bytes::from_static(br#"{"url":"x"}"#))
                 .await
                 .unwrap()
                 .is_empty()
         );
         let lines = wanted
-            .problems_strictly(&Bytes::from_static(br#"{"deep":{"n":4}}"#))
+            .problems_strictly(
+                &LARGE,
+                &PROJECT,
+                &Bytes::from_static(br#"{"deep":{"n":4}}"#),
+            )
             .await
             .unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
@@ -524,14 +553,14 @@ mod tests {
         let loose = Schema::loose(text, schema_file.validators());
         assert!(
             loose
-                .problems(&Bytes::from_static(b"{}"))
+                .problems(&LARGE, &PROJECT, &Bytes::from_static(b"{}"))
                 .await
                 .unwrap()
                 .is_empty()
         );
         assert!(
             !loose
-                .problems(&Bytes::from_static(b"[]"))
+                .problems(&LARGE, &PROJECT, &Bytes::from_static(b"[]"))
                 .await
                 .unwrap()
                 .is_empty()

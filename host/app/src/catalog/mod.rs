@@ -31,7 +31,7 @@ use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
 pub use changes::{ChangelogEntry, changelog};
-pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
+pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS, blob, refresh};
 pub use publish::{
@@ -43,10 +43,7 @@ pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSe
 pub use signature::TrustedKeys;
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
-pub use validators::{
-    LARGE_CHECK_DEADLINE, MAX_INLINE_CHECK_BYTES, MAX_LARGE_CHECKS, MAX_VALIDATOR_BYTES,
-    MAX_VALIDATORS,
-};
+pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 

@@ -1,37 +1,22 @@
-//! The cache of compiled validators, and the threads for checks that take too long for request
-//! threads.
+//! The cache of compiled validators.
 //!
 //! A validator takes many times the memory of its schema, most of it for patterns. If the cached
 //! validators are too many or take too much memory, the least recently used ones are dropped, and
 //! compiled again when they are needed.
-
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, PoisonError, Weak,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::{
-    sync::{Mutex as AsyncMutex, Semaphore},
-    time::timeout,
-};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::check::Check;
-use crate::{Error, Result};
 
 /// Maximum number of cached validators.
 pub const MAX_VALIDATORS: usize = 4_000;
 /// Maximum estimated memory of the cached validators, in bytes.
 pub const MAX_VALIDATOR_BYTES: usize = 256 << 20;
-/// Maximum size of a value that is checked on the thread of its request, in bytes.
-pub const MAX_INLINE_CHECK_BYTES: usize = 64 << 10;
-/// Maximum number of larger values that are checked at the same time.
-pub const MAX_LARGE_CHECKS: usize = 4;
-/// Time within which a larger value must be checked, including the wait for a permit.
-pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// Maximum number of validators that are compiled at the same time. One schema is never compiled
 /// twice at the same time.
 const MAX_COMPILATIONS: usize = 4;
@@ -54,7 +39,6 @@ pub(crate) struct Validators {
     /// validators.
     now: AtomicU64,
     compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
-    large_checks: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +61,6 @@ impl Default for Validators {
             kept: Mutex::default(),
             now: AtomicU64::new(0),
             compile_locks: Default::default(),
-            large_checks: Arc::new(Semaphore::new(MAX_LARGE_CHECKS)),
         }
     }
 }
@@ -94,8 +77,7 @@ impl CompiledSchema {
 impl Validators {
     /// Records the use of a validator.
     pub(super) fn touch(&self, loaded: &CompiledSchema) {
-        let now = self.now.load(Relaxed);
-        // Most calls find the use already recorded, and avoid a write to memory that other threads
+        let now = self.now.load(Relaxed); // Most calls find the use already recorded, and avoid a write to memory that other threads
         // read.
         if loaded.used.load(Relaxed) != now {
             loaded.used.store(now, Relaxed);
@@ -124,38 +106,6 @@ impl Validators {
             kept.weight += weight;
         }
         slot.store(Some(loaded));
-    }
-
-    /// Runs work that grows with the size of a value: directly for a small value, on a separate
-    /// thread for a larger one.
-    ///
-    /// # Errors
-    /// Returns an error if too many larger values are being checked for too long.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        size: usize,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        if size <= MAX_INLINE_CHECK_BYTES {
-            return Ok(work());
-        }
-        let permits = self.large_checks.clone();
-        let done = async {
-            let permit = permits.acquire_owned().await;
-            // The thread releases the permit, because the request may be gone before the work is
-            // done.
-            let work = move || {
-                let _permit = permit;
-                work()
-            };
-            tokio::task::spawn_blocking(work).await
-        };
-        match timeout(LARGE_CHECK_DEADLINE, done).await {
-            Ok(done) => done.map_err(|broken| {
-                Error::Unavailable(format!("a value cannot be checked: {broken}"))
-            }),
-            Err(_) => Err(Error::Deadline(LARGE_CHECK_DEADLINE)),
-        }
     }
 }
 
@@ -233,18 +183,5 @@ mod tests {
         let all: Vec<_> = (0..MAX_VALIDATORS).map(|_| kept(&validators, 1)).collect();
         assert!(!is_kept(&small) && all.iter().all(|slot| is_kept(slot)));
         assert!(!is_kept(&kept(&validators, MAX_VALIDATOR_BYTES + 1)));
-    }
-
-    #[tokio::test]
-    async fn large_checks_wait_for_a_place() {
-        let validators = Validators::default();
-        let permits: Vec<_> = (0..MAX_LARGE_CHECKS)
-            .map(|_| validators.large_checks.try_acquire().unwrap())
-            .collect();
-        let mut large = Box::pin(validators.run(MAX_INLINE_CHECK_BYTES + 1, || 1));
-        assert!(futures::poll!(&mut large).is_pending());
-        assert_eq!(validators.run(1, || 2).await.unwrap(), 2);
-        drop(permits);
-        assert_eq!(large.await.unwrap(), 1);
     }
 }

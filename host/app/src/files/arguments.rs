@@ -37,12 +37,8 @@ pub(crate) async fn resolve_files(
     let schema = tool.input.text()?;
     let size = arguments.len();
     let search = move || find_files(schema.get(), arguments);
-    let (arguments, keys) = tool
-        .input
-        .validators()
-        .run(size, search)
-        .await?
-        .map_err(invalid)?;
+    let searched = app.large_work.run(&project.tenant, size, search);
+    let (arguments, keys) = searched.await?.map_err(invalid)?;
     let (mut files, mut size) = (Vec::with_capacity(keys.len()), 0);
     for key in keys {
         let (record, bytes) = super::read(app, project, &key).await?;

@@ -4,7 +4,6 @@
 //! them with signed links, so that they need no key, see `link`. An upload is identified by
 //! project, toolkit, tool and digest, so that the same content is not sent twice. The bytes are
 //! stored as received and are not sealed, because a bucket may serve them directly.
-
 mod answer;
 mod arguments;
 mod link;
@@ -56,8 +55,6 @@ const MAX_LARGE_RESULTS: usize = 16;
 /// Maximum time for which a transfer waits for a permit. A transfer waits at most half of its own
 /// timeout.
 const MAX_TRANSFER_WAIT: Duration = Duration::from_secs(30);
-/// Size from which a digest is computed on a separate thread, in bytes.
-const MIN_BACKGROUND_DIGEST_BYTES: usize = 256 << 10;
 /// Number of records that are read in one query.
 const READ_BATCH: u64 = 64;
 /// Maximum length of a file name in characters, and of a media type in bytes.
@@ -407,7 +404,8 @@ pub async fn list(
 /// project has no room.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked_record(app, ticket).await?;
-    let found = digest(bytes.clone()).await?;
+    let project = record.project.as_str().into();
+    let found = digest(app, &project, bytes.clone()).await?;
     if found != record.body.md5 {
         return Err(Error::FileDigest {
             announced: record.body.md5,
@@ -449,12 +447,11 @@ pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -
             "application/octet-stream"
         }
         .to_owned(),
-        md5: digest(made.bytes.clone()).await?,
+        md5: digest(app, &project.tenant, made.bytes.clone()).await?,
         size: made.bytes.len() as u64,
         state: State::Kept,
         content: None,
-    };
-    // The record is written first, because bytes without a record would never be erased.
+    }; // The record is written first, because bytes without a record would never be erased.
     let size = file.size;
     let made_room = app
         .store
@@ -511,8 +508,10 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
     let found = match app.store.blobs().get(&blob(&record.id)).await {
         Ok(None) => return Ok(None),
         Ok(Some(bytes)) if bytes.len() as u64 > app.files.settings.size => None,
-        Ok(Some(bytes)) => (digest(bytes.clone()).await? == record.body.md5).then_some(bytes),
-        // The bytes do not match their own metadata.
+        Ok(Some(bytes)) => {
+            let found = digest(app, &project.tenant, bytes.clone()).await?;
+            (found == record.body.md5).then_some(bytes)
+        } // The bytes do not match their own metadata.
         Err(store::Error::Damaged { .. }) => None,
         Err(cause) => return Err(cause.into()),
     };
@@ -620,13 +619,10 @@ fn blob(id: &str) -> String {
     format!("file.{id}")
 }
 
-async fn digest(bytes: Bytes) -> Result<String> {
-    // Computing a small digest is faster than passing it to another thread.
-    if bytes.len() < MIN_BACKGROUND_DIGEST_BYTES {
-        return Ok(hex::encode(Md5::digest(&bytes)));
-    }
-    let computed = tokio::task::spawn_blocking(move || hex::encode(Md5::digest(&bytes))).await;
-    computed.map_err(|cause| Error::Internal(format!("a digest could not be computed: {cause}")))
+async fn digest(app: &App, project: &Arc<str>, bytes: Bytes) -> Result<String> {
+    let size = bytes.len();
+    let compute = move || hex::encode(Md5::digest(&bytes));
+    app.large_work.run(project, size, compute).await
 }
 
 /// Erases all files of a project.
@@ -708,8 +704,7 @@ async fn erase(
                 tokio::task::yield_now().await
             }
             Err(cause) => return Err(cause.into()),
-        }
-        // An upload that read its record before the commit may have written the bytes again.
+        } // An upload that read its record before the commit may have written the bytes again.
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }

@@ -1,5 +1,4 @@
 //! Execution of tools. [`execute`] is the only way to run a tool.
-
 pub mod log;
 pub mod prompt;
 mod proxy;
@@ -98,7 +97,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
                 (arguments, files) =
                     files::resolve_files(app, project, &resolved.tool, arguments).await?;
             }
-            let problems = resolved.tool.input.problems_strictly(&arguments).await?;
+            let problems = resolved
+                .tool
+                .input
+                .problems_strictly(&app.large_work, &project.tenant, &arguments)
+                .await?;
             if !problems.is_empty() {
                 return Err(Error::ArgumentsInvalid {
                     tool: resolved.tool.slug.to_string(),
@@ -115,8 +118,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         account: request.account,
         custom: request.custom,
     };
-    let granted = connections::grant(app, project, &resolved, &user, choice).await?;
-    // The language model is called after all other checks of the call, because it costs money.
+    let granted = connections::grant(app, project, &resolved, &user, choice).await?; // The language model is called after all other checks of the call, because it costs money.
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Prompt(prompt) => {
@@ -153,16 +155,14 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(project);
     let (mut outcome, cassette) =
-        run_in_sandbox(app, &resolved.release, call, max_cassette_bytes).await?;
-    // The permit is held until a large result is checked and stored, to limit the number of results
+        run_in_sandbox(app, &resolved.release, call, max_cassette_bytes).await?; // The permit is held until a large result is checked and stored, to limit the number of results
     // that are in memory twice.
     let _permit = if is_large(&outcome) {
         app.files.acquire_large_result().await
     } else {
         None
     };
-    let mut result = to_result(&resolved, &outcome).await;
-    // The record keeps the names of files. Links in it would open the files for every reader of the
+    let mut result = to_result(app, project, &resolved, &outcome).await; // The record keeps the names of files. Links in it would open the files for every reader of the
     // log.
     let mut data = result.data.clone();
     let made_files = std::mem::take(&mut outcome.files);
@@ -264,10 +264,7 @@ async fn run_in_sandbox(
 
 async fn install_component(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
-    let bytes = bytes.ok_or_else(|| {
-        tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
-        Error::Unavailable("the blob storage of this server does not have the toolkit's component".into())
-    })?;
+    let bytes = bytes.ok_or_else(|| { tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket"); Error::Unavailable("the blob storage of this server does not have the toolkit's component".into()) })?;
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
@@ -334,10 +331,16 @@ async fn result_as_file(
     }
 }
 
-async fn to_result(resolved: &ResolvedTool, outcome: &Outcome) -> ToolResult {
+async fn to_result(
+    app: &App,
+    project: &Project,
+    resolved: &ResolvedTool,
+    outcome: &Outcome,
+) -> ToolResult {
+    let (large, tenant) = (&app.large_work, &project.tenant);
     let invalid = |message: String| failure_result(kind::OUTPUT_INVALID, &message, None);
     match &outcome.output {
-        Ok(Output::Data(data)) => match resolved.tool.output.problems(data).await {
+        Ok(Output::Data(data)) => match resolved.tool.output.problems(large, tenant, data).await {
             Ok(problems) if problems.is_empty() => ToolResult {
                 data: as_object(data),
                 error: None,
@@ -401,9 +404,7 @@ mod tests {
     /// of the table are sent.
     #[test]
     fn quarantined_component_is_refused() {
-        let manifest = serde_json::json!({
-            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
-        });
+        let manifest = serde_json::json!({ "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [], });
         let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
         let manifest = manifest.to_string();
         let manifest = serde_json::from_str(&manifest).unwrap();

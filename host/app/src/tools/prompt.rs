@@ -180,7 +180,7 @@ pub(super) async fn to_arguments(
     let _project_permit = model.acquire(project)?;
     let _permit = model.permits.try_acquire().map_err(|_| Error::NodeBusy)?;
     let limit = model.settings.timeout;
-    match timeout(limit, find_arguments(model, tool, prompt)).await {
+    match timeout(limit, find_arguments(app, project, model, tool, prompt)).await {
         Ok(done) => done,
         Err(_) => Err(Error::ModelFailed(format!(
             "it did not respond within {} s",
@@ -209,7 +209,13 @@ fn check(prompt: &Prompt) -> Result<()> {
     }
 }
 
-async fn find_arguments(model: &Model, tool: &Tool, prompt: &Prompt) -> Result<(Bytes, Tokens)> {
+async fn find_arguments(
+    app: &App,
+    project: &Project,
+    model: &Model,
+    tool: &Tool,
+    prompt: &Prompt,
+) -> Result<(Bytes, Tokens)> {
     let schema = tool.input.text()?;
     let mut messages = first_messages(tool, prompt, &schema);
     let mut tokens = Tokens {
@@ -238,7 +244,10 @@ async fn find_arguments(model: &Model, tool: &Tool, prompt: &Prompt) -> Result<(
             .ok_or_else(|| Error::ModelFailed("its response has no choice".into()))?;
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
-        problems = tool.input.problems_strictly(&arguments).await?;
+        problems = tool
+            .input
+            .problems_strictly(&app.large_work, &project.tenant, &arguments)
+            .await?;
         if problems.is_empty() {
             return Ok((arguments, tokens));
         }

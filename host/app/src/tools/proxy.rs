@@ -18,7 +18,7 @@ use url::Url;
 use super::log;
 use crate::{
     App, Error, Result,
-    catalog::{MAX_INLINE_CHECK_BYTES, Release},
+    catalog::Release,
     connections::{self, CredentialChoice, CustomCredential, Granted, ProxyContext},
     files::{self, Link},
     ids::{AccountId, LogId},
@@ -406,11 +406,9 @@ async fn to_response_body(
         && !media_type.starts_with("image/svg");
     let parsed = if binary || body.len() > MAX_TEXT_BYTES {
         Err(body)
-    } else if body.len() <= MAX_INLINE_CHECK_BYTES {
-        parse_text(body)
     } else {
-        let parsed = tokio::task::spawn_blocking(move || parse_text(body)).await;
-        parsed.map_err(|cause| Error::Internal(format!("a response cannot be parsed: {cause}")))?
+        let (size, parse) = (body.len(), move || parse_text(body));
+        app.large_work.run(&project.tenant, size, parse).await?
     };
     match parsed {
         Ok(body) => Ok(body),

@@ -1,5 +1,4 @@
 //! Tools: listing and execution.
-
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
@@ -99,27 +98,7 @@ struct Logo<'a> {
 }
 
 /// Lists tools.
-#[utoipa::path(
-    get,
-    path = "/tools",
-    params(
-        ("query" = Option<String>, Query, description = "Branding to look for in names and descriptions"),
-        ("search" = Option<String>, Query, deprecated, description = "The older spelling of `query`"),
-        ("tool_slugs" = Option<Vec<String>>, Query, explode = false, description = "These tools; no other filter counts then"),
-        ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
-        ("auth_config_ids" = Option<Vec<String>>, Query, explode = false, description = "Of the toolkits of these auth configs"),
-        ("tags" = Option<Vec<String>>, Query, explode = false, description = "With any of these labels"),
-        ("scopes" = Option<Vec<String>>, Query, explode = false, description = "That need one of these scopes"),
-        ("important" = Option<bool>, Query, description = "With the label `important` only"),
-        ("include_deprecated" = Option<bool>, Query, description = "Deprecated ones too; `true` without it"),
-        shapes::ToolkitVersions,
-        shapes::Paging,
-    ),
-    responses(
-        (status = 200, description = "A page of tools", body = shapes::Listed<shapes::Tool>),
-        (status = 404, description = "There is no such auth config in the project"),
-    ),
-)]
+#[utoipa::path( get, path = "/tools", params( ("query" = Option<String>, Query, description = "Branding to look for in names and descriptions"), ("search" = Option<String>, Query, deprecated, description = "The older spelling of `query`"), ("tool_slugs" = Option<Vec<String>>, Query, explode = false, description = "These tools; no other filter counts then"), ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"), ("auth_config_ids" = Option<Vec<String>>, Query, explode = false, description = "Of the toolkits of these auth configs"), ("tags" = Option<Vec<String>>, Query, explode = false, description = "With any of these labels"), ("scopes" = Option<Vec<String>>, Query, explode = false, description = "That need one of these scopes"), ("important" = Option<bool>, Query, description = "With the label `important` only"), ("include_deprecated" = Option<bool>, Query, description = "Deprecated ones too; `true` without it"), shapes::ToolkitVersions, shapes::Paging, ), responses( (status = 200, description = "A page of tools", body = shapes::Listed<shapes::Tool>), (status = 404, description = "There is no such auth config in the project"), ), )]
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -191,11 +170,7 @@ fn list_view<'a>(
 }
 
 /// Lists the slugs of all tools.
-#[utoipa::path(
-    get,
-    path = "/tools/enum",
-    responses((status = 200, description = "The slugs of all tools", body = Vec<String>)),
-)]
+#[utoipa::path( get, path = "/tools/enum", responses((status = 200, description = "The slugs of all tools", body = Vec<String>)), )]
 pub(crate) async fn slugs(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -209,18 +184,7 @@ pub(crate) async fn slugs(
 }
 
 /// Reads one version of a tool.
-#[utoipa::path(
-    get,
-    path = "/tools/{tool_slug}",
-    params(
-        ("version" = Option<String>, Query, description = "A version or `latest`; wins over `toolkit_versions`"),
-        shapes::ToolkitVersions,
-    ),
-    responses(
-        (status = 200, description = "The tool", body = shapes::Tool),
-        (status = 410, description = "The tool is deprecated in every version"),
-    ),
-)]
+#[utoipa::path( get, path = "/tools/{tool_slug}", params( ("version" = Option<String>, Query, description = "A version or `latest`; wins over `toolkit_versions`"), shapes::ToolkitVersions, ), responses( (status = 200, description = "The tool", body = shapes::Tool), (status = 410, description = "The tool is deprecated in every version"), ), )]
 pub(crate) async fn read(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -311,12 +275,7 @@ pub(crate) struct ScopesOf {
 }
 
 /// Returns the scopes that the given tools need.
-#[utoipa::path(
-    post,
-    path = "/tools/scopes/required",
-    request_body = ScopesOf,
-    responses((status = 200, description = "The scopes, of all and of each", body = shapes::RequiredScopes)),
-)]
+#[utoipa::path( post, path = "/tools/scopes/required", request_body = ScopesOf, responses((status = 200, description = "The scopes, of all and of each", body = shapes::RequiredScopes)), )]
 pub(crate) async fn scopes(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -408,20 +367,7 @@ struct ExecuteView<'a> {
 }
 
 /// Executes a tool.
-#[utoipa::path(
-    post,
-    path = "/tools/execute/{tool_slug}",
-    params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for a language model")),
-    request_body = ExecuteBody,
-    responses(
-        (status = 200, description = "The tool ran; `successful` tells whether it did its work", body = shapes::Execution),
-        (status = 403, description = "The auth config does not allow the tool, or the account is not shared with the user"),
-        (status = 410, description = "The tool is deprecated in every version"),
-        (status = 422, description = "The account cannot be used in its state, or a model made no arguments that fit"),
-        (status = 501, description = "The server has no language model"),
-        (status = 502, description = "The language model failed"),
-    ),
-)]
+#[utoipa::path( post, path = "/tools/execute/{tool_slug}", params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for a language model")), request_body = ExecuteBody, responses( (status = 200, description = "The tool ran; `successful` tells whether it did its work", body = shapes::Execution), (status = 403, description = "The auth config does not allow the tool, or the account is not shared with the user"), (status = 410, description = "The tool is deprecated in every version"), (status = 422, description = "The account cannot be used in its state, or a model made no arguments that fit"), (status = 501, description = "The server has no language model"), (status = 502, description = "The language model failed"), ), )]
 pub(crate) async fn execute(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -431,12 +377,13 @@ pub(crate) async fn execute(
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
 ) -> ApiResult<Response> {
     let gateway = gateway(&headers)?;
-    let parsed = server
-        .limiter
-        .parse(bytes.len(), || request(slug, prefix, &bytes, gateway));
-    let done = tools::execute(&server.app, &key.project, parsed.await?).await?;
-    let view = server.limiter.parse(done.data.len(), || execution(&done));
-    view.await
+    let size = bytes.len();
+    let parsed = parse(&server, size, move || {
+        request(slug, prefix, &bytes, gateway)
+    });
+    let done = tools::execute(&server.app, &key.project, parsed.await??).await?;
+    let size = done.data.len();
+    parse(&server, size, move || execution(&done)).await?
 }
 
 fn execution(done: &Execution) -> ApiResult<Response> {
@@ -456,8 +403,7 @@ fn execution(done: &Execution) -> ApiResult<Response> {
 }
 
 fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> ApiResult<Execute> {
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    // serde would deserialize a struct from an array of its members in order.
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes }; // serde would deserialize a struct from an array of its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
         return Err(Error::invalid("body: must be a JSON object").into());
     }
@@ -540,19 +486,7 @@ struct ProxyParameter {
 /// Sends a request with the credential of an account.
 ///
 /// Every response of the provider counts as a success, whatever its status.
-#[utoipa::path(
-    post,
-    path = "/tools/execute/proxy",
-    request_body = ProxyBody,
-    responses(
-        (status = 200, description = "What the application answered, whatever its status", body = shapes::Proxied),
-        (status = 403, description = "The auth config lists other tools, the account is not shared with the user, or the way leads where it must not"),
-        (status = 404, description = "There is no such account in the project, or no such toolkit"),
-        (status = 422, description = "The account cannot be used in its state"),
-        (status = 502, description = "The application gave no answer"),
-        (status = 504, description = "The application gave no answer in time"),
-    ),
-)]
+#[utoipa::path( post, path = "/tools/execute/proxy", request_body = ProxyBody, responses( (status = 200, description = "What the application answered, whatever its status", body = shapes::Proxied), (status = 403, description = "The auth config lists other tools, the account is not shared with the user, or the way leads where it must not"), (status = 404, description = "There is no such account in the project, or no such toolkit"), (status = 422, description = "The account cannot be used in its state"), (status = 502, description = "The application gave no answer"), (status = 504, description = "The application gave no answer in time"), ), )]
 pub(crate) async fn proxy(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -578,12 +512,7 @@ pub(crate) async fn proxy(
         ResponseBody::Text(text) => view["data"] = text.into(),
         ResponseBody::File(link) => {
             view["data"] = json!({});
-            view["binary_data"] = json!({
-                "url": link.url,
-                "content_type": link.media_type,
-                "size": link.size,
-                "expires_at": iso(link.expires_at),
-            });
+            view["binary_data"] = json!({ "url": link.url, "content_type": link.media_type, "size": link.size, "expires_at": iso(link.expires_at), });
         }
     }
     ok(&view)
@@ -765,19 +694,7 @@ pub(crate) struct InputBody {
 }
 
 /// Generates arguments for a tool from a prompt, and runs nothing.
-#[utoipa::path(
-    post,
-    path = "/tools/execute/{tool_slug}/input",
-    params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the model")),
-    request_body = InputBody,
-    responses(
-        (status = 200, description = "The arguments", body = shapes::Arguments),
-        (status = 410, description = "The tool is deprecated in every version"),
-        (status = 422, description = "The model made no arguments that fit"),
-        (status = 501, description = "The server has no language model"),
-        (status = 502, description = "The language model failed"),
-    ),
-)]
+#[utoipa::path( post, path = "/tools/execute/{tool_slug}/input", params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the model")), request_body = InputBody, responses( (status = 200, description = "The arguments", body = shapes::Arguments), (status = 410, description = "The tool is deprecated in every version"), (status = 422, description = "The model made no arguments that fit"), (status = 501, description = "The server has no language model"), (status = 502, description = "The language model failed"), ), )]
 pub(crate) async fn input(
     key: ProjectKey,
     State(server): State<Arc<Server>>,

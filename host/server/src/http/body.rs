@@ -36,22 +36,23 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest JSON body that any operation accepts regardless of the settings, in bytes.
 pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
-impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
         let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
-        let parsed = server
-            .limiter
-            .parse(bytes.len(), || object(&bytes, &server.branding));
-        parsed.await.map(Self)
+        let size = bytes.len();
+        let branding = server.branding.clone();
+        parse(server, size, move || object(&bytes, &branding))
+            .await?
+            .map(Self)
     }
 }
 
 /// JSON body that may be absent; it counts as `{}` then.
 pub(crate) struct OptionalJson<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Server>> for OptionalJson<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for OptionalJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -79,6 +80,21 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
             parsed_as: PhantomData,
         })
     }
+}
+
+/// Does work that grows with the size of a body of the request being answered, in the turns of its
+/// project.
+///
+/// # Errors
+/// As [`LargeWork::run`](app::large_work::LargeWork::run).
+pub(crate) async fn parse<T: Send + 'static>(
+    server: &Server,
+    size: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let owner = REQUEST.with(|context| context.owner.get().cloned());
+    let owner = owner.unwrap_or_default();
+    server.app.large_work.run(&owner, size, work).await
 }
 
 /// Parses a JSON object strictly. An empty body is read as an empty object.

@@ -1,7 +1,6 @@
 //! Rate and concurrency limits, which bound what one caller can take from the others.
 //!
 //! All counters live in this process and are reset by a restart; nothing else depends on them.
-
 use std::{
     collections::HashMap,
     hash::Hash,
@@ -34,10 +33,6 @@ const SUSPECT_WAIT: Duration = Duration::from_secs(5);
 /// Divisor of the memory for arriving bodies that one project may use; below, the one for an
 /// address without a key.
 const OWNER_PART: usize = 4;
-/// Maximum size of a body that is parsed like any other work of its request, in bytes.
-pub(crate) const MAX_PARSED_INLINE: usize = 64 << 10;
-/// Maximum number of larger bodies that are parsed at the same time.
-pub(crate) const MAX_PARSED_AT_ONCE: usize = 4;
 const ADDRESS_PART: usize = 16;
 
 /// Returns the address that is counted: an IPv6 address counts as its /64, which belongs to one
@@ -177,8 +172,7 @@ impl Counters {
             windows.retain(|_, window| {
                 window.roll(now, length);
                 window.count(now, length) > 0
-            });
-            // So many addresses at once belong to one caller, who could force a scan of all
+            }); // So many addresses at once belong to one caller, who could force a scan of all
             // counters for each one.
             if windows.len() >= KEPT {
                 windows.clear();
@@ -368,8 +362,6 @@ pub(crate) struct RequestLimiter {
     suspects: [Suspects; 3],
     /// Bodies that are arriving.
     pub arrivals: Arrivals,
-    /// Permits to parse large bodies.
-    parsing: Semaphore,
     all: Arc<Semaphore>,
     projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     per_project: usize,
@@ -388,7 +380,6 @@ impl RequestLimiter {
             },
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
             arrivals: Arrivals::new(limits),
-            parsing: Semaphore::new(MAX_PARSED_AT_ONCE),
             all: Arc::new(Semaphore::new(limits.in_flight)),
             projects: Mutex::default(),
             per_project: limits.in_flight_per_project,
@@ -402,17 +393,6 @@ impl RequestLimiter {
     /// [`Error::NodeBusy`] if none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
         place(&self.all, self.wait).await.ok_or(Error::NodeBusy)
-    }
-
-    /// Does work that grows with the size of a body. The work for a large body takes turns with
-    /// that for others, and leaves the other requests of its thread to another thread.
-    pub(crate) async fn parse<T>(&self, size: usize, work: impl FnOnce() -> T) -> T {
-        if size <= MAX_PARSED_INLINE {
-            return work();
-        }
-        // The semaphore is never closed.
-        let _turn = self.parsing.acquire().await;
-        tokio::task::block_in_place(work)
     }
 
     /// Acquires a concurrency permit of a project, if one is free.
@@ -621,19 +601,6 @@ mod tests {
         drop((first, second, stranger, neighbor));
         let left = arrivals.arriving();
         assert!(left.shares.is_empty() && left.bytes == 0, "{left:?}");
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn large_bodies_leave_their_thread_to_others() {
-        let limiter = RequestLimiter::new(&crate::config::Limits::default());
-        let (tell, told) = std::sync::mpsc::channel();
-        let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(async move {
-            let work = move || told.recv_timeout(Duration::from_secs(60)).unwrap();
-            limiter.parse(MAX_PARSED_INLINE + 1, work).await;
-        });
-        tasks.spawn(async move { tell.send(()).unwrap() });
-        tasks.join_all().await;
     }
 
     #[tokio::test]

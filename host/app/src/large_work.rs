@@ -1,0 +1,199 @@
+//! Work that grows with the size of a body, such as parsing, checking and hashing it.
+//!
+//! Problem: a few large bodies of one project would keep all processors busy, and take many times
+//! their size in memory.
+//!
+//! Guarantee: such work leaves the threads of requests to others. It runs on a few threads of lower
+//! priority, and projects take turns.
+
+use std::{
+    any::Any,
+    collections::HashMap,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::{Error, Result};
+
+/// Maximum size of a body whose work is done by the thread of its request, in bytes.
+pub const MAX_INLINE_BYTES: usize = 64 << 10;
+/// Maximum number of larger bodies that are worked on at the same time: the number of threads.
+pub const MAX_LARGE_BODIES: usize = 4;
+/// Maximum number of larger bodies of one project that are worked on at the same time.
+pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
+/// Niceness of the threads, which lowers their priority when processors are scarce.
+const NICE: i32 = 10;
+/// Number of projects above which those without large bodies are dropped.
+const MAX_KEPT_PROJECTS: usize = 1_000;
+
+/// The result of work, or the panic that ended it.
+type Outcome<T> = std::result::Result<T, Box<dyn Any + Send>>;
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads for work on large bodies, and the turns on them.
+pub struct LargeWork {
+    jobs: mpsc::Sender<Job>,
+    all: Arc<Semaphore>,
+    projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
+
+/// The permits for one large body.
+struct Turn {
+    _of_project: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl LargeWork {
+    /// Starts the threads. After each piece of work its thread runs `tidy`.
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses a thread.
+    pub fn start(tidy: fn()) -> io::Result<Self> {
+        let (jobs, waiting) = mpsc::channel::<Job>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..MAX_LARGE_BODIES {
+            let waiting = waiting.clone();
+            thread::Builder::new()
+                .name("large-work".to_owned())
+                .spawn(move || {
+                    // On Linux this is the priority of the calling thread. If the process may not
+                    // change it, the work keeps the normal priority.
+                    let _ = rustix::process::setpriority_process(None, NICE);
+                    let next = || {
+                        waiting
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .recv()
+                    };
+                    while let Ok(job) = next() {
+                        job();
+                        tidy();
+                    }
+                })?;
+        }
+        Ok(Self {
+            jobs,
+            all: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
+            projects: Mutex::default(),
+        })
+    }
+
+    /// Does work that grows with the size of a body: directly for a small body, on a separate
+    /// thread for a larger one.
+    ///
+    /// # Errors
+    /// Returns an error if the work panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        project: &Arc<str>,
+        size: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if size <= MAX_INLINE_BYTES {
+            return Ok(work());
+        }
+        let ended = || Error::Unavailable("the threads for large bodies have ended".to_owned());
+        let turn = self.turn(project).await.ok_or_else(ended)?;
+        let (done, result) = oneshot::channel::<Outcome<T>>();
+        // The thread releases the turn, because the request may be gone before the work is done.
+        let job = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            drop(turn);
+            // The receiver is gone if the request has ended.
+            let _ = done.send(outcome);
+        };
+        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        let outcome = result.await.map_err(|_| ended())?;
+        outcome.map_err(|_| Error::Internal("the work on a large body panicked".to_owned()))
+    }
+
+    /// Waits for the turn of a project. Turns are given in the order of arrival, and no project
+    /// waits with more bodies than it may work on, so a project waits for few turns of each other.
+    async fn turn(&self, project: &Arc<str>) -> Option<Turn> {
+        let of_project = self.of_project(project).acquire_owned().await.ok()?;
+        let of_all = self.all.clone().acquire_owned().await.ok()?;
+        Some(Turn {
+            _of_project: of_project,
+            _of_all: of_all,
+        })
+    }
+
+    fn of_project(&self, project: &Arc<str>) -> Arc<Semaphore> {
+        let mut projects = self.projects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = projects.get(project) {
+            return turns.clone();
+        }
+        if projects.len() >= MAX_KEPT_PROJECTS {
+            projects.retain(|_, turns| Arc::strong_count(turns) > 1);
+        }
+        let turns = Arc::new(Semaphore::new(MAX_LARGE_BODIES_PER_PROJECT));
+        projects.insert(project.clone(), turns.clone());
+        turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+
+    fn large_work() -> LargeWork {
+        LargeWork::start(|| {}).unwrap()
+    }
+
+    #[tokio::test]
+    async fn large_bodies_wait_for_their_project() {
+        let large = large_work();
+        let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let mut held = Vec::new();
+        for _ in 0..MAX_LARGE_BODIES_PER_PROJECT {
+            held.push(large.turn(&one).await);
+        }
+        let mut waits = Box::pin(large.run(&one, MAX_INLINE_BYTES + 1, || 1));
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert_eq!(large.run(&one, 1, || 2).await.unwrap(), 2);
+        assert_eq!(large.run(&other, usize::MAX, || 3).await.unwrap(), 3);
+        drop(held);
+        assert_eq!(waits.await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_leave_their_thread_to_others() {
+        let large = large_work();
+        let projects = ["a", "b", "c", "d"].map(Arc::<str>::from);
+        let (enter, entered) = mpsc::channel();
+        let (leaves, lefts): (Vec<_>, Vec<_>) = projects.iter().map(|_| mpsc::channel()).unzip();
+        let works = projects.iter().zip(lefts).map(|(project, left)| {
+            let enter = enter.clone();
+            large.run(project, usize::MAX, move || {
+                enter.send(()).unwrap();
+                left.recv().is_err()
+            })
+        });
+        let mut works = Box::pin(join_all(works));
+        assert!(futures::poll!(&mut works).is_pending());
+        projects.iter().for_each(|_| entered.recv().unwrap());
+        let other: Arc<str> = "late".into();
+        let mut late = Box::pin(large.run(&other, usize::MAX, || 1));
+        assert!(futures::poll!(&mut late).is_pending());
+        drop::<Vec<mpsc::Sender<()>>>(leaves);
+        assert!(works.await.into_iter().all(|ended| ended.unwrap()));
+        assert_eq!(late.await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn panic_ends_neither_thread_nor_turn() {
+        let large = large_work();
+        let project: Arc<str> = "a".into();
+        for _ in 0..2 * MAX_LARGE_BODIES {
+            let broken = large.run(&project, usize::MAX, || -> () { panic!("on purpose") });
+            assert!(matches!(broken.await, Err(Error::Internal(_))));
+        }
+        assert_eq!(large.run(&project, usize::MAX, || 1).await.unwrap(), 1);
+    }
+}
