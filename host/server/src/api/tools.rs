@@ -29,8 +29,16 @@ use crate::{
     Server,
     api::{object, toolkits::snapshot},
     http::{
-        auth::ProjectKey, body::UnparsedJson, context::request_id, error::ApiResult, page::Page,
-        path::Path, path::Prefix, reply::Json, scaffold::RawQuery, scaffold::ok,
+        auth::ProjectKey,
+        body::{UnparsedJson, parse},
+        context::request_id,
+        error::ApiResult,
+        page::Page,
+        path::Path,
+        path::Prefix,
+        reply::Json,
+        scaffold::RawQuery,
+        scaffold::ok,
     },
     shapes,
 };
