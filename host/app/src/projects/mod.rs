@@ -413,16 +413,15 @@ pub(crate) async fn insert<T: Document>(
 /// Changes the settings of a project and returns all of them.
 ///
 /// # Errors
-/// Returns an error if the change is refused or breaks a rule, the project does not exist, or the
-/// store refuses.
+/// Returns an error if the change breaks a rule, the project does not exist, or the store refuses.
 pub async fn configure(
     app: &App,
     project: &Project,
-    change: impl Fn(&mut Config) -> Result<()>,
+    change: impl Fn(&mut Config),
 ) -> Result<Config> {
     let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
         let mut record = record(app, &project.organization, &project.id).await?;
-        change(&mut record.body.config)?;
+        change(&mut record.body.config);
         record.body.config.check()?;
         Ok((
             Batch::at(app.clock.now()).update(&record).announce(),

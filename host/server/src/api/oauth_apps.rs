@@ -81,7 +81,7 @@ pub(crate) async fn set(
     delete,
     path = "/org/oauth_apps/{slug}",
     operation_id = "remove_oauth_app",
-    responses((status = 200, description = "It is forgotten", body = shapes::Deleted)),
+    responses((status = 200, description = "It is forgotten", body = crate::http::reply::Deleted)),
     security(("organization" = [])),
 )]
 pub(crate) async fn remove(

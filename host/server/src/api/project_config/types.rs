@@ -1,0 +1,169 @@
+//! Request and view of the settings of a project.
+
+use app::projects::{self, Config};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Changes to the settings of a project: null changes nothing, an empty text clears a setting.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ProjectSettings)]
+pub(crate) struct Update {
+    #[serde(rename = "is_2FA_enabled")]
+    is_2fa_enabled: Option<bool>,
+    logo_url: Option<String>,
+    display_name: Option<String>,
+    mask_secret_keys_in_connected_account: Option<bool>,
+    log_visibility_setting: Option<LogVisibility>,
+    require_mcp_api_key: Option<bool>,
+    is_service_link_enabled_for_managed_auth: Option<bool>,
+    /// 60 to 604800.
+    signed_url_file_expiry_in_seconds: Option<f64>,
+    oauth_callback_verifier_url: Option<String>,
+}
+
+impl Update {
+    /// Applies the given settings.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        set(&mut config.two_factor, self.is_2fa_enabled);
+        set(
+            &mut config.mask_secrets,
+            self.mask_secret_keys_in_connected_account,
+        );
+        set(
+            &mut config.log_visibility,
+            self.log_visibility_setting.map(Into::into),
+        );
+        set(&mut config.require_mcp_key, self.require_mcp_api_key);
+        set(
+            &mut config.hosted_links,
+            self.is_service_link_enabled_for_managed_auth,
+        );
+        // `Config` refuses values out of range, so the result of this cast does not matter.
+        let seconds = self.signed_url_file_expiry_in_seconds;
+        set(
+            &mut config.file_url_expiry,
+            seconds.map(|seconds| seconds as u32),
+        );
+        set_text(&mut config.logo_url, self.logo_url.as_deref());
+        set_text(&mut config.display_name, self.display_name.as_deref());
+        set_text(
+            &mut config.verifier_url,
+            self.oauth_callback_verifier_url.as_deref(),
+        );
+    }
+}
+
+fn set<T>(setting: &mut T, given: Option<T>) {
+    if let Some(value) = given {
+        *setting = value;
+    }
+}
+
+/// Sets a text; an empty one clears the setting.
+fn set_text(setting: &mut Option<String>, given: Option<&str>) {
+    if let Some(text) = given.map(str::trim) {
+        *setting = Some(text.to_owned()).filter(|text| !text.is_empty());
+    }
+}
+
+/// Storage of arguments and results in the execution log.
+#[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum LogVisibility {
+    ShowAll,
+    DontStoreData,
+}
+
+impl From<LogVisibility> for projects::LogVisibility {
+    fn from(visibility: LogVisibility) -> Self {
+        match visibility {
+            LogVisibility::ShowAll => Self::ShowAll,
+            LogVisibility::DontStoreData => Self::DontStoreData,
+        }
+    }
+}
+
+impl From<projects::LogVisibility> for LogVisibility {
+    fn from(visibility: projects::LogVisibility) -> Self {
+        match visibility {
+            projects::LogVisibility::ShowAll => Self::ShowAll,
+            projects::LogVisibility::DontStoreData => Self::DontStoreData,
+        }
+    }
+}
+
+/// The settings of a project. Texts are present only if they were set.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProjectConfig)]
+pub(crate) struct View {
+    /// True if calls that name an account must name its user, too.
+    #[serde(rename = "is_2FA_enabled")]
+    is_2fa_enabled: bool,
+    /// True if secrets of accounts are masked in responses.
+    mask_secret_keys_in_connected_account: bool,
+    log_visibility_setting: LogVisibility,
+    require_mcp_api_key: bool,
+    is_service_link_enabled_for_managed_auth: bool,
+    /// Lifetime of a link to a file, in seconds.
+    signed_url_file_expiry_in_seconds: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logo_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oauth_callback_verifier_url: Option<String>,
+}
+
+impl From<Config> for View {
+    fn from(config: Config) -> Self {
+        Self {
+            is_2fa_enabled: config.two_factor,
+            mask_secret_keys_in_connected_account: config.mask_secrets,
+            log_visibility_setting: config.log_visibility.into(),
+            require_mcp_api_key: config.require_mcp_key,
+            is_service_link_enabled_for_managed_auth: config.hosted_links,
+            signed_url_file_expiry_in_seconds: config.file_url_expiry,
+            logo_url: config.logo_url,
+            display_name: config.display_name,
+            oauth_callback_verifier_url: config.verifier_url,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::branding::{Branded, Branding};
+
+    #[test]
+    fn only_given_settings_change() {
+        let mut config = Config {
+            display_name: Some("Acme".to_owned()),
+            logo_url: Some("https://acme.example/logo.png".to_owned()),
+            ..Config::default()
+        };
+        let body = json!({ "display_name": " ", "logo_url": null, "is_2FA_enabled": false });
+        let update: Update = serde_json::from_value(body).unwrap();
+        update.apply(&mut config);
+        assert_eq!((config.two_factor, config.mask_secrets), (false, true));
+        assert_eq!(config.display_name, None);
+        assert!(config.logo_url.is_some());
+    }
+
+    #[test]
+    fn hosted_links_have_operator_word_in_their_name() {
+        let branding = Branding::new("acme");
+        let body = json!({ "is_acme_link_enabled_for_managed_auth": false });
+        let update: Update = serde_json::from_value(branding.restore(body)).unwrap();
+        let mut config = Config::default();
+        update.apply(&mut config);
+        assert!(!config.hosted_links);
+        let view = View::from(config);
+        let written = serde_json::to_value(Branded(&view, &branding)).unwrap();
+        assert_eq!(written["is_acme_link_enabled_for_managed_auth"], false);
+        assert_eq!(written["is_2FA_enabled"], true);
+        assert!(written.get("logo_url").is_none());
+    }
+}

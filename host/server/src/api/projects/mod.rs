@@ -1,0 +1,93 @@
+//! Projects of the organization.
+
+mod types;
+
+use std::sync::Arc;
+
+use app::{
+    ids::ProjectId,
+    projects::{self, NewProject},
+};
+use axum::extract::State;
+
+use self::types::{Create, CreatedView, DetailView, RegeneratedView, RemoveQuery};
+pub(crate) use self::types::{List, View};
+use crate::{
+    Server,
+    api::keys,
+    http::{
+        auth::OrganizationKey,
+        error::ApiResult,
+        page::Page,
+        path::Path,
+        query::Query,
+        reply::{Deleted, Json},
+        signature::IN_TABLE,
+    },
+};
+
+/// Creates a project.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn create(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Create>,
+) -> ApiResult<Json<CreatedView>> {
+    let request = NewProject::try_from(body)?;
+    let (project, added) = projects::create(&server.app, &key.organization, request).await?;
+    Ok(Json(CreatedView::new(project, added)))
+}
+
+/// Lists the projects, newest first.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn list(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    page: Page,
+) -> ApiResult<Json<List>> {
+    let found = projects::list(&server.app, &key.organization, page.window(false)?).await?;
+    Ok(Json(List::new(found, &page)))
+}
+
+/// Reads a project with its keys.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<DetailView>> {
+    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
+    Ok(Json(DetailView {
+        project: View::from(&project),
+        api_keys: keys::views(&server, &project.id).await?,
+    }))
+}
+
+/// Deletes a project. Its keys stop working at once; its credentials and files are erased.
+#[utoipa::path(delete, path = IN_TABLE)]
+pub(crate) async fn remove(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Query(query): Query<RemoveQuery>,
+) -> ApiResult<Json<Deleted>> {
+    let id = ProjectId::parse(&id)?;
+    let revoke = query.revoke_on_delete.unwrap_or(false);
+    projects::remove(&server.app, &key.organization, &id, revoke).await?;
+    Ok(Json(Deleted::DONE))
+}
+
+/// Deletes every key of a project and creates a new one.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn regenerate_key(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<RegeneratedView>> {
+    let id = ProjectId::parse(&id)?;
+    let added = projects::regenerate_key(&server.app, &key.organization, &id).await?;
+    Ok(Json(RegeneratedView {
+        api_key: keys::View::new(added, true),
+        message: "all earlier keys of the project are deleted; this one is shown in full now",
+    }))
+}
