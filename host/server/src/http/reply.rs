@@ -62,6 +62,18 @@ pub(crate) struct SuccessWithMessage {
     message: &'static str,
 }
 
+/// Success of a deletion.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    /// Always `success`.
+    status: &'static str,
+}
+
+impl Deleted {
+    /// Reports a deletion.
+    pub(crate) const DONE: Self = Self { status: "success" };
+}
+
 impl Success {
     /// Reports success.
     pub(crate) const OK: Self = Self { success: true };
