@@ -366,8 +366,17 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     })
 }
 
-/// Starts another connection attempt for an account. Returns the account's status and the
-/// authorization address. An account of a scheme without redirect stays as it is.
+/// A new connection attempt for an account.
+#[derive(Debug)]
+pub struct Reconnection {
+    /// Status of the account.
+    pub status: Status,
+    /// Authorization address; absent if the scheme has no redirect.
+    pub redirect_url: Option<String>,
+}
+
+/// Starts another connection attempt for an account. An account of a scheme without redirect stays
+/// as it is.
 ///
 /// # Errors
 /// Fails if the account does not exist, fields are missing, its auth config is deleted or disabled,
@@ -377,14 +386,18 @@ pub async fn reconnect(
     project: &Project,
     id: &AccountId,
     callback_url: Option<String>,
-) -> Result<(Status, Option<String>)> {
+) -> Result<Reconnection> {
     let callback_url = callback_url
         .map(|url| check_redirect_url("redirect_url", url))
         .transpose()?;
     let begun = app.store.change(&ACCOUNTS, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
         if !account.body.scheme.redirects() {
-            return Ok((Batch::at(app.clock.now()), (account.body.status, None)));
+            let unchanged = Reconnection {
+                status: account.body.status,
+                redirect_url: None,
+            };
+            return Ok((Batch::at(app.clock.now()), unchanged));
         }
         let config = auth_configs::find(app, project, &account.body.auth_config).await?;
         let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
@@ -433,7 +446,11 @@ pub async fn reconnect(
             let body = Credential::new(app.accounts.seal(&project.id, id, &values).await?);
             batch = batch.update(&Record { body, ..credential });
         }
-        Ok((batch.update(&account), (status, Some(url))))
+        let started = Reconnection {
+            status,
+            redirect_url: Some(url),
+        };
+        Ok((batch.update(&account), started))
     });
     Ok(begun.await?)
 }
@@ -667,8 +684,17 @@ pub async fn callback(
     }
 }
 
+/// An account whose connection attempt is complete.
+#[derive(Debug)]
+pub struct Completion {
+    /// Id of the account.
+    pub account: AccountId,
+    /// Slug of its toolkit.
+    pub toolkit: String,
+}
+
 /// Completes an attempt with the project's confirmation that the user who authorized it is the user
-/// it knows. The account becomes active. Returns the account's id and its toolkit.
+/// it knows. The account becomes active.
 ///
 /// # Errors
 /// Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and with
@@ -679,7 +705,7 @@ pub async fn complete(
     project: &Project,
     session: &str,
     user: &str,
-) -> Result<(AccountId, String)> {
+) -> Result<Completion> {
     let name = app.attempt_record_id(Step::Verify, session);
     let found = app
         .store
@@ -733,7 +759,10 @@ pub async fn complete(
     )
     .await
     {
-        Ok(()) => Ok((id, account.body.toolkit)),
+        Ok(()) => Ok(Completion {
+            account: id,
+            toolkit: account.body.toolkit,
+        }),
         Err(Error::AttemptUnknown) => Err(Error::SessionNotFound),
         Err(cause) => Err(cause),
     }

@@ -31,8 +31,8 @@ use uuid::Uuid;
 pub use clients::client_metadata;
 pub(crate) use clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
 pub use flow::{
-    Brand, Form, FormField, LinkCreated, LinkPage, NewLink, RedirectTo, Submitted, callback,
-    complete, link, open_link, reconnect, submit,
+    Brand, Completion, Form, FormField, LinkCreated, LinkPage, NewLink, Reconnection, RedirectTo,
+    Submitted, callback, complete, link, open_link, reconnect, submit,
 };
 pub(crate) use flow::{COLLECTION as CONNECTION_ATTEMPTS, SWEEP_INTERVAL, sweep};
 use grant::with_client;
@@ -42,7 +42,7 @@ pub(crate) use grant::{
 pub use grant::{CustomCredential, CustomParameter, Source};
 pub(crate) use refresh::{CREDENTIALS, IDLE_REFRESH_INTERVAL, refresh_idle};
 use refresh::{Credential, TokenOwner, obtains_from_fields, seal_context};
-pub use refresh::{Settings, TokenManager};
+pub use refresh::{RevokedToken, Settings, TokenManager};
 pub use scheme::{Values, mask};
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
@@ -191,8 +191,8 @@ pub struct AccountView {
 pub struct Filter {
     /// Slugs of toolkits.
     pub toolkits: Vec<String>,
-    /// Names of statuses.
-    pub statuses: Vec<String>,
+    /// Statuses.
+    pub statuses: Vec<Status>,
     /// User ids.
     pub users: Vec<String>,
     /// Ids of auth configs.
@@ -461,7 +461,6 @@ pub async fn list(
     let mut query = Query::for_project(project.id.as_str()).window(window);
     for (field, accepted) in [
         ("toolkit", &filter.toolkits),
-        ("status", &filter.statuses),
         ("user_id", &filter.users),
         ("auth_config", &filter.auth_configs),
         ("id", &filter.ids),
@@ -469,6 +468,12 @@ pub async fn list(
         if !accepted.is_empty() {
             query = query.any_of(field, accepted.iter().map(String::as_str));
         }
+    }
+    if !filter.statuses.is_empty() {
+        query = query.any_of(
+            "status",
+            filter.statuses.iter().map(|status| status.as_str()),
+        );
     }
     query = match filter.account_type {
         None => query,
@@ -667,13 +672,13 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
 }
 
 /// Revokes an account's credential: the provider is asked to revoke its tokens, and the server
-/// erases them. Returns the names of the tokens that the provider revoked, or `credential` if only
-/// this server erased it.
+/// erases them. Returns the tokens that the provider revoked, or the credential if only this server
+/// erased it.
 ///
 /// # Errors
 /// Fails if the account does not exist, it has no credential yet, the provider does not answer, or
 /// the store refuses. In these cases nothing has changed.
-pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
+pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
     let account = record(app, project, id).await?;
     let not_revocable = |status| status_conflict(id, status, Event::Revoked);
     account
@@ -691,7 +696,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
                 .revoke(&TokenOwner::for_account(app, project, &account)?, &values)
                 .await?
         }
-        _ => vec!["credential"],
+        _ => vec![RevokedToken::Credential],
     };
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
@@ -897,17 +902,5 @@ fn parse_alias(given: Option<String>) -> Result<Option<String>> {
             Error::invalid("connection.alias: at most 100 printable characters"),
         ),
         alias => Ok(alias),
-    }
-}
-
-/// Reads the `state` or `data` of older clients as the members of an object.
-///
-/// # Errors
-/// Fails if it is not an object.
-pub fn parse_object(name: &str, given: Option<Value>) -> Result<Values> {
-    match given {
-        None | Some(Value::Null) => Ok(Values::new()),
-        Some(Value::Object(members)) => Ok(members),
-        Some(_) => Err(Error::invalid(format!("{name}: must be an object"))),
     }
 }

@@ -70,9 +70,23 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Tokens that a provider issues and revokes.
-const REVOCABLE_TOKENS: [&str; 2] = [manifest::ACCESS_TOKEN, "refresh_token"];
+const REVOCABLE_TOKENS: [(&str, RevokedToken); 2] = [
+    (manifest::ACCESS_TOKEN, RevokedToken::Access),
+    ("refresh_token", RevokedToken::Refresh),
+];
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
 pub(super) const OUTCOME_UNKNOWN_REASON: &str = "refresh_outcome_unknown";
+
+/// Part of a credential that was revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevokedToken {
+    /// The provider revoked the access token.
+    Access,
+    /// The provider revoked the refresh token.
+    Refresh,
+    /// This server erased values that were filled in.
+    Credential,
+}
 
 /// Settings for connecting accounts and refreshing their tokens.
 #[derive(Clone)]
@@ -586,12 +600,12 @@ impl TokenManager {
         }
     }
 
-    /// Revokes tokens at the provider and returns the names of the revoked tokens.
+    /// Revokes tokens at the provider and returns the revoked ones.
     pub(super) async fn revoke(
         &self,
         owner: &TokenOwner,
         values: &Values,
-    ) -> Result<Vec<&'static str>> {
+    ) -> Result<Vec<RevokedToken>> {
         let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
         // The client at the provider is unknown without its auth config.
         let Some(config) = config else {
@@ -618,7 +632,8 @@ impl TokenManager {
         match request.await {
             Ok(()) => Ok(REVOCABLE_TOKENS
                 .into_iter()
-                .filter(|name| values.contains_key(*name))
+                .filter(|(name, _)| values.contains_key(*name))
+                .map(|(_, token)| token)
                 .collect()),
             // The provider has no revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),

@@ -8,15 +8,19 @@ use app::{
     clock::iso,
     connections::apps::{self, NewOauthApp, OauthApp},
 };
-use axum::{extract::State, response::Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     Server,
-    http::{auth::OrganizationKey, error::ApiResult, path::Path, reply::Json, scaffold::ok},
-    shapes,
+    http::{
+        auth::OrganizationKey,
+        error::ApiResult,
+        path::Path,
+        reply::{Deleted, Json},
+        signature::IN_TABLE,
+    },
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -31,20 +35,48 @@ pub(crate) struct Set {
     scopes: Option<Vec<String>>,
 }
 
+/// The operator's OAuth app at a provider, without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OauthApp)]
+pub(crate) struct View {
+    /// Slug of the toolkit.
+    toolkit: String,
+    client_id: String,
+    scopes: Vec<String>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+impl From<Record<OauthApp>> for View {
+    fn from(record: Record<OauthApp>) -> Self {
+        Self {
+            toolkit: record.id,
+            client_id: record.body.client_id,
+            scopes: record.body.scopes,
+            created_at: iso(record.created_at),
+            updated_at: iso(record.updated_at),
+        }
+    }
+}
+
+/// All OAuth apps.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OauthApps)]
+pub(crate) struct ListView {
+    items: Vec<View>,
+}
+
 /// Lists the OAuth apps by toolkit, without their secrets.
-#[utoipa::path(
-    get,
-    path = "/org/oauth_apps",
-    operation_id = "list_oauth_apps",
-    responses((status = 200, description = "The clients", body = shapes::OauthApps)),
-    security(("organization" = [])),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "list_oauth_apps")]
 pub(crate) async fn list(
     _key: OrganizationKey,
     State(server): State<Arc<Server>>,
-) -> ApiResult<Response> {
-    let all = apps::list(&server.app).await?;
-    ok(&json!({"items": all.iter().map(view).collect::<Vec<_>>()}))
+) -> ApiResult<Json<ListView>> {
+    let apps = apps::list(&server.app).await?;
+    let items = apps.into_iter().map(View::from).collect();
+    Ok(Json(ListView { items }))
 }
 
 /// Sets the OAuth app of a toolkit and replaces an earlier one.
@@ -52,53 +84,33 @@ pub(crate) async fn list(
 /// Projects can then use the managed kind of auth config.
 #[utoipa::path(
     put,
-    path = "/org/oauth_apps/{slug}",
+    path = IN_TABLE,
     operation_id = "set_oauth_app",
-    request_body = Set,
-    responses(
-        (status = 200, description = "The client", body = shapes::OauthApp),
-        (status = 404, description = "There is no such toolkit"),
-    ),
-    security(("organization" = [])),
+    responses((status = 404, description = "The toolkit does not exist")),
 )]
 pub(crate) async fn set(
     _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
     Json(body): Json<Set>,
-) -> ApiResult<Response> {
+) -> ApiResult<Json<View>> {
     let new = NewOauthApp {
         toolkit: slug,
         client_id: body.client_id,
         client_secret: body.client_secret.unwrap_or_default(),
         scopes: body.scopes.unwrap_or_default(),
     };
-    ok(&view(&apps::set(&server.app, new).await?))
+    let record = apps::set(&server.app, new).await?;
+    Ok(Json(record.into()))
 }
 
 /// Removes an OAuth app. Accounts that were connected with it work until their tokens expire.
-#[utoipa::path(
-    delete,
-    path = "/org/oauth_apps/{slug}",
-    operation_id = "remove_oauth_app",
-    responses((status = 200, description = "It is forgotten", body = crate::http::reply::Deleted)),
-    security(("organization" = [])),
-)]
+#[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_oauth_app")]
 pub(crate) async fn remove(
     _key: OrganizationKey,
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
-) -> ApiResult<Response> {
+) -> ApiResult<Json<Deleted>> {
     apps::remove(&server.app, &slug).await?;
-    ok(&json!({"status": "success"}))
-}
-
-fn view(record: &Record<OauthApp>) -> Value {
-    json!({
-        "toolkit": record.id,
-        "client_id": record.body.client_id,
-        "scopes": record.body.scopes,
-        "created_at": iso(record.created_at),
-        "updated_at": iso(record.updated_at),
-    })
+    Ok(Json(Deleted::DONE))
 }

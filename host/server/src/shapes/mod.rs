@@ -8,16 +8,13 @@
     reason = "their fields are read by the description, not by code"
 )]
 
-mod accounts;
 mod catalogue;
 mod organisation;
 mod runs;
 
-pub(crate) use accounts::*;
 pub(crate) use catalogue::*;
 pub(crate) use organisation::*;
 pub(crate) use runs::*;
-use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 /// A page of a list.
@@ -74,12 +71,4 @@ pub(crate) struct Done {
 pub(crate) struct DoneWithMessage {
     success: bool,
     message: String,
-}
-
-/// State of something that can be enabled or disabled.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Switch {
-    Enabled,
-    Disabled,
 }

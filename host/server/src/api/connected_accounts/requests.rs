@@ -1,0 +1,217 @@
+//! Requests of connected accounts.
+
+use app::{
+    Time,
+    connections::{self, Filter, Status},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{sharing::Share, status::AccountStatus};
+
+/// Filters and order of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Of these toolkits.
+    #[serde(default)]
+    #[param(explode = false)]
+    toolkit_slugs: Vec<String>,
+    /// In one of these states.
+    #[serde(default)]
+    #[param(inline, explode = false)]
+    statuses: Vec<AccountStatus>,
+    /// Of these users.
+    #[serde(default)]
+    #[param(explode = false)]
+    user_ids: Vec<String>,
+    /// Of these auth configs.
+    #[serde(default)]
+    #[param(explode = false)]
+    auth_config_ids: Vec<String>,
+    /// With these ids.
+    #[serde(default)]
+    #[param(explode = false)]
+    connected_account_ids: Vec<String>,
+    /// Time by which the list is ordered; `created_at` without it.
+    #[param(inline)]
+    order_by: Option<OrderBy>,
+    /// `desc` without it.
+    #[param(inline)]
+    order_direction: Option<Direction>,
+    /// `PRIVATE` without it.
+    #[param(inline)]
+    account_type: Option<AccountTypeFilter>,
+}
+
+#[derive(PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OrderBy {
+    CreatedAt,
+    UpdatedAt,
+}
+
+#[derive(PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Asc,
+    Desc,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum AccountTypeFilter {
+    Private,
+    Shared,
+    All,
+}
+
+impl ListQuery {
+    /// Returns the filter for accounts that were created until the given time.
+    pub(crate) fn into_filter(self, until: Option<Time>) -> Filter {
+        let slugs = self.toolkit_slugs.iter();
+        Filter {
+            toolkits: slugs.map(|slug| slug.to_ascii_lowercase()).collect(),
+            statuses: self.statuses.into_iter().map(Status::from).collect(),
+            users: self.user_ids,
+            auth_configs: self.auth_config_ids,
+            ids: self.connected_account_ids,
+            account_type: match self.account_type {
+                None | Some(AccountTypeFilter::Private) => Some(connections::AccountType::Private),
+                Some(AccountTypeFilter::Shared) => Some(connections::AccountType::Shared),
+                Some(AccountTypeFilter::All) => None,
+            },
+            by_change: self.order_by == Some(OrderBy::UpdatedAt),
+            ascending: self.order_direction == Some(Direction::Asc),
+            until,
+        }
+    }
+}
+
+/// Parameters of a new connection.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RefreshQuery {
+    /// URL to which the user's browser is redirected at the end.
+    pub redirect_url: Option<String>,
+}
+
+/// Parameters of a deletion.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RemoveQuery {
+    /// The credential is revoked at the provider, too.
+    pub revoke_on_delete: Option<bool>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ConnectAccount)]
+pub(crate) struct Create {
+    pub auth_config: ConfigId,
+    pub connection: Connection,
+    #[serde(default)]
+    pub validate_credentials: Option<bool>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthConfigId)]
+pub(crate) struct ConfigId {
+    pub id: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct Connection {
+    #[serde(default)]
+    pub state: Option<ConnectionState>,
+    /// The older spelling of `state.val`.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    pub data: Option<Value>,
+    #[serde(default)]
+    pub user_id: Option<String>,
+    #[serde(default)]
+    pub alias: Option<String>,
+    /// URL to which the user's browser is redirected at the end.
+    #[serde(default)]
+    pub callback_url: Option<String>,
+    /// The older spelling of `callback_url`.
+    #[serde(default)]
+    pub redirect_uri: Option<String>,
+    #[serde(default)]
+    pub experimental: Option<Share>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+pub(crate) struct ConnectionState {
+    #[serde(default, rename = "authScheme")]
+    pub auth_scheme: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    pub val: Option<Value>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = LinkAccount)]
+pub(crate) struct Link {
+    pub auth_config_id: String,
+    pub user_id: String,
+    #[serde(default)]
+    pub callback_url: Option<String>,
+    /// Fields that are known already; the user is not asked for the secret ones of them.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    pub connection_data: Option<Value>,
+    #[serde(default)]
+    pub alias: Option<String>,
+    #[serde(default)]
+    pub experimental: Option<Share>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CompleteConnection)]
+pub(crate) struct Complete {
+    pub session_uri: String,
+    pub user_id: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RefreshAccount)]
+pub(crate) struct Refresh {
+    /// URL to which the user's browser is redirected at the end.
+    #[serde(default)]
+    pub redirect_url: Option<String>,
+    #[serde(default)]
+    pub validate_credentials: Option<bool>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UpdateAccount)]
+pub(crate) struct Update {
+    /// An empty text clears it.
+    #[serde(default)]
+    pub alias: Option<String>,
+    #[serde(default)]
+    pub connection: Option<UpdatedConnection>,
+    #[serde(default)]
+    pub experimental: Option<Share>,
+}
+
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct UpdatedConnection {
+    pub state: UpdatedState,
+}
+
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct UpdatedState {
+    #[serde(rename = "authScheme")]
+    pub auth_scheme: String,
+    /// Merged into the existing fields; null clears a field.
+    pub val: Map<String, Value>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SetAccountStatus)]
+pub(crate) struct SetStatus {
+    pub enabled: bool,
+}
