@@ -27,7 +27,7 @@ use crate::{
         page::{Page, Paging, ShortPage},
         path::{Path, Prefix},
         query::{Pairs, Query},
-        reply::{Created, Json},
+        reply::{Created, Json, SerializedJson},
     },
 };
 
@@ -238,6 +238,12 @@ impl<T: Output> Output for ApiResult<T> {
 impl Output for Response {}
 
 impl<T: ToSchema> Output for Json<T> {
+    fn describe(description: &mut Description) {
+        description.set_response::<T>("200");
+    }
+}
+
+impl<T: ToSchema> Output for SerializedJson<T> {
     fn describe(description: &mut Description) {
         description.set_response::<T>("200");
     }
