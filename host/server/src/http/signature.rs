@@ -91,6 +91,7 @@ impl Description {
     fn set_response<T: ToSchema>(&mut self, status: &str) {
         let description = match T::schema() {
             RefOr::T(Schema::Object(object)) => object.description,
+            RefOr::T(Schema::Array(array)) => array.description,
             _ => None,
         };
         let schema = self.refer_to::<T>();
