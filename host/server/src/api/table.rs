@@ -153,9 +153,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tools/{tool_slug}", tools::read).needs(Read, &[Tools]),
 
         // executions
-        row!("/tools/execute/proxy", tools::proxy).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
-        row!("/tools/execute/{tool_slug}", tools::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
-        row!("/tools/execute/{tool_slug}/input", tools::input).needs(Read, &[ToolExecution]).own_deadline().tool_data(),
+        row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
+        row!("/tools/execute/{tool_slug}", tools::execution::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
+        row!("/tools/execute/{tool_slug}/input", tools::arguments::generate).needs(Read, &[ToolExecution]).own_deadline().tool_data(),
         row!("/logs/tool_execution", logs::list).needs(Read, &[Observability]),
         row!("/logs/tool_execution/{id}", logs::read).needs(Read, &[Observability]),
         row!("/logs/tool_execution/{id}/cassette", logs::cassette).needs(Read, &[Observability]),

@@ -1,11 +1,15 @@
 //! Typed responses: a JSON body with status 200 or 201, under the names of this installation.
 
+use std::marker::PhantomData;
+
 use app::Error;
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use bytes::Bytes;
+use serde::{Serialize, Serializer, ser};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::{branding::Branded, context::REQUEST, error::ApiError};
@@ -25,6 +29,41 @@ impl<T: Serialize> IntoResponse for Json<T> {
 impl<T: Serialize> IntoResponse for Created<T> {
     fn into_response(self) -> Response {
         json(StatusCode::CREATED, &self.0)
+    }
+}
+
+/// JSON body of a response with status 200 that the handler serialized itself: a body that may be
+/// large is serialized within [`Limiter::parse`](crate::http::limiter::Limiter::parse).
+pub(crate) struct SerializedJson<T> {
+    response: Response,
+    serialized_from: PhantomData<fn() -> T>,
+}
+
+impl<T: Serialize> SerializedJson<T> {
+    /// Serializes a body.
+    pub(crate) fn new(body: &T) -> Self {
+        Self {
+            response: json(StatusCode::OK, body),
+            serialized_from: PhantomData,
+        }
+    }
+}
+
+impl<T> IntoResponse for SerializedJson<T> {
+    fn into_response(self) -> Response {
+        self.response
+    }
+}
+
+/// JSON text that was checked before. It becomes a part of the body unchanged.
+pub(crate) struct RawJson(pub Bytes);
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text: &RawValue = serde_json::from_slice(&self.0).map_err(|cause| {
+            ser::Error::custom(format!("text is not JSON after it was checked: {cause}"))
+        })?;
+        text.serialize(serializer)
     }
 }
 

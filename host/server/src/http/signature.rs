@@ -27,7 +27,7 @@ use crate::{
         page::{Page, Paging, ShortPage},
         path::{Path, Prefix},
         query::{Pairs, Query},
-        reply::{Created, Json},
+        reply::{Created, Json, SerializedJson},
     },
 };
 
@@ -91,6 +91,7 @@ impl Description {
     fn set_response<T: ToSchema>(&mut self, status: &str) {
         let description = match T::schema() {
             RefOr::T(Schema::Object(object)) => object.description,
+            RefOr::T(Schema::Array(array)) => array.description,
             _ => None,
         };
         let schema = self.refer_to::<T>();
@@ -238,6 +239,12 @@ impl<T: Output> Output for ApiResult<T> {
 impl Output for Response {}
 
 impl<T: ToSchema> Output for Json<T> {
+    fn describe(description: &mut Description) {
+        description.set_response::<T>("200");
+    }
+}
+
+impl<T: ToSchema> Output for SerializedJson<T> {
     fn describe(description: &mut Description) {
         description.set_response::<T>("200");
     }

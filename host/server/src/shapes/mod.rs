@@ -51,15 +51,6 @@ pub(crate) struct ShortPaging {
     cursor: Option<String>,
 }
 
-/// Selection of tool versions.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ToolkitVersions {
-    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
-    /// each toolkit separately.
-    toolkit_versions: Option<String>,
-}
-
 /// Success of an operation.
 #[derive(ToSchema)]
 pub(crate) struct Done {

@@ -1,0 +1,101 @@
+//! Arguments that a language model generates from a prompt.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use app::{
+    Error,
+    tools::{self, prompt::Prompt},
+};
+use axum::{extract::State, http::HeaderMap};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::not_blank;
+use crate::{
+    Server,
+    http::{
+        auth::ProjectKey,
+        error::ApiResult,
+        path::{Path, Prefix},
+        reply::{Json, RawJson},
+        signature::IN_TABLE,
+    },
+};
+
+/// Header that contains headers for the language model.
+const GATEWAY_HEADERS: &str = "x-llm-gateway-headers";
+
+/// A prompt for the arguments of a tool.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MakeArguments)]
+pub(crate) struct PromptRequest {
+    text: String,
+    #[serde(default)]
+    custom_description: Option<String>,
+    #[serde(default)]
+    system_prompt: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+}
+
+/// Arguments for a tool.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Arguments)]
+pub(crate) struct ArgumentsView {
+    #[schema(value_type = Map<String, Value>)]
+    arguments: RawJson,
+}
+
+/// Generates arguments for a tool from a prompt, and runs nothing.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    operation_id = "input",
+    params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the language model")),
+    responses(
+        (status = 410, description = "The tool is deprecated in every version"),
+        (status = 422, description = "The language model generated no valid arguments"),
+        (status = 501, description = "The server has no language model"),
+        (status = 502, description = "The language model failed"),
+    ),
+)]
+pub(crate) async fn generate(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    Json(body): Json<PromptRequest>,
+) -> ApiResult<Json<ArgumentsView>> {
+    let version = not_blank(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
+    let prompt = Prompt {
+        text: body.text,
+        description: not_blank(body.custom_description),
+        system_prompt: not_blank(body.system_prompt),
+        headers: gateway_headers(&headers)?,
+    };
+    let arguments =
+        tools::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
+    Ok(Json(ArgumentsView {
+        arguments: RawJson(arguments),
+    }))
+}
+
+/// Reads the headers for the language model.
+pub(super) fn gateway_headers(headers: &HeaderMap) -> ApiResult<Vec<(String, String)>> {
+    let Some(given) = headers.get(GATEWAY_HEADERS) else {
+        return Ok(Vec::new());
+    };
+    let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
+    let headers =
+        object.map_err(|_| Error::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
+    let text = |value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(headers
+        .into_iter()
+        .map(|(name, value)| (name, text(value)))
+        .collect())
+}

@@ -1,0 +1,144 @@
+//! Tools: the catalog, executions, and proxy requests.
+
+pub(crate) mod arguments;
+mod custom_credential;
+pub(crate) mod execution;
+pub(crate) mod proxy;
+mod types;
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    catalog::{self, ToolFilter},
+    ids::AuthConfigId,
+};
+use axum::extract::State;
+
+use self::types::{ListQuery, ReadQuery, ScopesRequest, ScopesView, Slugs, View};
+use crate::{
+    Server,
+    api::toolkits::snapshot,
+    http::{
+        auth::ProjectKey,
+        error::ApiResult,
+        page::{Listed, Page},
+        path::{Path, Prefix},
+        query::Query,
+        reply::Json,
+        signature::IN_TABLE,
+    },
+};
+
+/// Maximum number of tools that one request may name.
+const MAX_TOOLS: usize = 1_000;
+
+/// Lists tools.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    responses((status = 404, description = "The project has no such auth config")),
+)]
+#[expect(deprecated, reason = "older clients send the older spelling")]
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Query(query): Query<ListQuery>,
+    page: Page,
+) -> ApiResult<Json<Listed<View>>> {
+    let mut filter = ToolFilter {
+        slugs: query.tool_slugs.0,
+        toolkits: query.toolkit_slug.0,
+        tags: query.tags,
+        scopes: query.scopes,
+        important: query.important,
+        search: query.query.or(query.search).unwrap_or_default(),
+        deprecated: query.include_deprecated.unwrap_or(true),
+        versions: query.toolkit_versions.selector(prefix),
+    };
+    if !query.auth_config_ids.is_empty() {
+        let ids = &query.auth_config_ids;
+        filter.toolkits = toolkits_of_auth_configs(&server, &key, ids, filter.toolkits).await?;
+    }
+    let (catalog, page) = snapshot(&server, page)?;
+    let (found, total) = page.cut(catalog.tools(&filter));
+    let views = found.iter().map(|found| View::new(&catalog, found));
+    let views = views.collect::<Result<_, _>>()?;
+    Ok(Json(Listed::counted(views, &page, total)))
+}
+
+/// Returns the toolkits of the given auth configs, restricted to those asked for. If none
+/// remain, the list holds an empty name, which matches no toolkit.
+async fn toolkits_of_auth_configs(
+    server: &Server,
+    key: &ProjectKey,
+    ids: &[String],
+    asked: Vec<String>,
+) -> ApiResult<Vec<String>> {
+    let mut toolkits = Vec::new();
+    for id in ids {
+        let id = AuthConfigId::parse(id)?;
+        let config = app::auth_configs::get(&server.app, &key.project, &id).await?;
+        toolkits.push(config.body.toolkit);
+    }
+    toolkits
+        .retain(|slug| asked.is_empty() || asked.iter().any(|one| one.eq_ignore_ascii_case(slug)));
+    if toolkits.is_empty() {
+        toolkits.push(String::new());
+    }
+    Ok(toolkits)
+}
+
+/// Lists the slugs of all tools.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn slugs(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+) -> ApiResult<Json<Slugs>> {
+    Ok(Json(Slugs::new(&server.app.catalog.snapshot())))
+}
+
+/// Reads one version of a tool.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    responses((status = 410, description = "The tool is deprecated in every version")),
+)]
+pub(crate) async fn read(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Path(slug): Path<String>,
+    Query(query): Query<ReadQuery>,
+) -> ApiResult<Json<View>> {
+    let catalog = server.app.catalog.snapshot();
+    let versions = query.toolkit_versions.selector(prefix);
+    let toolkit = catalog.toolkit_of(&slug);
+    let toolkit = toolkit.map(|toolkit| &*toolkit.slug).unwrap_or_default();
+    let version = query.version.as_deref();
+    let version = version.unwrap_or_else(|| versions.for_toolkit(toolkit));
+    let found = catalog.tool(&slug, version)?;
+    Ok(Json(View::new(&catalog, &found)?))
+}
+
+/// Returns the scopes that the given tools need.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn scopes(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Json(body): Json<ScopesRequest>,
+) -> ApiResult<Json<ScopesView>> {
+    if !(1..=MAX_TOOLS).contains(&body.tools.len()) {
+        return Err(Error::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
+    }
+    let version = body.version.as_deref().unwrap_or(prefix.tool_version());
+    let found = catalog::find_tools(&server.app.catalog.snapshot(), &body.tools, version)?;
+    Ok(Json(ScopesView::new(&found)))
+}
+
+/// Returns a text unless it is empty or white space.
+fn not_blank(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}

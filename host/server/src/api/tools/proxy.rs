@@ -1,0 +1,253 @@
+//! Proxy requests: requests to a provider with the credential of a connected account.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use app::{
+    Error,
+    clock::iso,
+    files::Link,
+    ids::{AccountId, LogId},
+    tools::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
+};
+use axum::extract::State;
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{
+    custom_credential::{ConnectionData, ParameterPlace, custom_credential, refuse_nul},
+    not_blank,
+};
+use crate::{
+    Server,
+    http::{
+        auth::ProjectKey,
+        context::request_id,
+        error::{ApiError, ApiResult},
+        reply::Json,
+        signature::IN_TABLE,
+    },
+};
+
+/// Methods that a proxy request may have.
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
+/// Maximum number of parameters of a proxy request.
+const MAX_PARAMETERS: usize = 100;
+
+/// A proxy request: a request to a provider with the credential of an account.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Proxy)]
+pub(crate) struct ProxyRequest {
+    /// A path below the account's base URL, or an absolute https URL of the same domain.
+    endpoint: String,
+    /// GET, POST, PUT, DELETE, PATCH or HEAD.
+    method: String,
+    #[serde(default)]
+    connected_account_id: Option<String>,
+    /// The user on whose behalf the request is sent; the account's own user without it.
+    #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
+    body: Option<Value>,
+    #[serde(default)]
+    binary_body: Option<BinaryBody>,
+    #[serde(default)]
+    parameters: Option<Vec<ProxyParameter>>,
+    #[serde(default)]
+    custom_connection_data: Option<ConnectionData>,
+}
+
+/// Bytes to send: loaded from a URL, or given here as base64, at most 4 MiB.
+#[derive(Deserialize, ToSchema)]
+struct BinaryBody {
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    base64: Option<String>,
+    #[serde(default, alias = "contentType")]
+    content_type: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+struct ProxyParameter {
+    name: String,
+    value: String,
+    r#type: ParameterPlace,
+}
+
+/// A provider's response to a proxy request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Proxied)]
+pub(crate) struct ProxyView {
+    /// HTTP status of the provider's response.
+    status: u16,
+    /// Headers with names in lower case, without cookies.
+    headers: BTreeMap<String, String>,
+    /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
+    data: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    binary_data: Option<FileView>,
+    #[schema(value_type = String)]
+    log_id: LogId,
+}
+
+/// A body that is not text, stored as a file.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProxiedFile)]
+struct FileView {
+    /// Link to download the file.
+    url: String,
+    content_type: String,
+    #[schema(required, value_type = u64)]
+    size: Option<u64>,
+    /// Time when the link expires.
+    expires_at: String,
+}
+
+/// Sends a request with the credential of an account.
+///
+/// Every response of the provider counts as a success, whatever its status.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    operation_id = "proxy",
+    responses(
+        (status = 403, description = "The auth config restricts its tools, the account is not shared with the user, or the target is not allowed"),
+        (status = 404, description = "The project has no such account, or the toolkit does not exist"),
+        (status = 422, description = "The account cannot be used in its current status"),
+        (status = 502, description = "The provider sent no response"),
+        (status = 504, description = "The provider sent no response in time"),
+    ),
+)]
+pub(crate) async fn send(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<ProxyRequest>,
+) -> ApiResult<Json<ProxyView>> {
+    let response = tools::proxy(&server.app, &key.project, body.try_into()?).await?;
+    Ok(Json(response.into()))
+}
+
+impl TryFrom<ProxyRequest> for Proxy {
+    type Error = ApiError;
+
+    fn try_from(request: ProxyRequest) -> ApiResult<Self> {
+        let method = request.method.to_ascii_uppercase();
+        if !METHODS.contains(&method.as_str()) {
+            let methods = METHODS.join(", ");
+            return Err(Error::invalid(format!("method: must be one of {methods}")).into());
+        }
+        let parameters = request.parameters.unwrap_or_default();
+        if parameters.len() > MAX_PARAMETERS {
+            return Err(Error::invalid(format!("parameters: at most {MAX_PARAMETERS}")).into());
+        }
+        let mut headers = Vec::new();
+        let mut query = Vec::new();
+        for parameter in parameters {
+            match parameter.r#type {
+                ParameterPlace::Header => headers.push((parameter.name, parameter.value)),
+                ParameterPlace::Query => query.push((parameter.name, parameter.value)),
+            }
+        }
+        let account = not_blank(request.connected_account_id);
+        let user_id = not_blank(request.user_id);
+        refuse_nul("user_id", user_id.as_deref())?;
+        Ok(Self {
+            user_id,
+            account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
+            custom: custom_credential(None, request.custom_connection_data)?,
+            endpoint: request.endpoint.trim().to_owned(),
+            method,
+            headers,
+            query,
+            body: content(request.body, request.binary_body)?,
+            request_id: request_id(),
+        })
+    }
+}
+
+/// Returns the body to send. JSON null is no body.
+fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<ProxyBody>> {
+    let body = body.filter(|body| !body.is_null());
+    match (body, binary) {
+        (None, None) => Ok(None),
+        (Some(Value::String(text)), None) => Ok(Some(ProxyBody::Bytes(text.into(), None))),
+        (Some(value), None) => Ok(Some(ProxyBody::Json(value.to_string().into()))),
+        (None, Some(binary)) => binary.try_into().map(Some),
+        (Some(_), Some(_)) => {
+            Err(Error::invalid("binary_body: cannot be combined with `body`").into())
+        }
+    }
+}
+
+impl TryFrom<BinaryBody> for ProxyBody {
+    type Error = ApiError;
+
+    fn try_from(body: BinaryBody) -> ApiResult<Self> {
+        match (body.url, body.base64) {
+            (Some(url), None) => Ok(Self::Url(url, body.content_type)),
+            (None, Some(text)) => {
+                let bytes = BASE64
+                    .decode(text)
+                    .map_err(|_| Error::invalid("binary_body.base64: is not base64"))?;
+                let media_type = body.content_type;
+                let media_type =
+                    media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+                Ok(Self::Bytes(bytes.into(), Some(media_type)))
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                Err(Error::invalid("binary_body: must have either `url` or `base64`").into())
+            }
+        }
+    }
+}
+
+impl From<ProxyResponse> for ProxyView {
+    fn from(response: ProxyResponse) -> Self {
+        let mut binary_data = None;
+        let data = match response.body {
+            ResponseBody::Empty => Value::Null,
+            ResponseBody::Json(data) => data,
+            ResponseBody::Text(text) => text.into(),
+            ResponseBody::File(link) => {
+                binary_data = Some(link.into());
+                Map::new().into()
+            }
+        };
+        Self {
+            status: response.status,
+            headers: joined(response.headers),
+            data,
+            binary_data,
+            log_id: response.log_id,
+        }
+    }
+}
+
+impl From<Link> for FileView {
+    fn from(link: Link) -> Self {
+        Self {
+            url: link.url,
+            content_type: link.media_type,
+            size: link.size,
+            expires_at: iso(link.expires_at),
+        }
+    }
+}
+
+/// Joins the values of headers that are repeated.
+fn joined(headers: Vec<(String, String)>) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::<String, String>::new();
+    for (name, value) in headers {
+        joined
+            .entry(name)
+            .and_modify(|before| {
+                before.push_str(", ");
+                before.push_str(&value);
+            })
+            .or_insert(value);
+    }
+    joined
+}

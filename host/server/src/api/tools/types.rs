@@ -1,0 +1,247 @@
+//! Requests and views of the catalog of tools.
+
+use std::collections::{BTreeSet, HashMap};
+
+use app::catalog::{ResolvedTool, Snapshot, Tool, VersionSelector};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::http::{path::Prefix, query::LongList};
+
+/// Filters of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Words to find in slugs, names and descriptions.
+    pub query: Option<String>,
+    /// The older spelling of `query`.
+    #[deprecated]
+    pub search: Option<String>,
+    /// These tools; no other filter applies then.
+    #[serde(default)]
+    #[param(explode = false, value_type = Vec<String>)]
+    pub tool_slugs: LongList,
+    /// Of these toolkits.
+    #[serde(default)]
+    #[param(explode = false, value_type = Vec<String>)]
+    pub toolkit_slug: LongList,
+    /// Of the toolkits of these auth configs.
+    #[serde(default)]
+    #[param(explode = false)]
+    pub auth_config_ids: Vec<String>,
+    /// With at least one of these labels.
+    #[serde(default)]
+    #[param(explode = false)]
+    pub tags: Vec<String>,
+    /// That need at least one of these scopes.
+    #[serde(default)]
+    #[param(explode = false)]
+    pub scopes: Vec<String>,
+    /// With the label `important`, or without.
+    pub important: Option<bool>,
+    /// Deprecated ones too; `true` without it.
+    pub include_deprecated: Option<bool>,
+    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
+    /// each toolkit separately.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    pub toolkit_versions: ToolkitVersions,
+}
+
+/// Version of a tool to read.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReadQuery {
+    /// A version or `latest`; takes precedence over `toolkit_versions`.
+    pub version: Option<String>,
+    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
+    /// each toolkit separately.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    pub toolkit_versions: ToolkitVersions,
+}
+
+/// Versions by toolkit. The version for every toolkit has an empty key.
+#[derive(Default, Deserialize)]
+pub(crate) struct ToolkitVersions(HashMap<String, String>);
+
+impl ToolkitVersions {
+    /// Returns the selection of versions. Without a version for every toolkit, the default of the
+    /// prefix is used.
+    pub(crate) fn selector(mut self, prefix: Prefix) -> VersionSelector {
+        let default = self.0.remove("");
+        let by_toolkit = self
+            .0
+            .into_iter()
+            .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
+        VersionSelector {
+            default: default.unwrap_or_else(|| prefix.tool_version().to_owned()),
+            by_toolkit: by_toolkit.collect(),
+        }
+    }
+}
+
+/// Tools whose scopes are requested.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RequireScopes)]
+pub(crate) struct ScopesRequest {
+    pub tools: Vec<String>,
+    #[serde(default)]
+    pub version: Option<String>,
+}
+
+/// The slugs of all tools.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolSlugs)]
+pub(crate) struct Slugs(Vec<String>);
+
+impl Slugs {
+    /// Lists the tools in the current version of every toolkit.
+    pub(crate) fn new(catalog: &Snapshot) -> Self {
+        let releases = catalog.toolkits().map(|toolkit| toolkit.current());
+        let slugs = releases.flat_map(|release| release.tools.iter().map(|tool| &tool.slug));
+        Self(slugs.map(ToString::to_string).collect())
+    }
+}
+
+/// A tool in one version.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Tool)]
+pub(crate) struct View {
+    slug: String,
+    name: String,
+    description: String,
+    human_description: String,
+    toolkit: ToolkitView,
+    /// A JSON Schema.
+    #[schema(value_type = Map<String, Value>)]
+    input_parameters: Box<RawValue>,
+    /// A JSON Schema of the whole response of an execution.
+    #[schema(value_type = Map<String, Value>)]
+    output_parameters: Value,
+    no_auth: bool,
+    version: String,
+    available_versions: Vec<String>,
+    scopes: Vec<String>,
+    #[schema(required)]
+    scope_requirements: Option<ScopeRequirements>,
+    tags: Vec<String>,
+    is_deprecated: bool,
+    deprecated: DeprecatedView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolToolkit)]
+struct ToolkitView {
+    slug: String,
+    name: String,
+    logo: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolDeprecated)]
+struct DeprecatedView {
+    #[serde(rename = "displayName")]
+    display_name: String,
+    version: String,
+    available_versions: Vec<String>,
+    is_deprecated: bool,
+    toolkit: ToolkitLogo,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ToolkitLogo {
+    logo: String,
+}
+
+impl View {
+    /// Builds the view of a tool.
+    ///
+    /// # Errors
+    /// If the schemas of the tool cannot be read.
+    pub(crate) fn new(catalog: &Snapshot, found: &ResolvedTool) -> Result<Self, app::Error> {
+        let ResolvedTool { release, tool } = found;
+        let versions = catalog.toolkit(&release.slug);
+        let versions = versions.map(|toolkit| toolkit.versions());
+        let versions = versions.unwrap_or_default();
+        let versions: Vec<_> = versions.into_iter().map(str::to_owned).collect();
+        let version = release.version.as_str();
+        let is_deprecated = release.deprecated_at.is_some();
+        Ok(Self {
+            slug: tool.slug.to_string(),
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            human_description: tool.description.clone(),
+            toolkit: ToolkitView {
+                slug: release.slug.to_string(),
+                name: release.name.clone(),
+                logo: release.logo.clone(),
+            },
+            input_parameters: tool.input.text()?,
+            output_parameters: tool.response_schema()?,
+            no_auth: tool.no_auth,
+            version: version.to_owned(),
+            available_versions: versions.clone(),
+            scopes: tool.scopes.clone(),
+            scope_requirements: ScopeRequirements::new(tool),
+            tags: tool.labels().map(str::to_owned).collect(),
+            is_deprecated,
+            deprecated: DeprecatedView {
+                display_name: tool.name.clone(),
+                version: version.to_owned(),
+                available_versions: versions,
+                is_deprecated,
+                toolkit: ToolkitLogo {
+                    logo: release.logo.clone(),
+                },
+            },
+        })
+    }
+}
+
+/// The scopes that a tool needs, all of them.
+#[derive(Serialize, ToSchema)]
+struct ScopeRequirements {
+    all_of: Vec<String>,
+}
+
+impl ScopeRequirements {
+    fn new(tool: &Tool) -> Option<Self> {
+        let all_of = &tool.scopes;
+        (!all_of.is_empty()).then(|| Self {
+            all_of: all_of.clone(),
+        })
+    }
+}
+
+/// The scopes that tools need, together and each.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RequiredScopes)]
+pub(crate) struct ScopesView {
+    scopes_required: Vec<String>,
+    per_tool_requirements: Vec<ToolScopesView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ScopesOfTool)]
+struct ToolScopesView {
+    tool: String,
+    #[schema(required)]
+    scope_requirements: Option<ScopeRequirements>,
+}
+
+impl ScopesView {
+    /// Builds the view of the scopes of tools.
+    pub(crate) fn new(tools: &[ResolvedTool]) -> Self {
+        let all: BTreeSet<_> = tools.iter().flat_map(|found| &found.tool.scopes).collect();
+        let each = tools.iter().map(|found| ToolScopesView {
+            tool: found.tool.slug.to_string(),
+            scope_requirements: ScopeRequirements::new(&found.tool),
+        });
+        Self {
+            scopes_required: all.into_iter().cloned().collect(),
+            per_tool_requirements: each.collect(),
+        }
+    }
+}
