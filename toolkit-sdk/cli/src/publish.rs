@@ -270,7 +270,7 @@ mod tests {
         }
         assert_eq!(
             refusal(502, &Value::String("bad gateway".to_owned())),
-            "the server answered 502"
+            "the server responded 502"
         );
     }
 }

@@ -301,7 +301,7 @@ mod tests {
             lines,
             [
                 "key: is required (KEY)",
-                "region: does not have the form the toolkit asks for, eu|us"
+                "region: does not match the pattern eu|us"
             ]
         );
     }

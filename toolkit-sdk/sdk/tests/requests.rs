@@ -417,10 +417,7 @@ fn an_error_ends_the_pages() {
         numbers(API.get("/i").items(Paging::link().items("/data"), 5))
     })
     .unwrap_err();
-    assert!(
-        error.text().contains("without a list at `/data`"),
-        "{error}"
-    );
+    assert!(error.text().contains("has no list at `/data`"), "{error}");
 }
 
 #[test]

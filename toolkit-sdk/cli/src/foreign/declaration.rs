@@ -501,7 +501,7 @@ mod tests {
         for (more, part) in [
             (
                 json!({ "auth": [{ "mode": "api_key" }] }),
-                "an API key goes somewhere",
+                "an API key needs a place",
             ),
             (json!({ "auth": [{ "mode": "magic" }] }), "`magic`"),
             (
@@ -543,7 +543,7 @@ mod tests {
             find(&snapshot(&[one, other]))
                 .unwrap_err()
                 .to_string()
-                .contains("twice")
+                .contains("two different declarations")
         );
         assert!(find(&snapshot(&["{\"cut short"])).is_err());
     }

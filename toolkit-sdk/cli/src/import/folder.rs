@@ -256,7 +256,7 @@ mod tests {
             super::joined(json!({ "slug": "other" }), imported())
                 .unwrap_err()
                 .to_string()
-                .contains("one toolkit")
+                .contains("one slug")
         );
     }
 }
