@@ -1,7 +1,5 @@
 //! Shapes of keys, projects and the organization.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -249,38 +247,6 @@ pub(crate) struct NewMember {
     member: OrganizationMember,
     /// The key in full, shown only in this response.
     key: String,
-}
-
-/// Usage totals by counted entity.
-#[derive(ToSchema)]
-pub(crate) struct UsageSummary {
-    entities: BTreeMap<String, UsageSum>,
-}
-
-#[derive(ToSchema)]
-struct UsageSum {
-    unit: String,
-    /// A number, as text.
-    total_quantity: String,
-    event_count: u64,
-}
-
-#[derive(ToSchema)]
-pub(crate) struct UsageGroups {
-    entity_type: String,
-    unit: String,
-    /// A number, as text.
-    total_quantity: String,
-    event_count: u64,
-    groups: Vec<UsageGroup>,
-}
-
-#[derive(ToSchema)]
-struct UsageGroup {
-    key: String,
-    /// A number, as text.
-    total_quantity: String,
-    event_count: u64,
 }
 
 #[derive(ToSchema)]
