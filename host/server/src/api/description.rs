@@ -1,16 +1,20 @@
 //! Builds the API description from the handlers and from what all operations have in common.
 //!
-//! A handler describes itself with `#[utoipa::path]`: its doc comment, parameters, bodies and
-//! specific errors. Everything that follows from its row in the route table and from its security
-//! is added here, so that no handler repeats it.
+//! The signature of a handler describes its parameters, its body and its successful response, see
+//! [`crate::http::signature`]. `#[utoipa::path]` on it adds its summary and its own errors.
+//! Everything that follows from its row in the route table and from its kind of key is added here,
+//! so that no handler repeats it.
 
-use utoipa::openapi::{
-    Components, ContentBuilder, Deprecated, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi,
-    OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder, SecurityRequirement,
-    ServerBuilder,
-    path::{Operation, ParameterBuilder, ParameterIn},
-    schema::{ObjectBuilder, Schema, Type},
-    security::{ApiKey, ApiKeyValue, SecurityScheme},
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        Components, ContentBuilder, Deprecated, HttpMethod, Info, InfoBuilder, LicenseBuilder,
+        OpenApi, OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder,
+        SecurityRequirement, ServerBuilder,
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+        schema::{ObjectBuilder, Schema, Type},
+        security::{ApiKey, ApiKeyValue, SecurityScheme},
+    },
 };
 
 use crate::{
@@ -20,10 +24,60 @@ use crate::{
 
 /// Name of the component for the envelope of every error.
 const REFUSAL: &str = "Refusal";
-/// Names of the kinds of key, as handlers use them under `security`.
+
+/// Name of the security scheme of a project's key.
 const PROJECT: &str = "project";
+/// Name of the security scheme of an organization's key.
 const ORGANIZATION: &str = "organization";
+/// Name of the security scheme of a user's key.
 const USER: &str = "user";
+
+/// Description of the whole API.
+const ABOUT: &str = "Connects the accounts of a project's users at providers and runs tools with them. \
+    Both prefixes serve the same operations. They differ in the version of a tool if the request names none: \
+    the older prefix uses the base version, the newer one the latest version. \
+    Unknown members of bodies and unknown parameters are ignored. \
+    Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
+    within a day is performed once.";
+
+/// Status and description of an error.
+type ErrorResponse = (&'static str, &'static str);
+
+/// Errors of every operation.
+const ERRORS: [ErrorResponse; 3] = [
+    (
+        "429",
+        "Too many requests in a period of time or at the same time",
+    ),
+    ("500", "Internal error"),
+    ("503", "The server is temporarily unavailable"),
+];
+/// Error of operations that need a key.
+const UNAUTHORIZED: ErrorResponse = (
+    "401",
+    "The key is missing, invalid or of another kind, or there are several keys",
+);
+/// Error of operations that need a permission.
+const FORBIDDEN: ErrorResponse = (
+    "403",
+    "The key does not have the permission, or does not allow the client's address",
+);
+/// Error of operations that have parameters or a body.
+const INVALID: ErrorResponse = (
+    "400",
+    "The request is invalid; `errors` has one line for each problem",
+);
+/// Error of operations whose path has parameters.
+const NOT_FOUND: ErrorResponse = (
+    "404",
+    "The object does not exist in the project or in the catalog",
+);
+/// Errors of operations that have a body.
+const BODY_ERRORS: [ErrorResponse; 3] = [
+    ("408", "The body did not arrive in time"),
+    ("413", "The body is too large"),
+    ("415", "The body has the wrong media type, or is compressed"),
+];
 
 /// Returns the description as it is served and committed.
 pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
@@ -35,151 +89,147 @@ fn describe(rows: &[Row]) -> OpenApi {
     let mut components = Components::new();
     let mut paths = Paths::new();
     for row in rows {
-        components
-            .schemas
-            .extend(row.description.schemas.iter().cloned());
+        let schemas = row.description.schemas.iter().cloned();
+        components.schemas.extend(schemas);
         let method = row.description.method.clone();
-        paths.add_path_operation(row.path, vec![method], completed(row));
+        paths.add_path_operation(row.path, vec![method], complete(row));
     }
-    let (name, envelope) = (
-        <Refusal as utoipa::ToSchema>::name(),
-        <Refusal as utoipa::PartialSchema>::schema(),
-    );
-    let mut parts = Vec::new();
-    <Refusal as utoipa::ToSchema>::schemas(&mut parts);
-    components.schemas.extend(parts);
-    components.schemas.insert(name.to_string(), envelope);
+    add_refusal(&mut components);
+    add_security_schemes(&mut components);
+    let servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    let security = [PROJECT, USER].map(|scheme| SecurityRequirement::new(scheme, [""; 0]));
+    OpenApiBuilder::new()
+        .info(info())
+        .servers(Some(servers))
+        .paths(paths)
+        .components(Some(components))
+        .security(Some(security))
+        .build()
+}
+
+/// Adds the response of every error, and the schemas that it refers to.
+fn add_refusal(components: &mut Components) {
+    let name = Refusal::name();
+    let mut schemas = Vec::new();
+    Refusal::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    components
+        .schemas
+        .insert(name.to_string(), Refusal::schema());
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(name)))
         .build();
-    let refusal = ResponseBuilder::new()
-        .description("Why nothing was done")
+    let response = ResponseBuilder::new()
+        .description("The request failed")
         .content("application/json", content);
-    components
-        .responses
-        .insert(REFUSAL.into(), refusal.build().into());
-    for (name, header) in [
+    let response = response.build().into();
+    components.responses.insert(REFUSAL.to_owned(), response);
+}
+
+fn add_security_schemes(components: &mut Components) {
+    let schemes = [
         (PROJECT, auth::PROJECT),
         (ORGANIZATION, auth::ORGANIZATION),
         (USER, auth::USER),
-    ] {
-        let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));
+    ];
+    for (name, header) in schemes {
+        let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
         components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
     }
+}
+
+fn info() -> Info {
     let license = LicenseBuilder::new()
         .name("Apache-2.0")
         .identifier(Some("Apache-2.0"))
         .build();
-    let info = InfoBuilder::new()
+    InfoBuilder::new()
         .title("toolhost")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(ABOUT))
         .license(Some(license))
-        .build();
-    let servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
-    OpenApiBuilder::new()
-        .info(info)
-        .servers(Some(servers))
-        .paths(paths)
-        .components(Some(components))
-        .security(Some([PROJECT, USER].map(|kind| {
-            SecurityRequirement::new::<_, [&str; 0], &str>(kind, [])
-        })))
         .build()
 }
 
-const ABOUT: &str = "Connects the accounts of a project's users at external applications and runs tools against them. \
-    Both prefixes serve the same operations; they differ in the version of a tool when none is named: the base version \
-    under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored. \
-    Any POST may carry an `Idempotency-Key`: sent again within a day it is not done again.";
-
 /// Completes an operation with its path parameters and with the errors that every operation of its
 /// kind has.
-fn completed(row: &Row) -> Operation {
-    let path = row.path;
+fn complete(row: &Row) -> Operation {
     let mut operation = row.description.operation.clone();
     if row.operation.successor.is_some() {
         operation.deprecated = Some(Deprecated::True);
     }
-    let area = path.split('/').nth(1).unwrap_or_default();
+    let area = row.path.split('/').nth(1).unwrap_or_default();
     operation.tags = Some(vec![area.to_owned()]);
     operation.operation_id = operation.operation_id.map(|name| format!("{area}_{name}"));
-    let names: Vec<_> = path
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        .collect();
-    let text = RefOr::T(Schema::Object(
-        ObjectBuilder::new().schema_type(Type::String).build(),
-    ));
-    let in_path = names.iter().map(|name| {
-        let parameter = ParameterBuilder::new()
-            .name(*name)
-            .parameter_in(ParameterIn::Path)
-            .required(Required::True);
-        RefOr::T(parameter.schema(Some(text.clone())).build())
-    });
     let others = operation.parameters.take().unwrap_or_default();
-    let parameters: Vec<_> = in_path.chain(others).collect();
-    let mut refusals = vec![
-        ("429", "Too many requests, or too many under way"),
-        ("500", "A fault of the server"),
-        ("503", "The server cannot do it now"),
-    ];
-    if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
-        refusals.push((
-            "401",
-            "No key, more than one, one of another kind, or one that does not work",
-        ));
-    }
-    if operation.security.is_none() {
-        refusals.push((
-            "403",
-            "The key may not do this, or not from where it was sent",
-        ));
-    }
-    if !parameters.is_empty() || operation.request_body.is_some() {
-        refusals.push((
-            "400",
-            "The request breaks rules; `errors` has a line for each",
-        ));
-    }
-    // A PUT creates what does not exist.
-    if !names.is_empty() && row.description.method != HttpMethod::Put {
-        refusals.push((
-            "404",
-            "There is no such thing in the project or in the catalogue",
-        ));
-    }
-    if operation.request_body.is_some() {
-        refusals.push(("408", "The body did not arrive in time"));
-        refusals.push(("413", "The body is too large"));
-        refusals.push(("415", "The body is of another type, or compressed"));
-    }
+    let parameters: Vec<_> = path_parameters(row.path)
+        .map(|name| RefOr::T(path_parameter(name)))
+        .chain(others)
+        .collect();
     if !parameters.is_empty() {
         operation.parameters = Some(parameters);
     }
-    for (status, response) in &mut operation.responses.responses {
+    let errors = errors(row, &operation);
+    let responses = &mut operation.responses.responses;
+    for (status, response) in responses.iter_mut() {
         if let RefOr::T(own) = response
             && status.starts_with(['4', '5'])
         {
-            *response = refused(&own.description);
+            *response = error_response(&own.description);
         }
     }
-    for (status, why) in refusals {
-        operation
-            .responses
-            .responses
+    for (status, description) in errors {
+        responses
             .entry(status.to_owned())
-            .or_insert_with(|| refused(why));
+            .or_insert_with(|| error_response(description));
     }
     operation
 }
 
-/// Describes an error response.
-fn refused(why: &str) -> RefOr<Response> {
-    let mut refusal = Ref::from_response_name(REFUSAL);
-    refusal.description = why.to_owned();
-    RefOr::Ref(refusal)
+/// Returns the names of the parameters of a path.
+fn path_parameters(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn path_parameter(name: &str) -> Parameter {
+    let text = ObjectBuilder::new().schema_type(Type::String).build();
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(Schema::Object(text)))
+        .build()
+}
+
+/// Returns the errors that follow from the key, the parameters and the body of an operation.
+fn errors(row: &Row, operation: &Operation) -> Vec<ErrorResponse> {
+    let mut errors = ERRORS.to_vec();
+    if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
+        errors.push(UNAUTHORIZED);
+    }
+    if operation.security.is_none() {
+        errors.push(FORBIDDEN);
+    }
+    if operation.parameters.is_some() || operation.request_body.is_some() {
+        errors.push(INVALID);
+    }
+    // A PUT request creates an object that does not exist.
+    let has_path_parameters = path_parameters(row.path).next().is_some();
+    if has_path_parameters && row.description.method != HttpMethod::Put {
+        errors.push(NOT_FOUND);
+    }
+    if operation.request_body.is_some() {
+        errors.extend(BODY_ERRORS);
+    }
+    errors
+}
+
+/// Refers to the response of every error, with a description of its own.
+fn error_response(description: &str) -> RefOr<Response> {
+    let mut response = Ref::from_response_name(REFUSAL);
+    response.description = description.to_owned();
+    RefOr::Ref(response)
 }
 
 #[cfg(test)]

@@ -265,16 +265,3 @@ struct ScopeChoices {
     fewest: Vec<String>,
     conditional: Vec<Map<String, Value>>,
 }
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(crate) enum LegacyKind {
-    ConnectedAccount,
-    AuthConfig,
-    TriggerInstance,
-}
-
-#[derive(ToSchema)]
-pub(crate) struct NanoId {
-    nanoid: String,
-}

@@ -2,28 +2,55 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::StatusCode, response::Response};
-use serde_json::json;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
 
-use crate::{Server, http::reply};
+use crate::{
+    Server,
+    http::reply::{self, Json},
+};
+
+/// Result of a probe.
+#[derive(Serialize)]
+pub(crate) struct Health {
+    status: Status,
+    /// Reason why the server is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Live,
+    Ready,
+    #[serde(rename = "not ready")]
+    NotReady,
+}
 
 /// Reports that the process is alive.
-pub(crate) async fn live() -> Response {
-    reply::json(StatusCode::OK, &json!({"status": "live"}))
+pub(crate) async fn live() -> Json<Health> {
+    Json(Health {
+        status: Status::Live,
+        reason: None,
+    })
 }
 
 /// Reports readiness: the server has started, is not stopping, and the store accepts writes.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
-    let trouble = if server.is_serving() {
+    let reason = if server.is_serving() {
         server.app.store_problem()
     } else {
-        Some("the server is starting or stopping".into())
+        Some("the server is starting or stopping".to_owned())
     };
-    match trouble {
-        None => reply::json(StatusCode::OK, &json!({"status": "ready"})),
-        Some(why) => reply::json(
-            StatusCode::SERVICE_UNAVAILABLE,
-            &json!({"status": "not ready", "reason": why}),
-        ),
+    if reason.is_none() {
+        let status = Status::Ready;
+        return Json(Health { status, reason }).into_response();
     }
+    let status = Status::NotReady;
+    reply::json(StatusCode::SERVICE_UNAVAILABLE, &Health { status, reason })
 }

@@ -2,54 +2,68 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    legacy::{self, Kind},
-};
-use axum::{extract::State, response::Response};
-use serde_json::json;
+use app::legacy::{self, Kind};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{
     Server,
-    http::{auth::ProjectKey, error::ApiResult, scaffold::RawQuery, scaffold::ok},
-    shapes,
+    http::{auth::ProjectKey, error::ApiResult, query::Query, reply::Json, signature::IN_TABLE},
 };
 
-/// Names of [`KINDS`], in the same order.
-const NAMES: [&str; 3] = ["CONNECTED_ACCOUNT", "AUTH_CONFIG", "TRIGGER_INSTANCE"];
-const KINDS: [Kind; 3] = [
-    Kind::ConnectedAccount,
-    Kind::AuthConfig,
-    Kind::TriggerInstance,
-];
+/// Legacy id, and the kind of object that it names.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LegacyId {
+    /// Kind of the object.
+    #[param(inline)]
+    r#type: LegacyKind,
+    /// The legacy id.
+    #[param(value_type = String)]
+    uuid: Uuid,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum LegacyKind {
+    ConnectedAccount,
+    AuthConfig,
+    TriggerInstance,
+}
+
+impl From<LegacyKind> for Kind {
+    fn from(kind: LegacyKind) -> Self {
+        match kind {
+            LegacyKind::ConnectedAccount => Self::ConnectedAccount,
+            LegacyKind::AuthConfig => Self::AuthConfig,
+            LegacyKind::TriggerInstance => Self::TriggerInstance,
+        }
+    }
+}
+
+/// The current id.
+#[derive(Serialize, ToSchema)]
+#[schema(as = NanoId)]
+pub(crate) struct CurrentId {
+    nanoid: String,
+}
 
 /// Returns the current id for a legacy id.
 #[utoipa::path(
     get,
-    path = "/migration/get-nanoid",
-    params(
-        ("type" = inline(shapes::LegacyKind), Query, description = "What it is the id of"),
-        ("uuid" = String, Query, description = "The older id"),
-    ),
+    path = IN_TABLE,
     responses(
-        (status = 200, description = "The id of today", body = shapes::NanoId),
-        (status = 404, description = "The id leads to nothing of the project"),
-        (status = 410, description = "What it leads to is deleted"),
+        (status = 404, description = "The project never had such an object"),
+        (status = 410, description = "The object is deleted"),
     ),
 )]
 pub(crate) async fn translate(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
-    query: RawQuery,
-) -> ApiResult<Response> {
-    let kind = query
-        .choice("type", &NAMES)?
-        .ok_or_else(|| Error::invalid("type: is required"))?;
-    let uuid = query
-        .text("uuid")?
-        .ok_or_else(|| Error::invalid("uuid: is required"))?;
-    let uuid = Uuid::parse_str(uuid).map_err(|_| Error::invalid("uuid: is not a UUID"))?;
-    let id = legacy::translate(&server.app, &key.project, KINDS[kind], uuid).await?;
-    ok(&json!({ "nanoid": id }))
+    Query(LegacyId { r#type, uuid }): Query<LegacyId>,
+) -> ApiResult<Json<CurrentId>> {
+    let nanoid = legacy::translate(&server.app, &key.project, r#type.into(), uuid).await?;
+    Ok(Json(CurrentId { nanoid }))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{connections, ids::AuthConfigId};
 use axum::extract::State;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Server,
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> ApiResult<Json<Value>> {
+) -> ApiResult<Json<Map<String, Value>>> {
     let metadata = connections::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?;
-    Ok(Json(metadata.into()))
+    Ok(Json(metadata))
 }

@@ -1,0 +1,149 @@
+//! The execution log for older clients: the records of [`super::super::logs`] under other names.
+
+mod detail;
+mod types;
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    ids::LogId,
+    tools::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
+};
+use axum::extract::State;
+
+use self::{
+    detail::View,
+    types::{
+        AppView, ConditionBody, FieldsView, ItemView, ListView, Search, SearchableField,
+        SearchableFields,
+    },
+};
+use crate::{
+    Server,
+    api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, operator},
+    http::{
+        auth::ProjectKey, body::OptionalJson, error::ApiResult, page::Page, path::Path,
+        reply::Json, signature::IN_TABLE,
+    },
+};
+
+/// Fields that can be searched: their id and their display name.
+const FIELDS: [(&str, &str, Field); 6] = [
+    ("actionKey", "Tool", Field::Tool),
+    ("appKey", "Toolkit", Field::Toolkit),
+    ("connectedAccountId", "Connected account", Field::Account),
+    ("entityId", "User", Field::User),
+    ("status", "Status", Field::Status),
+    ("id", "Log", Field::Id),
+];
+/// Maximum number of executions that a cursor may skip.
+const MAX_SKIPPED: f64 = 1_000_000.0;
+
+/// Lists the fields that can be searched.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn fields(_key: ProjectKey) -> ApiResult<Json<FieldsView>> {
+    let fields = FIELDS.map(|(id, name, _)| SearchableField::new(id, name));
+    Ok(Json(FieldsView {
+        fields: SearchableFields {
+            action_execution: fields.into(),
+        },
+    }))
+}
+
+/// Lists executions, newest first.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    OptionalJson(body): OptionalJson<Search>,
+) -> ApiResult<Json<ListView>> {
+    let skip = body.cursor.unwrap_or(0.0);
+    if !(0.0..=MAX_SKIPPED).contains(&skip) {
+        return Err(Error::CursorInvalid.into());
+    }
+    let part = ListPart {
+        after: None,
+        skip: skip as u64,
+        limit: Page::new(body.limit, None)?.limit,
+    };
+    let filter = filter(body)?;
+    let (records, more) = log::list(&server.app, &key.project, &filter, &part).await?;
+    let item = |record: ExecutionRecord| {
+        let toolkit = toolkit(&server, &record);
+        ItemView::new(record, toolkit)
+    };
+    Ok(Json(ListView {
+        data: records.into_iter().map(item).collect(),
+        next_cursor: more.then_some(part.skip + part.limit),
+    }))
+}
+
+/// Reads an execution with its arguments and its result.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<View>> {
+    let (record, detail) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    let toolkit = toolkit(&server, &record);
+    Ok(Json(View::new(record, detail, toolkit)))
+}
+
+fn filter(body: Search) -> ApiResult<Filter> {
+    let ignore_case = body.case_sensitive == Some(false);
+    let conditions = body.search_params.unwrap_or_default();
+    if conditions.len() > MAX_CONDITIONS {
+        return Err(Error::invalid(format!("search_params: at most {MAX_CONDITIONS}")).into());
+    }
+    Ok(Filter {
+        conditions: conditions
+            .into_iter()
+            .map(|given| condition(given, ignore_case))
+            .collect::<ApiResult<_>>()?,
+        from: body.from.map(|from| from as i64),
+        to: body.to.map(|to| to as i64),
+    })
+}
+
+fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
+    let name = given.field.unwrap_or_default();
+    let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
+        return Err(
+            Error::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
+        );
+    };
+    let operator = match given.operation.as_deref() {
+        None => Operator::Contains,
+        Some(given) => operator("search_params: `operation`", given)?,
+    };
+    let value = given.value.unwrap_or_default();
+    if value.chars().count() > MAX_VALUE_CHARS {
+        return Err(Error::invalid(format!(
+            "search_params: `value` has at most {MAX_VALUE_CHARS} characters"
+        ))
+        .into());
+    }
+    Ok(Condition {
+        field: *field,
+        operator,
+        value,
+        ignore_case,
+    })
+}
+
+/// Returns the name and the logo of the toolkit that ran.
+fn toolkit(server: &Server, record: &ExecutionRecord) -> AppView {
+    let release = server.app.catalog.release(&record.toolkit, &record.version);
+    match release {
+        Ok(release) => AppView {
+            icon: release.logo.clone(),
+            name: release.name.clone(),
+        },
+        Err(_) => AppView {
+            icon: String::new(),
+            name: record.toolkit.clone(),
+        },
+    }
+}

@@ -1,0 +1,160 @@
+//! The execution log.
+
+mod detail;
+mod types;
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    ids::LogId,
+    tools::log::{self, Condition, Field, Filter, ListPart, Operator},
+};
+use axum::extract::State;
+
+pub(crate) use self::types::{CredentialSource, Status};
+use self::{
+    detail::{CassetteView, DetailView},
+    types::{ConditionBody, ListView, Search, View},
+};
+use crate::{
+    Server,
+    http::{
+        auth::ProjectKey, body::OptionalJson, error::ApiResult, page::Page, path::Path,
+        reply::Json, signature::IN_TABLE,
+    },
+};
+
+/// Maximum characters of a value in a condition.
+pub(super) const MAX_VALUE_CHARS: usize = 256;
+/// Maximum number of conditions of one list.
+pub(super) const MAX_CONDITIONS: usize = 20;
+
+/// Fields that can be searched.
+const FIELDS: [(&str, Field); 10] = [
+    ("tool_slug", Field::Tool),
+    ("toolkit_slug", Field::Toolkit),
+    ("connected_account_id", Field::Account),
+    ("auth_config_id", Field::AuthConfig),
+    ("status", Field::Status),
+    ("user_id", Field::User),
+    ("request_id", Field::Request),
+    ("log_id", Field::Id),
+    ("session_id", Field::Absent),
+    ("sandbox_id", Field::Absent),
+];
+
+/// Lists execution records, newest first.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    OptionalJson(body): OptionalJson<Search>,
+) -> ApiResult<Json<ListView>> {
+    let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
+    let page = Page::new(body.limit, cursor.as_deref())?;
+    let filters = body.filters.unwrap_or_default();
+    if filters.len() > MAX_CONDITIONS {
+        return Err(Error::invalid(format!("filters: at most {MAX_CONDITIONS}")).into());
+    }
+    let filter = Filter {
+        conditions: filters
+            .into_iter()
+            .map(condition)
+            .collect::<ApiResult<_>>()?,
+        from: body.time_range.as_ref().map(|range| range.from as i64),
+        to: body.time_range.as_ref().map(|range| range.to as i64),
+    };
+    let part = part(&page)?;
+    let (records, more) = log::list(&server.app, &key.project, &filter, &part).await?;
+    let last = records.last().filter(|_| more);
+    let next_cursor = last.map(|last| next_cursor(page, &last.id));
+    let logs = records.into_iter().map(View::from).collect();
+    Ok(Json(ListView { logs, next_cursor }))
+}
+
+/// Returns the part of the list that is on a page. The cursor contains the id of the last record of
+/// the page before.
+fn part(page: &Page) -> ApiResult<ListPart> {
+    let after = page.state.as_deref().map(LogId::parse).transpose();
+    let after = after.map_err(|_| Error::CursorInvalid)?;
+    Ok(ListPart {
+        skip: if after.is_some() { 0 } else { page.offset() },
+        after,
+        limit: page.limit,
+    })
+}
+
+fn next_cursor(page: Page, last: &LogId) -> String {
+    let state = Some(last.to_string());
+    Page { state, ..page }.next()
+}
+
+/// Reads an execution record with its arguments and its result.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<DetailView>> {
+    let (record, detail) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    // A published version never changes, so its component is the one that ran.
+    let release = server.app.catalog.release(&record.toolkit, &record.version);
+    let component = release
+        .ok()
+        .map(|release| format!("sha256:{}", release.digest));
+    Ok(Json(DetailView::new(record, detail, component)))
+}
+
+/// Reads the cassette of an execution, with which it can be replayed elsewhere.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn cassette(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<CassetteView>> {
+    let cassette = log::cassette(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    Ok(Json(CassetteView(cassette)))
+}
+
+fn condition(given: ConditionBody) -> ApiResult<Condition> {
+    let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
+        Some((_, field)) => *field,
+        None => {
+            return Err(Error::invalid(format!(
+                "filters: `{}` is not a field of the log",
+                given.field
+            ))
+            .into());
+        }
+    };
+    let operator = operator("filters: `operator`", &given.operator)?;
+    if given.value.chars().count() > MAX_VALUE_CHARS {
+        return Err(Error::invalid(format!(
+            "filters: `value` has at most {MAX_VALUE_CHARS} characters"
+        ))
+        .into());
+    }
+    Ok(Condition {
+        field,
+        operator,
+        value: given.value,
+        ignore_case: false,
+    })
+}
+
+/// Parses the operator of a condition.
+pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
+    Ok(match given {
+        "==" => Operator::Is,
+        "!=" => Operator::IsNot,
+        "contains" => Operator::Contains,
+        "not_contains" => Operator::ContainsNot,
+        _ => {
+            return Err(Error::invalid(format!(
+                "{place} must be ==, !=, contains or not_contains"
+            ))
+            .into());
+        }
+    })
+}

@@ -1,0 +1,189 @@
+//! Usage statistics: the number of executions of one project and of the whole organization.
+
+mod types;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use app::{
+    Error, Listed, Window,
+    projects::{self, Project},
+    tools::log::{Filter, usage},
+};
+use axum::extract::State;
+
+use self::types::{Direction, ENTITY, GroupsView, OrderBy, SummaryView, UsageRequest};
+use crate::{
+    Server,
+    http::{
+        auth::{OrganizationKey, ProjectKey},
+        body::OptionalJson,
+        error::ApiResult,
+        path::Path,
+        reply::Json,
+        signature::IN_TABLE,
+    },
+};
+
+/// Number of groups in a response to a request without a limit.
+const DEFAULT_GROUPS: usize = 100;
+/// Maximum number of groups in a response.
+const MAX_GROUPS: usize = 1_000;
+/// Number of projects that are read in one query.
+const PROJECTS_PER_QUERY: u64 = 500;
+
+/// Returns the usage totals of a project.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn project_summary(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    OptionalJson(request): OptionalJson<UsageRequest>,
+) -> ApiResult<Json<SummaryView>> {
+    let counts = count_project(&server, &key.project, &request).await?;
+    Ok(Json(summary(&request, &counts)))
+}
+
+/// Returns the usage totals of the organization.
+#[utoipa::path(post, path = IN_TABLE, operation_id = "organisation_summary")]
+pub(crate) async fn organization_summary(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    OptionalJson(request): OptionalJson<UsageRequest>,
+) -> ApiResult<Json<SummaryView>> {
+    let counts = count_organization(&server, &key, &request).await?;
+    Ok(Json(summary(&request, &counts)))
+}
+
+/// Returns a project's usage in groups.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn project_groups(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(entity): Path<String>,
+    OptionalJson(request): OptionalJson<UsageRequest>,
+) -> ApiResult<Json<GroupsView>> {
+    check_entity(&entity)?;
+    let counts = count_project(&server, &key.project, &request).await?;
+    Ok(Json(groups(&request, counts)))
+}
+
+/// Returns the organization's usage in groups.
+#[utoipa::path(post, path = IN_TABLE, operation_id = "organisation_groups")]
+pub(crate) async fn organization_groups(
+    key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path(entity): Path<String>,
+    OptionalJson(request): OptionalJson<UsageRequest>,
+) -> ApiResult<Json<GroupsView>> {
+    check_entity(&entity)?;
+    let counts = count_organization(&server, &key, &request).await?;
+    Ok(Json(groups(&request, counts)))
+}
+
+fn check_entity(entity: &str) -> ApiResult<()> {
+    if entity == ENTITY {
+        Ok(())
+    } else {
+        Err(Error::UsageNotFound(entity.chars().take(80).collect()).into())
+    }
+}
+
+async fn count_project(
+    server: &Server,
+    project: &Project,
+    request: &UsageRequest,
+) -> ApiResult<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    count(server, project, request, &mut counts).await?;
+    Ok(counts)
+}
+
+async fn count_organization(
+    server: &Server,
+    key: &OrganizationKey,
+    request: &UsageRequest,
+) -> ApiResult<BTreeMap<String, u64>> {
+    let filters = request.filters.as_ref();
+    let only = filters.and_then(|filters| filters.project_id.as_ref());
+    let is_counted = |project: &&Project| {
+        only.is_none_or(|only| only.iter().any(|id| id == project.id.as_str()))
+    };
+    let mut counts = BTreeMap::new();
+    let mut window = Window::first(PROJECTS_PER_QUERY);
+    loop {
+        let Listed { items, next, .. } =
+            projects::list(&server.app, &key.organization, window.clone()).await?;
+        for project in items.iter().filter(is_counted) {
+            count(server, project, request, &mut counts).await?;
+        }
+        let Some(last) = next else { return Ok(counts) };
+        window = window.after(last);
+    }
+}
+
+async fn count(
+    server: &Server,
+    project: &Project,
+    request: &UsageRequest,
+    counts: &mut BTreeMap<String, u64>,
+) -> ApiResult<()> {
+    let grouping = grouping(request.group_by.as_deref())?;
+    let filters = request.filters.as_ref();
+    // No execution belongs to a session yet, so a filter by session matches none.
+    if filters.is_some_and(|filters| filters.session_id.is_some()) {
+        return Ok(());
+    }
+    let filter = Filter {
+        from: request.from.map(|time| time as i64),
+        to: request.to.map(|time| time as i64),
+        ..Filter::default()
+    };
+    let users = filters
+        .and_then(|filters| filters.user_id.as_deref())
+        .unwrap_or_default();
+    Ok(usage::count(&server.app, project, &filter, users, grouping, counts).await?)
+}
+
+fn grouping(name: Option<&str>) -> ApiResult<usage::Grouping> {
+    Ok(match name {
+        None | Some("tool" | "tool_slug") => usage::Grouping::Tool,
+        Some("toolkit" | "toolkit_slug") => usage::Grouping::Toolkit,
+        Some("user_id") => usage::Grouping::User,
+        Some("status") => usage::Grouping::Status,
+        Some("project_id") => usage::Grouping::Project,
+        Some(_) => {
+            return Err(Error::invalid(
+                "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",
+            )
+            .into());
+        }
+    })
+}
+
+fn summary(request: &UsageRequest, counts: &BTreeMap<String, u64>) -> SummaryView {
+    let types = request.entity_types.as_ref();
+    let is_selected = types.is_none_or(|types| types.iter().any(|name| name == ENTITY));
+    SummaryView::new(is_selected.then(|| counts.values().sum()))
+}
+
+fn groups(request: &UsageRequest, counts: BTreeMap<String, u64>) -> GroupsView {
+    let total = counts.values().sum();
+    let mut groups: Vec<_> = counts.into_iter().collect();
+    // Groups arrive in ascending order of their key. By number, the greatest comes first unless the
+    // request says otherwise.
+    let by_key = request.order_by == Some(OrderBy::Key);
+    if !by_key {
+        groups.sort_by_key(|(_, count)| *count);
+    }
+    let direction = request.order_direction.unwrap_or(if by_key {
+        Direction::Asc
+    } else {
+        Direction::Desc
+    });
+    if direction == Direction::Desc {
+        groups.reverse();
+    }
+    let limit = request.limit.map_or(DEFAULT_GROUPS, |limit| {
+        (limit as usize).clamp(1, MAX_GROUPS)
+    });
+    GroupsView::new(groups.into_iter().take(limit), total)
+}

@@ -1,0 +1,130 @@
+//! Requests and views of the usage statistics.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The only counted entity.
+pub(crate) const ENTITY: &str = "tool_execution";
+/// Unit of the quantity of the entity.
+const UNIT: &str = "execution";
+
+/// Selection and order of the counted executions.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UsageAsked)]
+pub(crate) struct UsageRequest {
+    /// Earliest start time, in milliseconds since 1970.
+    pub from: Option<f64>,
+    /// Latest start time, in milliseconds since 1970.
+    pub to: Option<f64>,
+    pub entity_types: Option<Vec<String>>,
+    /// `tool_slug`, `toolkit_slug`, `user_id`, `status` or `project_id`; `tool_slug` without it.
+    pub group_by: Option<String>,
+    pub order_by: Option<OrderBy>,
+    pub order_direction: Option<Direction>,
+    /// Maximum number of groups, 100 without it. More than 1000 means 1000.
+    pub limit: Option<f64>,
+    pub filters: Option<Filters>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UsageFilters)]
+pub(crate) struct Filters {
+    pub user_id: Option<Vec<String>>,
+    pub session_id: Option<Vec<String>>,
+    pub project_id: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = UsageOrder)]
+pub(crate) enum OrderBy {
+    Key,
+    TotalQuantity,
+    EventCount,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = UsageDirection)]
+pub(crate) enum Direction {
+    Asc,
+    Desc,
+}
+
+/// Usage totals by counted entity.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageSummary)]
+pub(crate) struct SummaryView {
+    #[schema(value_type = BTreeMap<String, UsageSum>)]
+    entities: BTreeMap<&'static str, UsageSum>,
+}
+
+impl SummaryView {
+    /// Builds the view of a number of executions; without one it is empty.
+    pub(crate) fn new(executions: Option<u64>) -> Self {
+        let entities = executions.map(|count| (ENTITY, UsageSum::from(count)));
+        Self {
+            entities: entities.into_iter().collect(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct UsageSum {
+    unit: &'static str,
+    /// A number, as text.
+    total_quantity: String,
+    event_count: u64,
+}
+
+impl From<u64> for UsageSum {
+    fn from(count: u64) -> Self {
+        Self {
+            unit: UNIT,
+            total_quantity: count.to_string(),
+            event_count: count,
+        }
+    }
+}
+
+/// Usage of one counted entity in groups.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageGroups)]
+pub(crate) struct GroupsView {
+    entity_type: &'static str,
+    unit: &'static str,
+    /// A number, as text. It includes groups beyond the limit.
+    total_quantity: String,
+    event_count: u64,
+    groups: Vec<GroupView>,
+}
+
+impl GroupsView {
+    /// Builds the view of groups, each with its key and its number of executions. `total` includes
+    /// groups that are left out.
+    pub(crate) fn new(groups: impl Iterator<Item = (String, u64)>, total: u64) -> Self {
+        let view = |(key, count): (String, u64)| GroupView {
+            key,
+            total_quantity: count.to_string(),
+            event_count: count,
+        };
+        Self {
+            entity_type: ENTITY,
+            unit: UNIT,
+            total_quantity: total.to_string(),
+            event_count: total,
+            groups: groups.map(view).collect(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageGroup)]
+struct GroupView {
+    key: String,
+    /// A number, as text.
+    total_quantity: String,
+    event_count: u64,
+}
