@@ -87,6 +87,19 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
     }
 }
 
+/// Reads one word of an enum, in any case, from the member of a body that holds it.
+///
+/// # Errors
+/// If the enum has no such word.
+pub(crate) fn word<T: DeserializeOwned>(
+    member: &str,
+    word: &str,
+    branding: &Branding,
+) -> ApiResult<T> {
+    T::deserialize(Entry(word, branding))
+        .map_err(|invalid| Error::invalid(format!("{member}: {invalid}")).into())
+}
+
 /// Reason why parameters do not fit.
 #[derive(Debug)]
 struct Invalid(String);
