@@ -145,6 +145,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/toolkits/changelog", toolkits::changelog::changelog).needs(Read, &[Toolkits]),
         row!("/toolkits/multi", toolkits::several).needs(Read, &[Toolkits]),
         row!("/toolkits/{slug}", toolkits::read).needs(Read, &[Toolkits]),
+        row!("/toolkits/{slug}/versions", toolkits::changelog::versions).needs(Read, &[Toolkits]),
         row!("/toolkits/{slug}/scopes/grant_context", toolkits::scopes::grant_context).needs(Read, &[Toolkits]),
         row!("/toolkits/{slug}/scopes/recommended", toolkits::scopes::recommend).needs(Read, &[Toolkits]),
         row!("/tools", tools::list).needs(Read, &[Tools]),

@@ -2,14 +2,25 @@
 
 use std::sync::Arc;
 
-use app::catalog::{self, ChangelogEntry, Toolkit};
+use app::{
+    catalog::{self, ChangelogEntry, Release, Toolkit},
+    clock::iso,
+};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::snapshot;
 use crate::{
     Server,
-    http::{auth::ProjectKey, error::ApiResult, reply::Json, signature::IN_TABLE},
+    http::{
+        auth::ProjectKey,
+        error::ApiResult,
+        page::{Listed, ShortPage},
+        path::Path,
+        reply::Json,
+        signature::IN_TABLE,
+    },
 };
 
 /// The newest versions of every toolkit.
@@ -67,4 +78,47 @@ impl From<ChangelogEntry> for VersionChanges {
             changelog: entry.text,
         }
     }
+}
+
+/// A version of a toolkit with its changes.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolkitVersion)]
+pub(crate) struct VersionView {
+    version: String,
+    /// Time of the publication.
+    #[schema(format = DateTime)]
+    created_at: String,
+    is_deprecated: bool,
+    /// Changes since the version before, one per line.
+    #[schema(value_type = String)]
+    changelog: Arc<str>,
+}
+
+impl VersionView {
+    fn new(release: &Release, changelog: Arc<str>) -> Self {
+        Self {
+            version: release.version.as_str().to_owned(),
+            created_at: iso(release.published_at),
+            is_deprecated: release.deprecated_at.is_some(),
+            changelog,
+        }
+    }
+}
+
+/// Lists the versions of a toolkit with their changes, newest first and at most 50 on a page.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn versions(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    ShortPage(page): ShortPage,
+) -> ApiResult<Json<Listed<VersionView>>> {
+    let (snapshot, page) = snapshot(&server, page)?;
+    let (releases, total) = page.cut(snapshot.releases_of(&slug)?);
+    let mut items = Vec::with_capacity(releases.len());
+    for release in releases {
+        let changes = catalog::changes(&server.app, &snapshot, release).await?;
+        items.push(VersionView::new(release, changes));
+    }
+    Ok(Json(Listed::counted(items, &page, total)))
 }
