@@ -387,6 +387,14 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     .expect(200);
     seen.call(
         &project,
+        "toolkits_versions",
+        &[("slug", &slug)],
+        none.clone(),
+    )
+    .await
+    .expect(200);
+    seen.call(
+        &project,
         "toolkits_grant_context",
         &[("slug", &slug)],
         none.clone(),

@@ -145,6 +145,52 @@ async fn deprecated_version_runs_only_when_named() {
 }
 
 #[tokio::test]
+async fn versions_are_listed_with_their_changes() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, _) = two_versions(host).await;
+    let path = format!("/toolkits/{slug}/versions");
+    host.as_org()
+        .delete(&format!("{path}/20260101_00"))
+        .await
+        .expect(200);
+    let all = project.get(&path).await.expect(200);
+    assert_eq!(all["total_items"], 2);
+    for (place, version, is_deprecated, changelog) in [
+        (0, "20260202_00", false, "only the code changed"),
+        (1, "20260101_00", true, "the first version"),
+    ] {
+        let item = &all["items"][place];
+        let published = host
+            .as_org()
+            .get(&format!("{path}/{version}"))
+            .await
+            .expect(200);
+        let expected = json!({
+            "version": version,
+            "created_at": published["created_at"],
+            "is_deprecated": is_deprecated,
+            "changelog": changelog,
+        });
+        assert_eq!(*item, expected);
+    }
+
+    let first = project.get(&format!("{path}?limit=1")).await.expect(200);
+    assert_eq!(first["items"], json!([all["items"][0]]));
+    let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
+    let second = project
+        .get(&format!("{path}?cursor={cursor}"))
+        .await
+        .expect(200);
+    assert_eq!(second["items"], json!([all["items"][1]]));
+    assert_eq!(second["next_cursor"], Value::Null);
+
+    let unknown = format!("/toolkits/{}/versions", given::slug());
+    project.get(&unknown).await.expect(404).assert_envelope();
+    host.as_org().get(&path).await.expect(401);
+}
+
+#[tokio::test]
 async fn only_the_organization_publishes() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());

@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn announced_body_is_moved_once() {
-        let room = Counted::default();
+        let memory = Counted::default();
         let mut body = Collected::new(10 * MAX_PREALLOCATED_BYTES as u64, u64::MAX, Some(&memory));
-        let mut held = |body: &mut Collected<'_>, bytes: usize| {
+        let held = |body: &mut Collected<'_>, bytes: usize| {
             body.extend(&vec![1; bytes]).unwrap();
             (memory.0.load(Relaxed), body.bytes.capacity())
         };

@@ -9,7 +9,6 @@ mod http;
 mod limits;
 mod memory;
 mod open;
-mod shapes;
 mod terminal;
 mod web;
 

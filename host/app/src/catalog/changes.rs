@@ -11,7 +11,7 @@ use std::{
 
 use manifest::{Change, Manifest, Version};
 
-use super::{Toolkit, manifest_of};
+use super::{Release, Snapshot, Toolkit, manifest_of};
 use crate::{App, Error, Result};
 
 /// Maximum number of versions of one toolkit in a changelog.
@@ -39,26 +39,32 @@ pub struct ChangelogEntry {
 /// # Errors
 /// Returns an error if the store cannot be read.
 pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntry>)>> {
+    let snapshot = app.catalog.snapshot();
     let mut all = Vec::new();
-    for toolkit in app.catalog.snapshot().toolkits() {
-        let versions = toolkit.versions();
+    for toolkit in snapshot.toolkits() {
         let mut entries = Vec::new();
-        for (position, version) in versions.iter().enumerate().take(MAX_VERSIONS) {
-            let text = text(
-                app,
-                &toolkit.slug,
-                version,
-                versions.get(position + 1).copied(),
-            )
-            .await?;
+        for release in toolkit.releases.values().rev().take(MAX_VERSIONS) {
             entries.push(ChangelogEntry {
-                version: (*version).to_owned(),
-                text,
+                version: release.version.as_str().to_owned(),
+                text: changes(app, &snapshot, release).await?,
             });
         }
         all.push((toolkit.clone(), entries));
     }
     Ok(all)
+}
+
+/// Returns the changes of a version since the version before it in the snapshot, one per line.
+///
+/// # Errors
+/// Returns an error if the store cannot be read.
+pub async fn changes(app: &App, snapshot: &Snapshot, release: &Release) -> Result<Arc<str>> {
+    let version = release.version.as_str();
+    let previous = snapshot.toolkit(&release.slug).and_then(|toolkit| {
+        let mut earlier = toolkit.releases.range(..version.to_owned());
+        earlier.next_back().map(|(previous, _)| previous.as_str())
+    });
+    text(app, &release.slug, version, previous).await
 }
 
 async fn text(

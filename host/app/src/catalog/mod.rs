@@ -30,7 +30,7 @@ use sandbox::{Digest, Limits, Policy};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
-pub use changes::{ChangelogEntry, changelog};
+pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS, blob, refresh};
@@ -250,6 +250,17 @@ impl Snapshot {
         self.toolkits
             .values()
             .flat_map(|toolkit| toolkit.releases.values().rev())
+    }
+
+    /// Returns the releases of a toolkit, newest version first.
+    ///
+    /// # Errors
+    /// Returns an error if the toolkit does not exist.
+    pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| Error::ToolkitNotFound(truncate(slug)))?;
+        Ok(toolkit.releases.values().rev().collect())
     }
 
     /// Finds a version of a toolkit.

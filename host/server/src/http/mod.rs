@@ -22,5 +22,4 @@ pub(crate) mod permits;
 pub(crate) mod query;
 pub(crate) mod reply;
 pub(crate) mod router;
-pub(crate) mod scaffold;
 pub(crate) mod signature;

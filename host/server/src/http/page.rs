@@ -32,8 +32,8 @@ const MAX_STATE_CHARS: usize = 128;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Paging {
-    /// Items on a page, 20 without it. More than the maximum of the list, 1000 for most and 50 for
-    /// organizations and their projects, means that maximum.
+    /// Items on a page, 20 without it. More than the maximum of the list, 1000 for most lists and 50
+    /// for a few, means that maximum.
     limit: Option<f64>,
     /// `next_cursor` of the page before; the limit that it contains takes precedence over `limit`.
     cursor: Option<String>,

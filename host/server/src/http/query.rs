@@ -87,6 +87,19 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
     }
 }
 
+/// Reads one word of an enum, in any case, from the member of a body that holds it.
+///
+/// # Errors
+/// If the enum has no such word.
+pub(crate) fn word<T: DeserializeOwned>(
+    member: &str,
+    word: &str,
+    branding: &Branding,
+) -> ApiResult<T> {
+    T::deserialize(Entry(word, branding))
+        .map_err(|invalid| Error::invalid(format!("{member}: {invalid}")).into())
+}
+
 /// Reason why parameters do not fit.
 #[derive(Debug)]
 struct Invalid(String);
@@ -100,6 +113,10 @@ impl fmt::Display for Invalid {
 impl std::error::Error for Invalid {}
 
 impl de::Error for Invalid {
+    fn missing_field(field: &'static str) -> Self {
+        Self(format!("{field}: is required"))
+    }
+
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
     }
@@ -431,7 +448,8 @@ mod tests {
             read(&format!("ids={}", "a,".repeat(101))).unwrap_err(),
             "ids: at most 100 entries"
         );
-        assert!(read(&format!("tools={}", "a,".repeat(101))).is_ok());
+        let long = read(&format!("tools={}", "a,".repeat(101)));
+        assert_eq!(long.unwrap().tools.0.len(), 101);
         assert!(read(&format!("tools={}", "a,".repeat(1_001))).is_err());
         assert_eq!(
             read(&format!("ids={}", "a".repeat(257))).unwrap_err(),

@@ -92,6 +92,7 @@ impl Description {
         let description = match T::schema() {
             RefOr::T(Schema::Object(object)) => object.description,
             RefOr::T(Schema::Array(array)) => array.description,
+            RefOr::T(Schema::AllOf(all)) => all.description,
             _ => None,
         };
         let schema = self.refer_to::<T>();

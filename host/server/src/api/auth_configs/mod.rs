@@ -12,8 +12,8 @@ use app::{
 };
 use axum::extract::State;
 
+pub(crate) use self::types::ToolkitSlug;
 use self::types::{Create, CreatedView, Kind, ListQuery, RemoveQuery, Update, View};
-pub(crate) use self::types::{Switch, ToolkitSlug};
 use crate::{
     Server,
     api::object,

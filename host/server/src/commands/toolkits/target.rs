@@ -3,15 +3,15 @@
 //! The store belongs to one process, so its lock tells which of the two applies.
 
 use anyhow::{Context, anyhow};
-use app::catalog::{self, Terms};
+use app::catalog::{self, Release, Terms};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use net::{Body, Method};
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
 
 use crate::{
-    api::toolkits::{SIGNATURE, published_view},
+    api::toolkits::publication::{PublishedView, SIGNATURE},
     commands::running::{self, Named, Running},
     config::Config,
     open::{self, Opened, Stop},
@@ -58,7 +58,7 @@ impl Target {
             Self::Stopped(opened) => {
                 let done = catalog::publish(&opened.app, &slug, &version, component, terms).await;
                 let done = done.map_err(refusal)?;
-                Ok((done.new, published_view(&done.release)))
+                Ok((done.new, record(&done.release)))
             }
             Self::Running(server) => {
                 let path = format!(
@@ -71,7 +71,7 @@ impl Target {
                 let (status, view) = server
                     .ask(Method::PUT, &path, Body::Bytes(component), signature)
                     .await?;
-                Ok((status == 201, json(&view)?))
+                Ok((status == 201, parse(&view)?))
             }
         }
     }
@@ -84,14 +84,14 @@ impl Target {
                 .catalog
                 .snapshot()
                 .releases()
-                .map(|release| published_view(release))
+                .map(|release| record(release))
                 .collect()),
             Self::Running(server) => {
                 let (mut all, mut cursor) = (Vec::new(), String::new());
                 loop {
                     let path = format!("org/toolkits?limit={PAGE}{cursor}");
                     let (_, page) = server.ask(Method::GET, &path, Body::Empty, None).await?;
-                    let mut page = json(&page)?;
+                    let mut page = parse(&page)?;
                     if let Some(items) = page["items"].as_array_mut() {
                         all.append(items);
                     }
@@ -132,6 +132,11 @@ impl Target {
     }
 }
 
+/// Returns the record of a version as a running server returns it.
+fn record(release: &Release) -> Value {
+    json!(PublishedView::from(release))
+}
+
 fn refusal(cause: app::Error) -> Stop {
     running::refusal(
         &cause.to_string(),
@@ -140,7 +145,7 @@ fn refusal(cause: app::Error) -> Stop {
     )
 }
 
-fn json(answer: &[u8]) -> Result<Value, Stop> {
+fn parse(answer: &[u8]) -> Result<Value, Stop> {
     serde_json::from_slice(answer)
         .context("the server's answer is not JSON")
         .map_err(Stop::from)

@@ -1,0 +1,214 @@
+//! Publication of toolkits: their versions as publishers see them.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    catalog::{self, Release, Terms},
+    clock::iso,
+};
+use axum::{
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Server,
+    http::{
+        auth::OrganizationKey,
+        body::ComponentBytes,
+        error::ApiResult,
+        page::{Listed, Page},
+        path::Path,
+        query::Query,
+        reply::{Created, Json},
+        signature::{Description, IN_TABLE, Output},
+    },
+};
+
+/// Header of a publication: base64 of the component's minisign file.
+pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
+
+/// A published version.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Published)]
+pub(crate) struct PublishedView {
+    #[schema(value_type = String)]
+    slug: Arc<str>,
+    name: String,
+    version: String,
+    /// Digest of the component: `sha256:` and hexadecimal digits.
+    digest: String,
+    /// Size of the component, in bytes.
+    size: u64,
+    /// The key that signed the component, if it is signed.
+    #[schema(required)]
+    signed_by: Option<String>,
+    tools_count: u64,
+    triggers_count: u64,
+    #[schema(format = DateTime)]
+    created_at: String,
+    is_deprecated: bool,
+    #[schema(required)]
+    deprecated_at: Option<String>,
+}
+
+impl From<&Release> for PublishedView {
+    fn from(release: &Release) -> Self {
+        Self {
+            slug: release.slug.clone(),
+            name: release.name.clone(),
+            version: release.version.as_str().to_owned(),
+            digest: format!("sha256:{}", release.digest),
+            size: release.size,
+            signed_by: release.signed_by.clone(),
+            tools_count: release.tools.len() as u64,
+            triggers_count: release.triggers as u64,
+            created_at: iso(release.published_at),
+            is_deprecated: release.deprecated_at.is_some(),
+            deprecated_at: release.deprecated_at.map(iso),
+        }
+    }
+}
+
+/// A published version with its manifest.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PublishedWithManifest)]
+pub(crate) struct ManifestView {
+    #[serde(flatten)]
+    published: PublishedView,
+    /// The manifest as it was published.
+    #[schema(value_type = Map<String, Value>)]
+    manifest: Box<RawValue>,
+}
+
+/// Lists every version of every toolkit, for the operator.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn published(
+    _key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    page: Page,
+) -> ApiResult<Json<Listed<PublishedView>>> {
+    let snapshot = server.app.catalog.snapshot();
+    let (found, total) = page.cut(snapshot.releases().collect());
+    let items = found
+        .into_iter()
+        .map(|release| PublishedView::from(&**release))
+        .collect();
+    Ok(Json(Listed::counted(items, &page, total)))
+}
+
+/// Reads a version with its manifest, for publishers.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read_version(
+    _key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+) -> ApiResult<Json<ManifestView>> {
+    let release = server.app.catalog.release(&slug, &version)?;
+    let manifest =
+        catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?;
+    // As raw JSON, its members keep their names.
+    let manifest = to_raw_value(&manifest)
+        .map_err(|cause| Error::Internal(format!("cannot serialize the manifest: {cause}")))?;
+    Ok(Json(ManifestView {
+        published: PublishedView::from(&*release),
+        manifest,
+    }))
+}
+
+/// Terms of a publication.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PublishQuery {
+    /// Publishes the version even if it breaks callers of an earlier version of the same day.
+    breaking: Option<bool>,
+}
+
+/// Response to a publication.
+pub(crate) enum PublishReply {
+    /// The version is new.
+    New(Created<PublishedView>),
+    /// The same component was published under the version before.
+    Existing(Json<PublishedView>),
+}
+
+impl IntoResponse for PublishReply {
+    fn into_response(self) -> Response {
+        match self {
+            Self::New(reply) => reply.into_response(),
+            Self::Existing(reply) => reply.into_response(),
+        }
+    }
+}
+
+impl Output for PublishReply {
+    fn describe(description: &mut Description) {
+        Created::<PublishedView>::describe(description);
+        Json::<PublishedView>::describe(description);
+    }
+}
+
+/// Publishes a component under a version: 201, or 200 if it was published before.
+#[utoipa::path(
+    put,
+    path = IN_TABLE,
+    params(("x-toolkit-signature" = Option<String>, Header, description = "Base64 of the component's minisign file")),
+    responses(
+        (status = 403, description = "The component is not signed by a trusted key, which the server requires"),
+        (status = 409, description = "Another component is published under the version"),
+        (status = 422, description = "The component exceeds a limit, or breaks callers of an earlier version of the same day"),
+    ),
+)]
+pub(crate) async fn publish(
+    _key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+    Query(query): Query<PublishQuery>,
+    headers: HeaderMap,
+    ComponentBytes(component): ComponentBytes,
+) -> ApiResult<PublishReply> {
+    let signature = signature(&headers)?;
+    let terms = Terms {
+        signature: signature.as_deref(),
+        breaking: query.breaking.unwrap_or(false),
+    };
+    let slug = slug.to_ascii_lowercase();
+    let published = catalog::publish(&server.app, &slug, &version, component, terms).await?;
+    let view = PublishedView::from(&*published.release);
+    Ok(if published.new {
+        PublishReply::New(Created(view))
+    } else {
+        PublishReply::Existing(Json(view))
+    })
+}
+
+/// Reads the signature header: a minisign file, in base64 because it has several lines.
+fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
+    let Some(value) = headers.get(SIGNATURE) else {
+        return Ok(None);
+    };
+    let text = STANDARD
+        .decode(value.as_bytes())
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(Some).ok_or_else(|| {
+        Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into()
+    })
+}
+
+/// Deprecates a version: it is then used only if it is named exactly.
+#[utoipa::path(delete, path = IN_TABLE)]
+pub(crate) async fn deprecate(
+    _key: OrganizationKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+) -> ApiResult<Json<PublishedView>> {
+    let release = catalog::deprecate(&server.app, &slug, &version).await?;
+    Ok(Json(PublishedView::from(&*release)))
+}

@@ -1,0 +1,237 @@
+//! Views of the auth schemes of a toolkit, and of the forms that they need.
+
+use app::catalog::{AuthMode, AuthScheme, Field, Release};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An auth scheme: one way of connecting accounts.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SchemeDetail)]
+pub(super) struct SchemeView {
+    mode: &'static str,
+    name: String,
+    fields: SchemeFields,
+    #[schema(required)]
+    auth_hint_url: Option<String>,
+    /// Scopes requested for every connection.
+    required_scopes: Vec<String>,
+    /// Endpoints where users authorize; only with OAuth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    deprecated_auth_provider_details: Option<ProviderDetails>,
+    /// Location of the provider's API, if the scheme declares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    proxy: Option<SchemeProxy>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ProviderDetails {
+    authorization_url: String,
+    token_url: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SchemeProxy {
+    base_url: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SchemeFields {
+    auth_config_creation: FieldGroup,
+    connected_account_initiation: FieldGroup,
+}
+
+#[derive(Default, Serialize, ToSchema)]
+struct FieldGroup {
+    required: Vec<FieldView>,
+    optional: Vec<FieldView>,
+}
+
+/// A field of a form.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Field)]
+struct FieldView {
+    name: String,
+    #[serde(rename = "displayName")]
+    display_name: String,
+    r#type: &'static str,
+    description: String,
+    required: bool,
+    #[schema(required)]
+    default: Option<String>,
+    legacy_template_name: String,
+    is_secret: bool,
+    user_visible: bool,
+}
+
+/// Returns the modes in which a toolkit can be connected; one without any runs without an account.
+pub(super) fn modes(release: &Release) -> Vec<AuthMode> {
+    if release.auth.is_empty() {
+        return vec![AuthMode::NoAuth];
+    }
+    release.auth.iter().map(|scheme| scheme.mode).collect()
+}
+
+impl SchemeView {
+    /// Returns the views of all auth schemes of a version.
+    pub(super) fn all(release: &Release) -> Vec<Self> {
+        modes(release)
+            .into_iter()
+            .map(|mode| match release.scheme(mode) {
+                Some(scheme) => Self::from(scheme),
+                None => Self::without_auth(mode),
+            })
+            .collect()
+    }
+
+    fn without_auth(mode: AuthMode) -> Self {
+        Self {
+            mode: mode.as_str(),
+            name: "No authentication".to_owned(),
+            fields: SchemeFields {
+                auth_config_creation: FieldGroup::default(),
+                connected_account_initiation: FieldGroup::default(),
+            },
+            auth_hint_url: None,
+            required_scopes: Vec::new(),
+            deprecated_auth_provider_details: None,
+            proxy: None,
+        }
+    }
+}
+
+impl From<&AuthScheme> for SchemeView {
+    fn from(scheme: &AuthScheme) -> Self {
+        let oauth2 = scheme.oauth2.as_ref();
+        let base_url = scheme.base_url.clone();
+        Self {
+            mode: scheme.mode.as_str(),
+            name: scheme.name.clone(),
+            fields: SchemeFields {
+                auth_config_creation: FieldGroup::of_auth_config(scheme),
+                connected_account_initiation: FieldGroup::of_account(scheme),
+            },
+            auth_hint_url: None,
+            required_scopes: oauth2.map_or_else(Vec::new, |flow| flow.scopes.clone()),
+            deprecated_auth_provider_details: ProviderDetails::new(scheme),
+            proxy: base_url.map(|base_url| SchemeProxy { base_url }),
+        }
+    }
+}
+
+impl ProviderDetails {
+    fn new(scheme: &AuthScheme) -> Option<Self> {
+        let oauth1 = scheme.oauth1.as_ref();
+        let oauth2 = scheme.oauth2.as_ref();
+        let oauth1 = oauth1.map(|flow| (&flow.authorize_url, &flow.token_url));
+        let oauth2 = oauth2.map(|flow| (&flow.authorize_url, &flow.token_url));
+        let (authorization_url, token_url) = oauth1.or(oauth2)?;
+        Some(Self {
+            authorization_url: authorization_url.clone(),
+            token_url: token_url.clone(),
+        })
+    }
+}
+
+impl FieldGroup {
+    /// Returns the fields that a user fills in to connect an account.
+    fn of_account(scheme: &AuthScheme) -> Self {
+        let shown = scheme.fields.iter().filter(|field| !field.hidden);
+        let (required, optional) = shown.map(FieldView::from).partition(|field| field.required);
+        Self { required, optional }
+    }
+
+    /// Returns the fields of an auth config. Only OAuth needs any.
+    fn of_auth_config(scheme: &AuthScheme) -> Self {
+        if let Some(flow) = &scheme.oauth2 {
+            return Self::of_oauth2_client(scheme.mode, &flow.scopes);
+        }
+        if scheme.oauth1.is_some() {
+            let sign = scheme.sign.as_ref();
+            return Self::of_oauth1_client(sign.is_some_and(|sign| sign.has_private_key()));
+        }
+        Self::default()
+    }
+
+    fn of_oauth2_client(mode: AuthMode, scopes: &[String]) -> Self {
+        // The server registers such a client itself.
+        let registered = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+        let required = if registered {
+            Vec::new()
+        } else {
+            vec![
+                FieldView::required("client_id", "Client id", "Issued by the provider."),
+                FieldView::required("client_secret", "Client secret", "Issued by the provider.")
+                    .secret(),
+            ]
+        };
+        let optional = vec![
+            FieldView::required("scopes", "Scopes", "Requested in every connection.")
+                .optional(scopes.join(",")),
+            FieldView::required(
+                "oauth_redirect_uri",
+                "Redirect URI",
+                "URL to which the provider redirects users after they consent.",
+            )
+            .optional(String::new()),
+        ];
+        Self { required, optional }
+    }
+
+    /// Returns the fields of a client of OAuth 1.0, which signs with a private key or with a secret.
+    fn of_oauth1_client(has_private_key: bool) -> Self {
+        let issued = "Issued by the provider.";
+        let key = FieldView::required("consumer_key", "Consumer key", issued);
+        let secret = if has_private_key {
+            let description =
+                "In PEM; the public key that belongs to it is registered at the provider.";
+            FieldView::required("private_key", "Private key", description)
+        } else {
+            FieldView::required("consumer_secret", "Consumer secret", issued)
+        };
+        Self {
+            required: vec![key, secret.secret()],
+            optional: Vec::new(),
+        }
+    }
+}
+
+impl FieldView {
+    fn required(name: &str, display_name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            display_name: display_name.to_owned(),
+            r#type: "string",
+            description: description.to_owned(),
+            required: true,
+            default: None,
+            legacy_template_name: name.to_owned(),
+            is_secret: false,
+            user_visible: true,
+        }
+    }
+
+    fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self
+    }
+
+    /// Makes the field optional. An empty default is none.
+    fn optional(mut self, default: String) -> Self {
+        self.required = false;
+        self.default = Some(default).filter(|text| !text.is_empty());
+        self
+    }
+}
+
+impl From<&Field> for FieldView {
+    fn from(field: &Field) -> Self {
+        Self {
+            required: !field.optional && field.default.is_none(),
+            default: field.default.clone(),
+            is_secret: field.secret,
+            ..Self::required(&field.name, &field.title, &field.description)
+        }
+    }
+}

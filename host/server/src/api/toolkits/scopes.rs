@@ -1,0 +1,139 @@
+//! OAuth scopes that the tools of a toolkit need.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    catalog::{self, LATEST, ScopeRequest},
+};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Server,
+    api::texts,
+    http::{
+        auth::ProjectKey, error::ApiResult, path::Path, query::Query, reply::Json,
+        signature::IN_TABLE,
+    },
+};
+
+/// Maximum number of scopes, and of tools, that one request may name.
+const MAX_LIST_ENTRIES: usize = 1_000;
+
+/// Selection of an auth scheme and a version.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct GrantContextQuery {
+    /// One of the toolkit's schemes; without it OAuth 2.0, or else its first.
+    auth_scheme: Option<String>,
+    /// A version or `latest`, which is the default.
+    toolkit_version: Option<String>,
+}
+
+/// Factors that scopes depend on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GrantContext)]
+pub(crate) struct GrantContextView {
+    auth_scheme: &'static str,
+    toolkit_version: String,
+    /// Factors that scopes depend on besides the tools. Always empty.
+    grant_context_dimensions: Vec<Map<String, Value>>,
+    default_grant_context: Map<String, Value>,
+}
+
+/// Returns the factors that scopes depend on besides the tools. There are none for any toolkit.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn grant_context(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    Query(query): Query<GrantContextQuery>,
+) -> ApiResult<Json<GrantContextView>> {
+    let version = query.toolkit_version.as_deref().unwrap_or(LATEST);
+    let release = server.app.catalog.release(&slug, version)?;
+    let (mode, _) = catalog::scheme(&release, query.auth_scheme.as_deref())?;
+    Ok(Json(GrantContextView {
+        auth_scheme: mode.as_str(),
+        toolkit_version: release.version.as_str().to_owned(),
+        grant_context_dimensions: Vec::new(),
+        default_grant_context: Map::new(),
+    }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RecommendScopes)]
+pub(crate) struct Recommend {
+    tools: Vec<String>,
+    #[serde(default)]
+    auth_scheme: Option<String>,
+    #[serde(default)]
+    toolkit_version: Option<String>,
+    #[serde(default)]
+    grant_context: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "texts")]
+    include: Vec<String>,
+    #[serde(default, deserialize_with = "texts")]
+    exclude: Vec<String>,
+    #[serde(default)]
+    available_scopes: Option<Vec<String>>,
+}
+
+/// The scopes to request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RecommendedScopes)]
+pub(crate) struct RecommendedView {
+    auth_scheme: &'static str,
+    toolkit_version: String,
+    grant_context: Map<String, Value>,
+    scopes: ScopeChoices,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ScopeChoices {
+    least_privilege: Vec<String>,
+    fewest: Vec<String>,
+    conditional: Vec<Map<String, Value>>,
+}
+
+/// Recommends the scopes to request so that the given tools can run.
+#[utoipa::path(post, path = IN_TABLE)]
+pub(crate) async fn recommend(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    Json(body): Json<Recommend>,
+) -> ApiResult<Json<RecommendedView>> {
+    let version = body.toolkit_version.as_deref().unwrap_or(LATEST);
+    let release = server.app.catalog.release(&slug, version)?;
+    let request = ScopeRequest {
+        tools: body.tools,
+        include: body.include,
+        exclude: body.exclude,
+        available: body.available_scopes,
+    };
+    check_lengths(&request)?;
+    let found = catalog::recommend_scopes(&release, body.auth_scheme.as_deref(), &request)?;
+    Ok(Json(RecommendedView {
+        auth_scheme: found.mode.as_str(),
+        toolkit_version: release.version.as_str().to_owned(),
+        grant_context: body.grant_context.unwrap_or_default(),
+        scopes: ScopeChoices {
+            least_privilege: found.scopes.clone(),
+            fewest: found.scopes,
+            conditional: Vec::new(),
+        },
+    }))
+}
+
+fn check_lengths(request: &ScopeRequest) -> ApiResult<()> {
+    let lists = [&request.tools, &request.include, &request.exclude];
+    let mut lists = lists.into_iter().chain(&request.available);
+    if lists.any(|list| list.len() > MAX_LIST_ENTRIES) {
+        let problem = format!("body: a list has at most {MAX_LIST_ENTRIES} entries");
+        return Err(Error::invalid(problem).into());
+    }
+    Ok(())
+}
