@@ -144,7 +144,7 @@ async fn missing_or_unreadable_certificate_is_refused() {
     for (key, why) in [
         (half, "PEM"),
         (&other.certificate, "PEM"),
-        (&other.key, "belong together"),
+        (&other.key, "do not match"),
     ] {
         let path = format!("/connected_accounts/{id}");
         let made = project.post("/connected_accounts", &connection(key)).await;

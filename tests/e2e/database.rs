@@ -258,7 +258,7 @@ async fn unusable_database_error_hides_the_password() {
         ),
         (
             format!("{address}/nowhere?password={SECRET_MARK}"),
-            "there is no such database",
+            "the database does not exist",
         ),
         (format!("{guarded}/postgres"), "the password is wrong"),
         (

@@ -246,7 +246,7 @@ async fn missing_reference_error_lists_existing_ones() {
     let said = author
         .run(&["pull", &author.at(&registry, "latest")])
         .failed();
-    assert!(said.contains("tags there: 20260101_00"), "{said}");
+    assert!(said.contains("its tags are 20260101_00"), "{said}");
     let said = author.run(&["pull", "hello"]).failed();
     assert!(said.contains("names no registry"), "{said}");
     let said = author.run(&["pull", "127.0.0.1:1/tools/hello:a"]).failed();
@@ -271,7 +271,7 @@ async fn non_component_artifact_is_refused() {
         (
             "layers",
             json!([{ "mediaType": "application/wasm", "digest": layer["digest"], "size": 1_i64 << 40 }]),
-            "larger",
+            "at most 24 MiB",
         ),
     ];
     for (place, (key, value, said)) in wrong.into_iter().enumerate() {

@@ -184,8 +184,8 @@ async fn frozen_server_cannot_write_after_lease_loss() {
     holder.signal("CONT");
     // The interrupted step does not complete, whichever it was.
     let told = [
-        "another server may go on with the job",
-        "a job could not be done",
+        "another server may continue the job",
+        "a job failed; it is retried",
     ];
     let lost = || async { told.iter().any(|told| holder.output().contains(told)) };
     wait_until("the woken server knows that it has lost the lease", lost).await;

@@ -276,6 +276,36 @@ fn leftovers_are_refused() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Returns the text of a source file before its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split_once("#[cfg(test)]")
+        .map_or(text, |(code, _)| code)
+}
+
+#[test]
+fn requests_and_views_are_types() {
+    let server = |folder: &str| format!("host/server/src/{folder}/");
+    let api = ["api", "http", "web"].map(server);
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let path = path.to_string_lossy();
+        if path.contains("/shapes/") {
+            found.push(format!(
+                "{path}: a view is described by the type that is sent"
+            ));
+        }
+        let code = without_tests(&text);
+        if api.iter().any(|folder| path.starts_with(folder)) && code.contains("json!") {
+            found.push(format!("{path}: a view is a struct, not `json!`"));
+        }
+        let by_path = ["contains(\"/", "starts_with(\"/", "ends_with(\"/"];
+        if path.starts_with("host/server/") && by_path.iter().any(|test| code.contains(test)) {
+            found.push(format!("{path}: a rule stands in the row of its operation"));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn every_toolkit_has_the_same_shape() {
     let workspace: Table = read(&root().join("toolkits/Cargo.toml")).parse().unwrap();

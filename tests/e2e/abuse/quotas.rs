@@ -209,7 +209,7 @@ async fn files_past_a_projects_quota_are_refused() {
         copied["error"]
             .as_str()
             .unwrap()
-            .contains("at most 1 MiB together"),
+            .contains("the quota of 1 MiB for all files of the project"),
         "{copied:#?}"
     );
     assert_eq!(

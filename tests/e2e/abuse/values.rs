@@ -61,11 +61,11 @@ async fn recursive_schema_is_refused_at_publish() {
     for (schema, place) in [
         (
             json!({ "type": "object", "allOf": [{ "$ref": "#" }] }),
-            "input: allOf.0.$ref leads back",
+            "input: allOf.0.$ref refers to itself",
         ),
         (
             json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/Node" } }, "$defs": { "Node": node } }),
-            "input: properties.a.$ref.anyOf.1.not.$ref leads back",
+            "input: properties.a.$ref.anyOf.1.not.$ref refers to itself",
         ),
         (
             json!({ "type": "object", "if": { "$ref": "#/default" }, "default": { "then": { "$ref": "#" } } }),

@@ -54,6 +54,7 @@ pub(crate) struct CurrentId {
 #[utoipa::path(
     get,
     path = IN_TABLE,
+    operation_id = "nanoid",
     responses(
         (status = 404, description = "The project never had such an object"),
         (status = 410, description = "The object is deleted"),

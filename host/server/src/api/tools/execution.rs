@@ -24,7 +24,7 @@ use crate::{
         auth::ProjectKey,
         body::{UnparsedJson, parse},
         context::request_id,
-        error::{ApiError, ApiResult},
+        error::ApiResult,
         path::{Path, Prefix},
         reply::{RawJson, SerializedJson},
         signature::IN_TABLE,
@@ -113,11 +113,7 @@ pub(crate) async fn execute(
     // A large body is parsed on another thread, which does not know the request.
     let request_id = request_id();
     let parsed = parse(&server, size, move || {
-        let request = request(slug, prefix, &bytes, headers)?;
-        Ok::<_, ApiError>(Execute {
-            request_id,
-            ..request
-        })
+        request(slug, prefix, &bytes, headers, request_id)
     });
     let execution = tools::execute(&server.app, &key.project, parsed.await??).await?;
     let size = execution.data.len();
@@ -132,6 +128,7 @@ fn request(
     prefix: Prefix,
     bytes: &Bytes,
     headers: Vec<(String, String)>,
+    request_id: String,
 ) -> ApiResult<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
@@ -151,7 +148,7 @@ fn request(
         account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
         custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
         input,
-        request_id: String::new(),
+        request_id,
     })
 }
 
@@ -190,6 +187,7 @@ mod tests {
             Prefix::V3_1,
             &Bytes::from(body.to_owned()),
             Vec::new(),
+            String::new(),
         )
         .map_err(|failure| match failure {
             ApiError::App(error) => error,
@@ -243,8 +241,10 @@ mod tests {
 
     #[test]
     fn prefix_sets_default_tool_version() {
-        let of =
-            |prefix| request("T".into(), prefix, &Bytes::from_static(b"{}"), Vec::new()).unwrap();
+        let of = |prefix| {
+            let body = Bytes::from_static(b"{}");
+            request("T".into(), prefix, &body, Vec::new(), String::new()).unwrap()
+        };
         assert_eq!(of(Prefix::V3).version, app::catalog::BASE);
         assert_eq!(of(Prefix::V3_1).version, app::catalog::LATEST);
         assert_eq!(
