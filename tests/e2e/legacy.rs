@@ -166,7 +166,10 @@ async fn legacy_id_import_is_atomic() {
             .contains("0 ids are new, 2 were known")
     );
     let second = load(&line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB")).failed();
-    assert!(second.contains("is already the legacy id of ti_AAAAAAAAAAAA"), "{second}");
+    assert!(
+        second.contains("is already the legacy id of ti_AAAAAAAAAAAA"),
+        "{second}"
+    );
     let host = setup.clone().start().await;
     let project = host.as_project();
     assert_eq!(

@@ -42,6 +42,7 @@ pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
 pub use read::{Condition, Field, Filter, ListPart, Operator, get, list};
 pub use retention::Retention;
 pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
+pub use sandbox::cassette::Cassette;
 pub use write::{MAX_GROUP_BYTES, Writer};
 
 use cassette::Recorder;
