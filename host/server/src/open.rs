@@ -89,7 +89,8 @@ pub(crate) struct Opened {
 pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
-    let store = fresh_store(config).await?; // The order matters: another node may write the first record in the meantime, and that record
+    let store = fresh_store(config).await?;
+    // The order matters: another node may write the first record in the meantime, and that record
     // is the vault's.
     let empty = archive::is_empty(&store).await?;
     let new = !Vault::exists(&store).await?;
@@ -173,7 +174,8 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let bucket = match bucket(config)? {
         Some(bucket) => {
             match bucket.probe().await {
-                Ok(()) => {} // Components that are compiled on this machine already run without the bucket.
+                Ok(()) => {}
+                // Components that are compiled on this machine already run without the bucket.
                 Err(cause @ BucketError::Unreachable { .. }) => {
                     tracing::warn!(%cause, "started without the bucket of blobs")
                 }

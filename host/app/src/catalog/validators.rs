@@ -77,7 +77,8 @@ impl CompiledSchema {
 impl Validators {
     /// Records the use of a validator.
     pub(super) fn touch(&self, loaded: &CompiledSchema) {
-        let now = self.now.load(Relaxed); // Most calls find the use already recorded, and avoid a write to memory that other threads
+        let now = self.now.load(Relaxed);
+        // Most calls find the use already recorded, and avoid a write to memory that other threads
         // read.
         if loaded.used.load(Relaxed) != now {
             loaded.used.store(now, Relaxed);

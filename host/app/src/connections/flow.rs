@@ -488,7 +488,8 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
             .iter()
             .filter(|(name, _)| declared(name))
             .map(|(name, value)| (name.clone(), value.clone())),
-    ); // A secret field that is left empty keeps its stored value.
+    );
+    // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
         if let Some(old) = session.values.get(&field.name)
             && submitted
@@ -603,7 +604,8 @@ pub async fn callback(
         return Err(Error::AttemptUnknown);
     }
     let owner =
-        TokenOwner::for_account(app, &project, &account).map_err(|_| Error::AttemptUnknown)?; // The state is spent from here on: a second callback finds no record.
+        TokenOwner::for_account(app, &project, &account).map_err(|_| Error::AttemptUnknown)?;
+    // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(Error::AttemptUnknown),
@@ -651,7 +653,8 @@ pub async fn callback(
             browser: None,
             until,
             secrets,
-        }; // The tokens are kept only for an account that still waits for them.
+        };
+        // The tokens are kept only for an account that still waits for them.
         let stored = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(link_gone)?;
             if found.body.attempt_number != verification.attempt_number {
@@ -799,8 +802,10 @@ async fn exchange_callback(
     };
     let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
     let scheme =
-        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?; // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
-    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?; // The OAuth 1 specification defines no error response. These are the forms that providers use.
+        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?;
+    // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
+    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
+    // The OAuth 1 specification defines no error response. These are the forms that providers use.
     if let Some(error) = query
         .iter()
         .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
@@ -1277,7 +1282,8 @@ impl LinkSession {
         let fields = self
             .scheme()
             .map_or(&[][..], |scheme| &scheme.fields)
-            .iter(); // A secret that is already known is neither shown nor asked for again.
+            .iter();
+        // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
         let open_fields =
             fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
@@ -1498,7 +1504,11 @@ mod tests {
 
     #[test]
     fn callback_of_another_issuer_is_refused() {
-        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" }, })) .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({
+            "mode": "OAUTH2", "name": "n",
+            "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
+        }))
+        .unwrap();
         for (query, good) in [
             ("code=c", true),
             ("iss=https://login.example.com", true),
@@ -1520,7 +1530,11 @@ mod tests {
 
     #[test]
     fn known_issuer_must_match_exactly() {
-        let scheme: AuthScheme = serde_json::from_value(json!({ "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true }, })) .unwrap();
+        let scheme: AuthScheme = serde_json::from_value(json!({
+            "mode": "OAUTH2", "name": "n",
+            "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
+        }))
+        .unwrap();
         for (query, good) in [
             ("iss=https://login.example.com/a", true),
             ("iss=https://login.example.com", false),

@@ -621,7 +621,8 @@ impl Grant for RefreshingGrant {
             .current
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone(); // Another request of the same call has already refreshed the token.
+            .clone();
+        // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }

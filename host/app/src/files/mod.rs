@@ -451,7 +451,8 @@ pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -
         size: made.bytes.len() as u64,
         state: State::Kept,
         content: None,
-    }; // The record is written first, because bytes without a record would never be erased.
+    };
+    // The record is written first, because bytes without a record would never be erased.
     let size = file.size;
     let made_room = app
         .store

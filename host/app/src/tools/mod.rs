@@ -118,7 +118,8 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         account: request.account,
         custom: request.custom,
     };
-    let granted = connections::grant(app, project, &resolved, &user, choice).await?; // The language model is called after all other checks of the call, because it costs money.
+    let granted = connections::grant(app, project, &resolved, &user, choice).await?;
+    // The language model is called after all other checks of the call, because it costs money.
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Prompt(prompt) => {
@@ -155,14 +156,16 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(project);
     let (mut outcome, cassette) =
-        run_in_sandbox(app, &resolved.release, call, max_cassette_bytes).await?; // The permit is held until a large result is checked and stored, to limit the number of results
+        run_in_sandbox(app, &resolved.release, call, max_cassette_bytes).await?;
+    // The permit is held until a large result is checked and stored, to limit the number of results
     // that are in memory twice.
     let _permit = if is_large(&outcome) {
         app.files.acquire_large_result().await
     } else {
         None
     };
-    let mut result = to_result(app, project, &resolved, &outcome).await; // The record keeps the names of files. Links in it would open the files for every reader of the
+    let mut result = to_result(app, project, &resolved, &outcome).await;
+    // The record keeps the names of files. Links in it would open the files for every reader of the
     // log.
     let mut data = result.data.clone();
     let made_files = std::mem::take(&mut outcome.files);
@@ -264,7 +267,10 @@ async fn run_in_sandbox(
 
 async fn install_component(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
-    let bytes = bytes.ok_or_else(|| { tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket"); Error::Unavailable("the blob storage of this server does not have the toolkit's component".into()) })?;
+    let bytes = bytes.ok_or_else(|| {
+        tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
+        Error::Unavailable("the blob storage of this server does not have the toolkit's component".into())
+    })?;
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),

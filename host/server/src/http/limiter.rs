@@ -172,7 +172,8 @@ impl Counters {
             windows.retain(|_, window| {
                 window.roll(now, length);
                 window.count(now, length) > 0
-            }); // So many addresses at once belong to one caller, who could force a scan of all
+            });
+            // So many addresses at once belong to one caller, who could force a scan of all
             // counters for each one.
             if windows.len() >= KEPT {
                 windows.clear();
