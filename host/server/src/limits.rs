@@ -1,4 +1,4 @@
-//! Table of every limit: its value, its setting, and what a client gets beyond it.
+//! Table of every limit: its value, its setting, and the effect of exceeding it.
 //!
 //! The values are defined where they are enforced and are read from there. `docs/limits.md` is this
 //! table, printed; a test exercises every row of it.
@@ -115,10 +115,10 @@ pub(crate) fn page() -> String {
         ("Executions", executions(&settings)),
         (
             "Resources of one execution",
-            guests(sandbox::Limits::default(), sandbox::Limits::CEILING),
+            execution_resources(sandbox::Limits::default(), sandbox::Limits::CEILING),
         ),
         ("Components", components(&settings)),
-        ("Files, records and accounts", kept(&settings)),
+        ("Files, records and accounts", storage(&settings)),
         ("Prompts", prompts(&settings)),
     ];
     let mut page = INTRODUCTION.to_owned();
@@ -275,7 +275,7 @@ fn executions(settings: &[Setting]) -> Vec<Row> {
 /// Destructured without `..`, so that the compiler reports a limit of the sandbox that is missing
 /// here.
 #[rustfmt::skip]
-fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
+fn execution_resources(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
     let sandbox::Limits {
         memory, cpu, wall, host_calls, requests, request_body, response_body, responses, result, log_lines, log_bytes, files,
         connect, first_byte, exchange,
@@ -326,7 +326,7 @@ fn components(settings: &[Setting]) -> Vec<Row> {
 }
 
 #[rustfmt::skip]
-fn kept(settings: &[Setting]) -> Vec<Row> {
+fn storage(settings: &[Setting]) -> Vec<Row> {
     let set = |name, key, past| setting_row(settings, name, key, past);
     vec![
         set("Size of a file", "files.size_mib", TOO_LARGE),
