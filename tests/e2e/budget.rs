@@ -34,11 +34,11 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Headers together",
+        "Size of all headers",
         "tests/e2e/budget.rs request_head_limits_are_enforced",
     ),
     (
-        "Headers",
+        "Number of headers",
         "tests/e2e/budget.rs request_head_limits_are_enforced",
     ),
     (
@@ -46,11 +46,11 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "JSON body of a request of one's own",
+        "JSON body of a proxy request",
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Bytes that it sends",
+        "Body that a proxy request sends to the provider",
         "tests/e2e/proxy.rs invalid_proxy_body_is_refused",
     ),
     (
@@ -58,11 +58,11 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Levels of a JSON body",
+        "Nesting depth of a JSON body",
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Characters of a query parameter",
+        "Characters in a query parameter",
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
@@ -78,63 +78,63 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Characters of an `Idempotency-Key`",
+        "Characters in an `Idempotency-Key`",
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Answer kept for an `Idempotency-Key`",
+        "Response stored for an `Idempotency-Key`",
         "tests/e2e/budget.rs replayed_response_size_is_limited",
     ),
     (
-        "Answers kept of a project in a day",
+        "Responses stored for one project in a day",
         "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept",
     ),
     (
-        "Arrival of a body",
+        "Timeout for the arrival of a body",
         "tests/e2e/budget.rs request_timeouts_are_enforced",
     ),
     (
-        "Speed of a body, and of reading an answer, over five seconds",
+        "Speed at which a body arrives and a response is read, over five seconds",
         "tests/e2e/abuse/edge.rs trickling_body_is_cut",
     ),
     (
-        "An operation",
+        "Deadline of an operation",
         "tests/e2e/budget.rs request_timeouts_are_enforced",
     ),
     (
-        "Waiting for a request, or for its head",
+        "Timeout of a connection for the next request, or for the whole head of one",
         "tests/e2e/budget.rs request_timeouts_are_enforced",
     ),
     (
-        "Connections",
+        "Open connections",
         "tests/e2e/budget.rs connection_limits_are_enforced",
     ),
     (
-        "Connections from one address",
+        "Open connections from one address",
         "tests/e2e/budget.rs connection_limits_are_enforced",
     ),
     (
-        "Requests at once",
+        "Concurrent requests",
         "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
     ),
     (
-        "Requests of a project at once",
+        "Concurrent requests of one project",
         "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
     ),
     (
-        "Bodies of one address that are on their way",
+        "Arriving bodies from one address",
         "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place",
     ),
     (
-        "Bodies of one project that are on their way",
+        "Arriving bodies of one project",
         "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place",
     ),
     (
-        "Memory of bodies that are on their way",
+        "Memory of all arriving bodies",
         "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory",
     ),
     (
-        "Waiting for a turn",
+        "Timeout of a request that waits because of a concurrency limit",
         "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
     ),
     (
@@ -142,7 +142,7 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
     (
-        "Requests of a project in ten minutes",
+        "Requests of one project in ten minutes",
         "tests/e2e/limits.rs project_rate_limit_protects_other_projects",
     ),
     (
@@ -150,43 +150,43 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/limits.rs each_key_has_its_own_rate_limit",
     ),
     (
-        "Wrong keys from one address in a minute",
+        "Failed authentications from one address in a minute",
         "tests/e2e/limits.rs key_guessing_is_rate_limited",
     ),
     (
-        "Finishing what runs when the server stops",
+        "Time that a stopping server waits for running requests",
         "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping",
     ),
     (
-        "Runs at once",
+        "Concurrent executions",
         "tests/e2e/budget.rs concurrent_run_limits_are_enforced",
     ),
     (
-        "Runs of a project at once",
+        "Concurrent executions of one project",
         "tests/e2e/budget.rs concurrent_run_limits_are_enforced",
     ),
     (
-        "Runs of a project that compute for long",
+        "Executions of one project that need much processor time",
         "tests/e2e/sandbox.rs busy_project_does_not_slow_other_projects",
     ),
     (
-        "Runs that wait for a place",
+        "Executions in the queue",
         "tests/e2e/overload.rs excess_runs_wait_or_are_refused",
     ),
     (
-        "Runs of a project that wait",
+        "Executions of one project in the queue",
         "tests/e2e/overload.rs excess_runs_wait_or_are_refused",
     ),
     (
-        "Waiting for a place",
+        "Timeout of an execution in the queue",
         "host/sandbox/src/admission.rs tenant_at_its_limit_waits_then_is_refused",
     ),
     (
-        "Result in an answer",
+        "Result in a response",
         "tests/e2e/large_results.rs large_result_is_a_file_with_expiring_link",
     ),
     (
-        "Memory of all runs",
+        "Memory of all executions",
         "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
     ),
     (
@@ -198,11 +198,11 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/sandbox.rs each_hostile_guest_is_contained",
     ),
     (
-        "Time",
+        "Wall-clock time",
         "tests/e2e/sandbox.rs each_hostile_guest_is_contained",
     ),
     (
-        "Calls of host functions",
+        "Host function calls",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
     (
@@ -210,11 +210,11 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
     (
-        "Lines of log",
+        "Log lines",
         "tests/e2e/budget.rs log_line_limit_is_enforced",
     ),
     (
-        "Log",
+        "Size of all log lines",
         "tests/e2e/sandbox.rs log_flood_is_truncated_with_a_marker",
     ),
     (
@@ -226,27 +226,27 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
     (
-        "Body of an answer",
+        "Body of a response",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
     (
-        "Bodies of all answers",
+        "Bodies of all responses",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
     (
-        "Until a connection stands",
+        "Timeout for opening an outgoing connection",
         "host/net/tests/client.rs what_does_not_answer_is_named",
     ),
     (
-        "Until an answer begins",
+        "Timeout for the headers of a response",
         "host/net/tests/client.rs an_exchange_is_bounded_in_time",
     ),
     (
-        "An outgoing request",
+        "Timeout of an outgoing request",
         "host/net/tests/client.rs an_exchange_is_bounded_in_time",
     ),
     (
-        "Files that a run makes",
+        "Files that an execution creates",
         "host/sandbox/src/host/blob.rs files_are_limited_in_number_and_size",
     ),
     (
@@ -282,7 +282,7 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/refused.rs compile_limits_stop_expensive_components",
     ),
     (
-        "Time for compiling",
+        "Wall-clock time for compiling",
         "tests/e2e/refused.rs compile_limits_stop_expensive_components",
     ),
     (
@@ -303,39 +303,39 @@ const ROWS: &[(&str, &str)] = &[
     ),
     ("Schema", "tests/e2e/budget.rs manifest_limits_are_enforced"),
     (
-        "Levels of a schema",
+        "Nesting depth of a schema",
         "tests/e2e/budget.rs manifest_limits_are_enforced",
     ),
     (
-        "A file",
+        "Size of a file",
         "tests/e2e/files.rs file_size_limit_covers_a_whole_call",
     ),
     (
-        "Files that links send or receive at once",
+        "Concurrent uploads and downloads by links",
         "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
     ),
     (
-        "Of them, files of one project",
+        "Concurrent uploads and downloads of one project by links",
         "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
     ),
     (
-        "Arrival of a file, or its departure",
+        "Timeout for the upload or download of a file",
         "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others",
     ),
     (
-        "Files of a call together",
+        "Size of all files of one call",
         "tests/e2e/budget.rs call_file_limits_are_enforced",
     ),
     (
-        "Files of a call",
+        "Number of files of one call",
         "tests/e2e/budget.rs call_file_limits_are_enforced",
     ),
     (
-        "Characters of a file's name",
+        "Characters in a file name",
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Files of a project together",
+        "Size of all files of one project",
         "tests/e2e/abuse/quotas.rs files_past_a_projects_quota_are_refused",
     ),
     (
@@ -343,7 +343,7 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/log_lists.rs oversized_payloads_are_omitted_from_records",
     ),
     (
-        "Log of a project in a day",
+        "Execution log of one project in a day",
         "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload",
     ),
     (
@@ -351,15 +351,15 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes",
     ),
     (
-        "Cassette",
+        "Content of a cassette",
         "tests/e2e/cassettes.rs cassette_is_sealed_bounded_and_respects_log_setting",
     ),
     (
-        "An account waits for its user",
+        "Time that an account waits for its user to connect it",
         "tests/e2e/oauth.rs late_callback_connects_an_expired_account",
     ),
     (
-        "A user's time at an application",
+        "Time that a user may take at the provider",
         "tests/e2e/callbacks.rs expired_state_is_rejected",
     ),
     (
@@ -367,31 +367,31 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs request_limits_are_enforced",
     ),
     (
-        "Renewing a token",
+        "Lease for refreshing a token",
         "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more",
     ),
     (
-        "A call's wait for a token",
+        "Timeout of a call that waits for a token",
         "tests/e2e/renewals.rs slow_refresh_returns_retry_after",
     ),
     (
-        "Characters of a sentence",
+        "Characters in a prompt",
         "tests/e2e/budget.rs prompt_limits_are_enforced",
     ),
     (
-        "Making arguments",
+        "Timeout for making arguments",
         "tests/e2e/budget.rs prompt_limits_are_enforced",
     ),
     (
-        "Tokens of a model's answer",
+        "Tokens of a completion",
         "tests/e2e/budget.rs prompt_limits_are_enforced",
     ),
     (
-        "Sentences at once",
+        "Concurrent prompts",
         "tests/e2e/budget.rs prompt_limits_are_enforced",
     ),
     (
-        "Sentences of a project at once",
+        "Concurrent prompts of one project",
         "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model",
     ),
 ];
@@ -537,13 +537,13 @@ fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
             Box::new(|n| get(format!("/toolkits?x={}", "x".repeat(n - "GET /api/v3/toolkits?x= HTTP/1.1".len()))))),
         case("JSON body of an execution", 4 << 20, 200, 413, "HTTP_PayloadTooLarge",
             Box::new(move |n| post(&run, filled(r#"{"version":"latest","arguments":{"a":"…"}}"#, n)))),
-        case("JSON body of a request of one's own", 6 << 20, 400, 413, "HTTP_PayloadTooLarge",
+        case("JSON body of a proxy request", 6 << 20, 400, 413, "HTTP_PayloadTooLarge",
             Box::new(|n| post("/tools/execute/proxy", filled(r#"{"endpoint":"/x","method":"GET","a":"…"}"#, n)))),
         case("Any other JSON body", 1 << 20, 404, 413, "HTTP_PayloadTooLarge",
             Box::new(move |n| post("/auth_configs", filled(&format!(r#"{{{nothing},"a":"…"}}"#), n)))),
-        case("Levels of a JSON body", 64, 404, 400, "Request_Invalid",
+        case("Nesting depth of a JSON body", 64, 404, 400, "Request_Invalid",
             Box::new(move |n| post("/auth_configs", format!(r#"{{{nothing},"a":{}{}}}"#, "[".repeat(n - 1), "]".repeat(n - 1))))),
-        case("Characters of a query parameter", 256, 200, 400, "Request_Invalid",
+        case("Characters in a query parameter", 256, 200, 400, "Request_Invalid",
             Box::new(|n| get(format!("/toolkits?search={}", "x".repeat(n))))),
         case("Entries of a list in the query", 100, 200, 400, "Request_Invalid",
             Box::new(|n| get(format!("/connected_accounts?user_ids={}", "x,".repeat(n))))),
@@ -551,9 +551,9 @@ fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
             Box::new(|n| get(format!("/tools?tool_slugs={}", "x,".repeat(n))))),
         case("Entries of a page", 1_000, 200, 400, "Request_CursorInvalid",
             Box::new(|n| get(format!("/toolkits?cursor={}", BASE64.encode(format!("1-{n}")))))),
-        case("Characters of an `Idempotency-Key`", 255, 404, 400, "Request_Invalid",
+        case("Characters in an `Idempotency-Key`", 255, 404, 400, "Request_Invalid",
             Box::new(move |n| Ask { key: Some("k".repeat(n)), ..post("/auth_configs", format!("{{{nothing}}}")) })),
-        case("Characters of a file's name", 255, 200, 400, "Request_Invalid",
+        case("Characters in a file name", 255, 200, 400, "Request_Invalid",
             Box::new(move |n| post("/files/upload/request", format!(
                 r#"{{{file},"filename":"{}","mimetype":"text/plain","md5":"{}"}}"#, "n".repeat(n), "0".repeat(32))))),
         case("Users in a list of a shared account", 1_000, 201, 400, "Request_Invalid",
@@ -1054,7 +1054,7 @@ async fn run_resource_limits_are_enforced() {
             "tool_memory_limit",
         ),
         (
-            "Calls of host functions",
+            "Host function calls",
             (&calls, 10_000),
             (&calls, 10_001),
             "tool_host_call_limit",
@@ -1077,9 +1077,14 @@ async fn run_resource_limits_are_enforced() {
             (&body, (4 << 20) + 1),
             "too_large",
         ),
-        ("Body of an answer", (&answer, 1), (&larger, 1), "too_large"),
         (
-            "Bodies of all answers",
+            "Body of a response",
+            (&answer, 1),
+            (&larger, 1),
+            "too_large",
+        ),
+        (
+            "Bodies of all responses",
             (&answers, 4),
             (&answers, 5),
             "limit",
@@ -1170,7 +1175,7 @@ async fn manifest_limits_are_enforced() {
             ("input", schema((64 << 10) + 1)),
         ),
         (
-            "Levels of a schema",
+            "Nesting depth of a schema",
             ("input", nested(16)),
             ("input", nested(17)),
         ),
@@ -1214,7 +1219,7 @@ async fn call_file_limits_are_enforced() {
         "{at:#?}"
     );
     assert_refused(
-        "Files of a call",
+        "Number of files of one call",
         &run(keys(33)).await,
         400,
         "ActionExecute_ArgumentsInvalid",
@@ -1242,7 +1247,7 @@ async fn call_file_limits_are_enforced() {
     let more = upload(vec![3; (512 << 10) + 1]).await;
     run(vec![half.clone(), other_half]).await.data();
     assert_refused(
-        "Files of a call together",
+        "Size of all files of one call",
         &run(vec![half, more]).await,
         400,
         "ActionExecute_ArgumentsInvalid",
@@ -1274,13 +1279,18 @@ async fn prompt_limits_are_enforced() {
         }
     };
     assert_refused(
-        "Characters of a sentence",
+        "Characters in a prompt",
         &say(16_385).await,
         400,
         "Request_Invalid",
     );
     let late = say(16_384).await;
-    assert_refused("Making arguments", &late, 502, "ActionExecute_ModelFailed");
+    assert_refused(
+        "Timeout for making arguments",
+        &late,
+        502,
+        "ActionExecute_ModelFailed",
+    );
     let asked: Value = serde_json::from_slice(&Host::application().seen(&tag)[0].body).unwrap();
     assert_eq!(asked["max_tokens"], 77);
     let at_once = futures::future::join_all((0..3).map(|_| say(3))).await;
@@ -1291,6 +1301,6 @@ async fn prompt_limits_are_enforced() {
         "{statuses:?}"
     );
     for busy in at_once.iter().filter(|answer| answer.status != 502) {
-        assert_refused("Sentences at once", busy, 503, "Server_Busy");
+        assert_refused("Concurrent prompts", busy, 503, "Server_Busy");
     }
 }

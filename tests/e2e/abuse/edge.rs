@@ -352,7 +352,7 @@ async fn deadline_ends_work_with_idempotency_key() {
             .await
     };
     assert_refused(
-        "An operation",
+        "Deadline of an operation",
         &send().await,
         503,
         "Server_DeadlineExceeded",

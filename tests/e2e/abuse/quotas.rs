@@ -222,7 +222,7 @@ async fn files_past_a_projects_quota_are_refused() {
     let project = host.with_key(&key);
     let (refused, _) = upload(&project, &slug, 4, 1).await;
     assert_refused(
-        "Files of a project together",
+        "Size of all files of one project",
         &refused,
         507,
         "File_QuotaExceeded",
@@ -282,7 +282,7 @@ async fn one_project_cannot_hold_the_whole_model() {
     assert_eq!(busy.len(), 3);
     for answer in busy {
         assert_refused(
-            "Sentences of a project at once",
+            "Concurrent prompts of one project",
             answer,
             429,
             "Server_ProjectBusy",
