@@ -46,7 +46,7 @@ pub(crate) enum ControlCommand {
     Export,
     /// The master keys: one line of JSON, a [`Reply`].
     Keys,
-    /// Rotation to a new master key, answered as [`Self::Keys`] is.
+    /// Rotation to a new master key. The response is that of [`Self::Keys`].
     Rotate,
 }
 

@@ -212,16 +212,18 @@ struct Toolchains {
 impl Toolchains {
     /// Detects the toolchains.
     fn detect() -> Self {
-        let active = |question: &[&str]| {
-            let asked = Command::new("rustc")
+        let rustc_path = |arguments: &[&str]| {
+            let output = Command::new("rustc")
                 .arg("--print")
-                .args(question)
+                .args(arguments)
                 .env_remove("RUSTUP_TOOLCHAIN")
                 .output();
-            let asked = asked.ok().filter(|output| output.status.success())?;
-            Some(PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim()))
+            let output = output.ok().filter(|output| output.status.success())?;
+            Some(PathBuf::from(
+                String::from_utf8_lossy(&output.stdout).trim(),
+            ))
         };
-        let libraries = active(&["target-libdir", "--target", GUEST_TARGET])
+        let libraries = rustc_path(&["target-libdir", "--target", GUEST_TARGET])
             .and_then(|folder| folder.read_dir().ok());
         let is_core = |name: &str| name.starts_with("libcore-") && name.ends_with(".rlib");
         let linker = Command::new("wasm-ld")
@@ -232,7 +234,7 @@ impl Toolchains {
             target: libraries.is_some_and(|mut all| {
                 all.any(|one| one.is_ok_and(|one| one.file_name().to_str().is_some_and(is_core)))
             }),
-            source: active(&["sysroot"]).is_some_and(|root| {
+            source: rustc_path(&["sysroot"]).is_some_and(|root| {
                 root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
                     .is_file()
             }),
@@ -250,7 +252,7 @@ impl Toolchains {
         let missing: Vec<_> = DEBIAN_PACKAGES
             .iter()
             .zip(self.debian)
-            .filter(|(_, there)| !there)
+            .filter(|(_, installed)| !installed)
             .map(|(name, _)| *name)
             .collect();
         match self {
@@ -260,7 +262,7 @@ impl Toolchains {
                     .to_owned(),
             ),
             _ if missing.is_empty() => Good("toolkits can be built on this machine: Debian's rustc-web compiles them".to_owned()),
-            // If both the compiler and the source of Debian are missing, Debian's toolchain is not in use.
+            // If both Debian's compiler and source are missing, Debian's toolchain is not in use.
             Self { debian: [true, _, _, _] | [_, _, true, _], .. } => Note(format!(
                 "toolkits cannot be built on this machine: Debian's toolchain lacks {}; run `toolkit setup` if you want to build \
                  toolkits",
