@@ -91,7 +91,7 @@ async fn wrong_bucket_keys_are_reported_at_start() {
     assert!(
         doctor
             .stdout
-            .contains("can be listed, written, read and deleted in"),
+            .contains("objects can be listed, written, read and deleted in"),
         "{doctor:?}"
     );
 }

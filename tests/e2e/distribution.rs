@@ -428,7 +428,10 @@ async fn component_is_added_from_a_registry() {
         "{listed}"
     );
     let said = Setup::new().command(&["toolkits", "list"]).failed();
-    assert!(said.contains("there is no installation"), "{said}");
+    assert!(
+        said.contains("does not exist: create it with `toolhost serve`"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

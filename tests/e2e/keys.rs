@@ -362,7 +362,7 @@ async fn commands_manage_keys_and_members() {
 
     let refused = host.setup().command(&["keys", "add", "nowhere", "x"]);
     assert!(
-        refused.code == Some(1) && refused.stderr.contains("no project `nowhere`"),
+        refused.code == Some(1) && refused.stderr.contains("project `nowhere` does not exist"),
         "{refused:#?}"
     );
 }

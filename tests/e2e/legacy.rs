@@ -157,13 +157,13 @@ async fn legacy_id_import_is_atomic() {
     assert!(
         load(&good)
             .succeeded()
-            .contains("2 ids are new, 0 were known"),
+            .contains("2 legacy ids loaded, 0 already known"),
         "nothing was loaded before"
     );
     assert!(
         load(&good)
             .succeeded()
-            .contains("0 ids are new, 2 were known")
+            .contains("0 legacy ids loaded, 2 already known")
     );
     let second = load(&line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB")).failed();
     assert!(

@@ -273,7 +273,7 @@ async fn killed_import_prevents_start() {
     let refused = target.clone().try_start().await.unwrap_err();
     assert_eq!(refused.code, Some(78), "{}", refused.output);
     let repair = if on_postgres() {
-        "import again into an empty one"
+        "import again into an empty database"
     } else {
         "move it away and import again"
     };

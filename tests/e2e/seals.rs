@@ -401,7 +401,7 @@ async fn copied_data_opens_only_with_its_key() {
     };
     let before = state();
     let away = key.with_extension("away");
-    for (wrong, said) in [(Some(&others), "is not the one of"), (None, "key")] {
+    for (wrong, said) in [(Some(&others), "does not belong to"), (None, "key")] {
         match wrong {
             Some(wrong) => std::fs::write(&key, wrong).unwrap(),
             None => std::fs::rename(&key, &away).unwrap(),

@@ -1,8 +1,8 @@
 //! Control socket for the operator's commands, in the data directory of a running server.
 //!
-//! A process that can connect can read the data directory, which only its owner can. Therefore the
-//! socket needs no key. A command is one line, and the response depends on it. The store belongs to
-//! one process; through this socket another process reads it.
+//! A process that can connect to the socket can also read the data directory, which only its owner
+//! can. Therefore the socket needs no key. A command is one line, and the response depends on it.
+//! The store belongs to one process; through this socket another process reads it.
 
 use std::{
     io::{Read, Write},
@@ -28,32 +28,36 @@ use tokio::{
     time::timeout,
 };
 
-/// Name of the socket in the data directory.
-const NAME: &str = "control.sock";
-/// Timeout for receiving the command line; below, its maximum length in bytes.
-const ASKS: Duration = Duration::from_secs(5);
-const LINE: u64 = 64;
+/// File name of the socket in the data directory.
+const SOCKET_NAME: &str = "control.sock";
+/// Timeout for receiving the line of a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delay after a connection that could not be accepted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Maximum size of the line of a command, in bytes.
+const MAX_COMMAND_BYTES: u64 = 64;
 /// Maximum number of commands served at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_COMMANDS: usize = 8;
 
 /// A command of the control socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum ControlCommand {
     /// Export of everything in the store, as written by `app::archive`.
     Export,
     /// The master keys: one line of JSON, a [`Reply`].
     Keys,
-    /// Rotation to a new master key, answered as [`Self::Keys`] is.
+    /// Rotation to a new master key. The response is that of [`Self::Keys`].
     Rotate,
 }
 
 /// The master keys, or the reason why the command failed.
 pub(crate) type Reply = std::result::Result<Vec<MasterKeyUsage>, String>;
 
-impl Ask {
+impl ControlCommand {
     const ALL: [Self; 3] = [Self::Export, Self::Keys, Self::Rotate];
 
-    fn line(self) -> &'static str {
+    /// Returns the line that requests the command.
+    fn name(self) -> &'static str {
         match self {
             Self::Export => "export",
             Self::Keys => "keys",
@@ -69,7 +73,7 @@ pub(crate) struct Control {
 }
 
 /// Parts of the server that commands work on.
-struct House {
+struct ControlContext {
     store: Store,
     vault: Arc<Vault>,
     clock: Clock,
@@ -80,7 +84,7 @@ impl Control {
     /// Opens the socket. A socket left by an earlier process is removed: the store is locked by
     /// this process.
     pub(crate) fn open(data: &Path) -> Result<Self> {
-        let path = data.join(NAME);
+        let path = data.join(SOCKET_NAME);
         let _ = std::fs::remove_file(&path);
         let open = || {
             let listener = BlockingListener::bind(&path)?;
@@ -89,7 +93,7 @@ impl Control {
             UnixListener::from_std(listener)
         };
         let listener = open()
-            .with_context(|| format!("listen on {} for the operator's commands", path.display()))?;
+            .with_context(|| format!("cannot listen on the control socket {}", path.display()))?;
         Ok(Self { listener, path })
     }
 
@@ -101,7 +105,7 @@ impl Control {
         clock: Clock,
         key_file: PathBuf,
     ) {
-        let house = Arc::new(House {
+        let context = Arc::new(ControlContext {
             store,
             vault,
             clock,
@@ -111,18 +115,18 @@ impl Control {
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) if serving.len() < AT_ONCE => {
-                        let house = house.clone();
+                    Ok((stream, _)) if serving.len() < MAX_CONCURRENT_COMMANDS => {
+                        let context = context.clone();
                         serving.spawn(async move {
-                            if let Err(cause) = answer(stream, &house).await {
-                                tracing::warn!(%cause, "a command of the operator was broken off");
+                            if let Err(cause) = handle_command(stream, &context).await {
+                                tracing::warn!(%cause, "a command on the control socket failed");
                             }
                         });
                     }
                     Ok(_) => {}
                     Err(cause) => {
-                        tracing::warn!(%cause, "the operator's commands cannot be accepted");
-                        tokio::time::sleep(ASKS).await;
+                        tracing::warn!(%cause, "cannot accept a connection on the control socket");
+                        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
                 Some(_) = serving.join_next() => {}
@@ -137,21 +141,24 @@ impl Drop for Control {
     }
 }
 
-async fn answer(mut stream: UnixStream, house: &House) -> Result<()> {
+async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Result<()> {
     let mut line = String::new();
     let (read, mut write) = stream.split();
-    timeout(ASKS, BufReader::new(read.take(LINE)).read_line(&mut line))
+    let mut reader = BufReader::new(read.take(MAX_COMMAND_BYTES));
+    timeout(COMMAND_TIMEOUT, reader.read_line(&mut line))
         .await
-        .context("wait for a command")??;
-    match Ask::ALL
+        .context("no command was received before the timeout")??;
+    match ControlCommand::ALL
         .into_iter()
-        .find(|ask| ask.line() == line.trim_end())
+        .find(|command| command.name() == line.trim_end())
     {
-        Some(Ask::Export) => Ok(app::archive::export_frames(&house.store, &mut write).await?),
-        Some(Ask::Keys) => {
+        Some(ControlCommand::Export) => {
+            Ok(app::archive::export_frames(&context.store, &mut write).await?)
+        }
+        Some(ControlCommand::Keys) => {
             reply(
                 &mut write,
-                house
+                context
                     .vault
                     .masters()
                     .await
@@ -159,11 +166,11 @@ async fn answer(mut stream: UnixStream, house: &House) -> Result<()> {
             )
             .await
         }
-        Some(Ask::Rotate) => {
-            let done = rotate(&house.vault, &house.key_file, house.clock.now()).await;
+        Some(ControlCommand::Rotate) => {
+            let done = rotate(&context.vault, &context.key_file, context.clock.now()).await;
             reply(&mut write, done.map_err(|cause| cause.to_string())).await
         }
-        None => bail!("no command is called `{}`", line.trim_end()),
+        None => bail!("the command `{}` does not exist", line.trim_end()),
     }
 }
 
@@ -182,17 +189,22 @@ pub(crate) async fn rotate(
 }
 
 /// Returns true if a server listens in a data directory.
-pub(crate) fn is_there(data: &Path) -> bool {
-    BlockingStream::connect(data.join(NAME)).is_ok()
+pub(crate) fn is_running(data: &Path) -> bool {
+    BlockingStream::connect(data.join(SOCKET_NAME)).is_ok()
 }
 
 /// Sends a command to the server of a data directory. The response is read until it ends.
-pub(crate) fn ask(data: &Path, ask: Ask) -> Result<impl Read + use<>> {
-    let path = data.join(NAME);
+pub(crate) fn send(data: &Path, command: ControlCommand) -> Result<impl Read + use<>> {
+    let path = data.join(SOCKET_NAME);
     let connect = || {
         let mut stream = BlockingStream::connect(&path)?;
-        writeln!(stream, "{}", ask.line())?;
+        writeln!(stream, "{}", command.name())?;
         Ok::<_, std::io::Error>(std::io::BufReader::new(stream))
     };
-    connect().with_context(|| format!("cannot reach the running server at {}", path.display()))
+    connect().with_context(|| {
+        format!(
+            "cannot connect to the control socket {} of the server",
+            path.display()
+        )
+    })
 }

@@ -83,35 +83,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the server; the first start makes keys and a demo project
+    /// Start the server; the first start creates keys and a demo project
     #[command(after_long_help = config::help())]
     Serve(serve::Args),
-    /// Say what is wrong with this installation, in words
+    /// Check the machine and the installation, and print each problem with its remedy
     Doctor,
-    /// Read everything in the data directory and report damage
+    /// Read every record and file of the store and report damage
     Verify,
-    /// Write everything into one encrypted file, as a backup or to move to another store
+    /// Write the installation into one encrypted file, as a backup or to move to another store
     #[command(after_help = archive::EXPORT_EXAMPLES)]
     Export(archive::Export),
-    /// Load what `export` wrote into an empty data directory
+    /// Load a file that `export` wrote into an empty store
     #[command(after_help = archive::IMPORT_EXAMPLES)]
     Import(archive::Import),
-    /// Load the ids that clients of an older system use
-    #[command(after_help = legacy::FORM)]
+    /// Load legacy ids, for clients of an older system
+    #[command(after_help = legacy::FILE_FORMAT)]
     ImportLegacy(legacy::Args),
     /// Show and replace the master key; list, create and revoke API keys
     Keys(keys::Args),
-    /// List, add and remove members, each with a key to every project
+    /// List, add and remove members; the key of a member works in every project
     Members(members::Args),
     /// List, set and remove the operator's OAuth apps at providers
     OauthApps(oauth_apps::Args),
     /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
-    /// Publish toolkits from a registry, list and deprecate them
+    /// Publish toolkits from a registry or a file, list and deprecate them
     Toolkits(toolkits::Args),
-    /// Print the API description that the server answers under /api/v3/openapi.json
+    /// Print the OpenAPI description that the server returns at /api/v3/openapi.json
     Openapi,
-    /// Print the settings in effect and where each comes from; print a settings file to begin with
+    /// Print the settings in effect and the source of each, or a settings file with every setting
     #[command(after_help = commands::config::EXAMPLES)]
     Config(commands::config::Args),
     /// Print every limit with its value, its setting and the effect of exceeding it
@@ -148,7 +148,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
         .thread_name("api")
         .enable_all()
         .build()
-        .map_err(|cause| anyhow::anyhow!("start the runtime: {cause}"))?;
+        .map_err(|cause| anyhow::anyhow!("cannot start the runtime: {cause}"))?;
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve::run(config, args, terminal).await,
@@ -182,15 +182,15 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
     // At `trace`, sled logs whole pages. It also logs at shutdown from threads that can no longer
     // log, which would abort the process.
     let filter = EnvFilter::try_new(format!("sled=warn,{}", config.log))
-        .map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
-    let colour = !config.plain && std::io::stderr().is_terminal();
+        .map_err(|cause| anyhow::anyhow!("the setting `log` is not valid: {cause}"))?;
+    let color = !config.plain && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
     // end the process.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .log_internal_errors(false)
-        .with_ansi(colour);
+        .with_ansi(color);
     match config.log_format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),
@@ -207,7 +207,7 @@ fn log_panics() {
         if thread == store::OPENING_THREAD {
             tracing::debug!(%panic, "the store cannot be read");
         } else {
-            tracing::error!(thread, %panic, "a part of the server panicked");
+            tracing::error!(thread, %panic, "the server panicked");
         }
     }));
 }
@@ -220,13 +220,13 @@ fn keep_memory_private() {
         maximum: Some(0),
     };
     if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
-        tracing::warn!(%cause, "cannot turn core dumps off");
+        tracing::warn!(%cause, "cannot disable core dumps");
     }
     #[cfg(target_os = "linux")]
     if let Err(cause) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%cause, "cannot keep other processes of this user from reading the memory of this one");
+        tracing::warn!(%cause, "cannot protect the memory of the server from other processes of the same user");
     }
 }
 

@@ -11,25 +11,26 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const EVERY: Duration = Duration::from_secs(5);
+/// Interval at which freed memory is returned.
+const COLLECT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Periodically returns memory to the system that has been free for a while, for as long as it is
-/// polled.
-pub(crate) async fn give_back() {
+/// Periodically returns memory to the system that has been free for a while. Runs until it is
+/// dropped.
+pub(crate) async fn return_free_memory() {
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(COLLECT_INTERVAL).await;
         collect(false);
     }
 }
 
-/// Returns the memory that this thread has freed to the system at once. For a thread that reads
-/// much data and then waits: memory that it freed stays with it until it calls this.
-pub(crate) fn give_back_now() {
+/// Returns the memory that this thread has freed to the system immediately. A thread that reads
+/// much data and then waits would otherwise keep the memory that it freed.
+pub(crate) fn return_free_memory_now() {
     collect(true);
 }
 
 #[expect(unsafe_code, reason = "the allocator's own interface, which is C")]
-fn collect(at_once: bool) {
+fn collect(force: bool) {
     // SAFETY: any thread may call this at any time, and memory in use is neither moved nor freed.
-    unsafe { libmimalloc_sys::mi_collect(at_once) }
+    unsafe { libmimalloc_sys::mi_collect(force) }
 }

@@ -22,12 +22,12 @@ use store::{Blobs, Bucket, BucketError, Folder, Store};
 
 use crate::{
     config::{Allocator, Config},
-    memory::give_back_now,
+    memory::return_free_memory_now,
 };
 
 /// Exit code of a start that would lose or expose data: the store is damaged, or the key is wrong
 /// or unsafe.
-const REFUSED: u8 = 78;
+const EXIT_REFUSED: u8 = 78;
 
 /// Reason why a command ends without doing its work, as one line for the operator and an exit code.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Stop {
     fn refused(cause: impl Display) -> Self {
         Self {
             line: cause.to_string(),
-            code: REFUSED,
+            code: EXIT_REFUSED,
             locked: false,
         }
     }
@@ -96,10 +96,10 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let new = !Vault::exists(&store).await?;
     if new && !empty {
         store.close().await;
-        let (place, repair) = match config.database() {
+        let (location, remedy) = match config.database() {
             Some(_) => (
                 "the database in `store`".to_owned(),
-                "import again into an empty one",
+                "import again into an empty database",
             ),
             None => (
                 config.data.display().to_string(),
@@ -107,7 +107,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
             ),
         };
         return Err(Stop::refused(format_args!(
-            "{place} holds records and no keys: an import into it was broken off; {repair}"
+            "{location} contains records but no keys, because an import into it was interrupted: {remedy}"
         )));
     }
     let key = key(&config.key_file(), new)?;
@@ -115,7 +115,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         .await
         .map_err(|cause| match cause {
             OpenError::WrongKey => Stop::refused(format_args!(
-                "the key file {} is not the one of {}; put the right one back or set `key_file`",
+                "the key file {} does not belong to {}: restore the matching key file, or set `key_file` to its path",
                 config.key_file().display(),
                 config.data.display()
             )),
@@ -123,7 +123,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         })?;
     let vault = Arc::new(vault);
     let net = net::Client::new(config.net()?)
-        .map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
+        .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
     let connections = config.connections(net.clone());
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
@@ -138,10 +138,11 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let model = config.model()?;
     let files = config.files();
     let schema_file = SchemaFile::create_in(&config.data)
-        .with_context(|| format!("write into {}", config.data.display()))?;
+        .with_context(|| format!("cannot write to {}", config.data.display()))?;
     let quotas = config.quotas();
     let own = store.clone();
-    let large_work = LargeWork::start(give_back_now).context("start the threads for large work")?;
+    let large_work = LargeWork::start(return_free_memory_now)
+        .context("cannot start the threads for large work")?;
     let parts = Parts {
         store: own,
         vault,
@@ -177,7 +178,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
                 Ok(()) => {}
                 // Components that are compiled on this machine already run without the bucket.
                 Err(cause @ BucketError::Unreachable { .. }) => {
-                    tracing::warn!(%cause, "started without the bucket of blobs")
+                    tracing::warn!(%cause, "the bucket for large values is unreachable; continuing without it")
                 }
                 Err(cause) => return Err(anyhow::anyhow!(cause).into()),
             }
@@ -189,9 +190,10 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
         Some(url) => {
             let blobs: Arc<dyn Blobs> = match bucket {
                 Some(bucket) => Arc::new(bucket),
-                None => {
-                    Arc::new(Folder::open(&at.join("blobs")).context("open the folder of blobs")?)
-                }
+                None => Arc::new(
+                    Folder::open(&at.join("blobs"))
+                        .context("cannot open the folder for large values")?,
+                ),
             };
             Store::connect(url, blobs, app::COLLECTIONS).await
         }
@@ -200,7 +202,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
             None => Store::open(&at, app::COLLECTIONS),
         })
         .await
-        .context("open the store")?,
+        .context("cannot open the store")?,
     };
     opened.map_err(|cause| match cause {
         store::OpenError::Locked { .. } => Stop {
@@ -259,7 +261,7 @@ fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
 
 async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<Sandbox, Stop> {
     let program = std::env::current_exe()
-        .context("find the server's own program")
+        .context("cannot find the path of the server's program")
         .map_err(Stop::from)?;
     let wanted = &config.sandbox;
     let mut settings = sandbox::Settings::new(
@@ -288,17 +290,18 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
     let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings))
         .await
-        .context("open the sandbox")?;
-    opened.map_err(|cause| anyhow::anyhow!("open the sandbox: {cause}").into())
+        .context("cannot open the sandbox")?;
+    opened.map_err(|cause| anyhow::anyhow!("cannot open the sandbox: {cause}").into())
 }
 
 /// Creates a folder that only its owner can access. An existing folder must be private already.
 fn make_private(folder: &Path) -> Result<(), Stop> {
-    let made = std::fs::DirBuilder::new()
+    let created = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder);
-    made.with_context(|| format!("make the data directory {}", folder.display()))
+    created
+        .with_context(|| format!("cannot create the data directory {}", folder.display()))
         .map_err(Stop::from)?;
     check_private(folder)
 }
@@ -310,14 +313,18 @@ fn make_private(folder: &Path) -> Result<(), Stop> {
 /// Exit code 78 if other users have access.
 pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
     let found = std::fs::metadata(folder);
-    let found =
-        found.with_context(|| format!("look at the data directory {}", folder.display()))?;
+    let found = found.with_context(|| {
+        format!(
+            "cannot read the permissions of the data directory {}",
+            folder.display()
+        )
+    })?;
     if found.mode() & 0o077 == 0 {
         return Ok(());
     }
     Err(Stop::refused(format_args!(
-        "the data directory {} can be read or changed by others; run `chmod 700` on it, or set `data` to a folder inside it, \
-         which the start makes",
+        "other users have access to the data directory {}: run `chmod 700` on it, or set `data` to a new folder inside it, \
+         which the server creates",
         folder.display()
     )))
 }

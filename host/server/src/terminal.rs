@@ -5,14 +5,14 @@ use std::io::{IsTerminal, Write};
 /// Standard output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    colour: bool,
+    color: bool,
 }
 
 impl Terminal {
     /// Enables color if standard output is a terminal and `plain` is not set.
     pub(crate) fn new(plain: bool) -> Self {
         Self {
-            colour: !plain && std::io::stdout().is_terminal(),
+            color: !plain && std::io::stdout().is_terminal(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Terminal {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour {
+        if self.color {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
             text.to_owned()

@@ -16,16 +16,16 @@ use zeroize::Zeroizing;
 
 use crate::{
     config::Config,
-    control::{self, Ask},
+    control::{self, ControlCommand},
     open::{self, Stop},
     terminal::Terminal,
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
-    /// File to write; it must not exist yet
+    /// File to create; it must not exist yet
     file: PathBuf,
-    /// Encrypt it for an age recipient (`age-keygen` makes one) instead of with a passphrase
+    /// Encrypt for an age recipient, which `age-keygen` creates, instead of with a passphrase
     #[arg(long, value_name = "age1…", conflicts_with_all = ["passphrase_file", "passphrase"])]
     recipient: Option<String>,
     #[command(flatten)]
@@ -36,17 +36,18 @@ pub(crate) struct Export {
 pub(crate) struct Import {
     /// File that `toolhost export` wrote
     file: PathBuf,
-    /// File with the age identity of the recipient that the file was encrypted for
+    /// File that contains the age identity of the recipient
     #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]
     identity: Option<PathBuf>,
     #[command(flatten)]
     passphrase: Passphrase,
 }
 
-/// Source of the passphrase. Without one the passphrase is asked for.
+/// Source of the passphrase. By default the passphrase is read from the terminal.
 #[derive(Debug, clap::Args)]
 struct Passphrase {
-    /// File whose first line is the passphrase [default: TOOLHOST_PASSPHRASE, else it is asked for]
+    /// File whose first line is the passphrase [default: TOOLHOST_PASSPHRASE, or read from the
+    /// terminal]
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
     // Hidden as an option, because every user of the machine can read the arguments of a process.
@@ -57,15 +58,17 @@ struct Passphrase {
 /// Opens the data to write into the archive.
 type Source = Box<dyn FnOnce() -> Result<Box<dyn Read>, String> + Send>;
 
-pub(crate) const EXPORT_EXAMPLES: &str = "The file holds records, secrets, components and the master key; whoever can open it has everything. It can be made while
-the server runs: what it holds is of one moment, and writes wait while the records are read.
+pub(crate) const EXPORT_EXAMPLES: &str = "The file contains the records, the secrets, the components and the master key. The passphrase or the age identity gives
+access to all of them. The server may run during an export. On the embedded store, the file contains the records of one
+moment, and writes wait while the records are read.
 
 Examples:
   toolhost export backup.age
   toolhost export backup.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
 pub(crate) const IMPORT_EXAMPLES: &str =
-    "The file is read to its end before anything is written. Data directory and key file must not hold anything yet.
+    "The file is read to its end before anything is written. The store must be empty, and the key file must not
+contain another key.
 
 Examples:
   toolhost import backup.age --data ./restored
@@ -77,34 +80,40 @@ pub(crate) async fn export(
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
     if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
+        return Err(anyhow!(
+            "the data directory {} does not exist: set --data to the one to export",
+            config.data.display()
+        )
+        .into());
     }
     let key = KeyFile::read(&config.key_file()).map_err(|cause| anyhow!(cause))?;
     let lock = match &args.recipient {
         Some(recipient) => Lock::recipient(recipient),
-        None => Lock::passphrase(&args.passphrase.get("Passphrase for the file", true)?),
+        None => Lock::passphrase(&args.passphrase.get("New passphrase of the file", true)?),
     };
     let lock = lock.map_err(|cause| anyhow!(cause))?;
     let file = args.file.clone();
     let write = move |from: Source| {
-        let bar = bar("exporting", None);
-        let counts = archive::pack(from, &file, &lock, &key, &mut |counts| show(&bar, counts));
+        let bar = progress_bar("exporting", None);
+        let counts = archive::pack(from, &file, &lock, &key, &mut |counts| {
+            show_progress(&bar, counts)
+        });
         bar.finish_and_clear();
         counts
     };
     let counts = match open::store(config).await {
         Ok(store) => {
             let (ours, theirs) =
-                std::os::unix::net::UnixStream::pair().context("make a pair of sockets")?;
+                std::os::unix::net::UnixStream::pair().context("cannot create a socket pair")?;
             ours.set_nonblocking(true)
-                .context("make a pair of sockets")?;
-            let mut ours = UnixStream::from_std(ours).context("make a pair of sockets")?;
+                .context("cannot create a socket pair")?;
+            let mut ours = UnixStream::from_std(ours).context("cannot create a socket pair")?;
             let writing = tokio::task::spawn_blocking(move || {
                 write(Box::new(|| Ok(Box::new(BufReader::new(theirs)))))
             });
             let read = archive::export_frames(&store, &mut ours).await;
             drop(ours);
-            let written = writing.await.context("write the archive")?;
+            let written = writing.await.context("cannot write the archive")?;
             store.close().await;
             // If writing failed, reading fails too because its reader is gone; then the write error
             // is the cause.
@@ -115,18 +124,22 @@ pub(crate) async fn export(
         }
         Err(stop) if stop.locked => {
             let data = config.data.clone();
-            let ask = move || match control::ask(&data, Ask::Export) {
-                Ok(answer) => Ok(Box::new(answer) as Box<dyn Read>),
+            let open_export = move || match control::send(&data, ControlCommand::Export) {
+                Ok(response) => Ok(Box::new(response) as Box<dyn Read>),
                 Err(cause) => Err(format!("{cause:#}")),
             };
-            let writing = tokio::task::spawn_blocking(move || write(Box::new(ask)));
-            writing.await.context("write the archive")?
+            let writing = tokio::task::spawn_blocking(move || write(Box::new(open_export)));
+            writing.await.context("cannot write the archive")?
         }
         Err(stop) => return Err(stop),
     };
     let counts = counts.map_err(|cause| anyhow!(cause))?;
-    terminal.good(&format!("{} holds {}", args.file.display(), told(counts)));
-    terminal.note("whoever can open it has every secret, the master key included");
+    terminal.good(&format!(
+        "{} contains {}",
+        args.file.display(),
+        describe(counts)
+    ));
+    terminal.note("the file contains every secret and the master key: protect the passphrase or the age identity that decrypts it");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -139,27 +152,32 @@ pub(crate) async fn import(
         Some(file) => Unlock::identities(file).map_err(|cause| anyhow!(cause))?,
         None => Unlock::passphrase(&args.passphrase.get("Passphrase of the file", false)?),
     };
-    let (file, unlock) = (args.file.clone(), Arc::new(unlock));
+    let file = args.file.clone();
+    let unlock = Arc::new(unlock);
     let checking = unlock.clone();
     let checked = tokio::task::spawn_blocking(move || {
-        let bar = bar("checking", None);
-        let checked = archive::check(&file, &checking, &mut |counts| show(&bar, counts));
+        let bar = progress_bar("checking", None);
+        let checked = archive::check(&file, &checking, &mut |counts| show_progress(&bar, counts));
         bar.finish_and_clear();
         checked
     });
     let checked = checked
         .await
-        .context("read the archive")?
+        .context("cannot read the archive")?
         .map_err(|cause| anyhow!(cause))?;
-    let (counts, made_by) = (checked.counts, checked.made_by.clone());
+    let counts = checked.counts;
+    let made_by = checked.made_by.clone();
     let store = open::fresh_store(config).await?;
     let done = async {
         if !archive::is_empty(&store).await? {
             return Err(ArchiveError::NotEmpty.into());
         }
         checked.key.restore(&config.key_file())?;
-        let bar = bar("importing", Some(counts.records + counts.blobs));
-        archive::restore(&store, checked, unlock, &mut |counts| show(&bar, counts)).await?;
+        let bar = progress_bar("importing", Some(counts.records + counts.blobs));
+        archive::restore(&store, checked, unlock, &mut |counts| {
+            show_progress(&bar, counts)
+        })
+        .await?;
         bar.finish_and_clear();
         Ok::<_, anyhow::Error>(())
     };
@@ -167,16 +185,18 @@ pub(crate) async fn import(
     store.close().await;
     done?;
     terminal.good(&format!(
-        "{} holds {} again",
+        "{} now contains {}",
         config.data.display(),
-        told(counts)
+        describe(counts)
     ));
-    terminal.pair("made by", &format!("toolhost {made_by}"));
+    terminal.pair("created by", &format!("toolhost {made_by}"));
     terminal.pair(
         "master key",
         &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
     );
-    terminal.line("  `toolhost serve` starts it; `toolhost keys show` prints its API keys");
+    terminal.line(
+        "  start the server with `toolhost serve`; print its API keys with `toolhost keys show`",
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -192,27 +212,31 @@ impl Passphrase {
         if let Some(text) = &self.passphrase {
             return Ok(text.clone());
         }
-        let asking = console::Term::stderr();
-        if !asking.is_term() {
+        let console = console::Term::stderr();
+        if !console.is_term() {
             bail!(
-                "there is nobody to ask for a passphrase: name a file with --passphrase-file, or set TOOLHOST_PASSPHRASE"
+                "cannot read a passphrase, because standard error is not a terminal: set --passphrase-file or TOOLHOST_PASSPHRASE"
             );
         }
         let ask = |prompt: &str| {
-            asking.write_str(&format!("{prompt}: "))?;
-            asking.read_secure_line().map(Zeroizing::new)
+            console.write_str(&format!("{prompt}: "))?;
+            console.read_secure_line().map(Zeroizing::new)
         };
-        let text = ask(prompt).context("ask for the passphrase")?;
-        if twice && *ask("Once more").context("ask for the passphrase")? != *text {
+        let text = ask(prompt).context("cannot read the passphrase from the terminal")?;
+        if twice
+            && *ask("Repeat the passphrase")
+                .context("cannot read the passphrase from the terminal")?
+                != *text
+        {
             bail!(
-                "the two passphrases differ; at least {MIN_PASSPHRASE_CHARS} characters are needed, several words are good"
+                "the two passphrases differ: enter the same passphrase twice; it needs at least {MIN_PASSPHRASE_CHARS} characters, for example several words"
             );
         }
         Ok(text)
     }
 }
 
-fn bar(doing: &str, all: Option<u64>) -> ProgressBar {
+fn progress_bar(doing: &str, all: Option<u64>) -> ProgressBar {
     let (template, bar) = match all {
         Some(all) => (
             "  {prefix} {pos}/{len} {wide_bar:.dim} {msg}",
@@ -228,23 +252,23 @@ fn bar(doing: &str, all: Option<u64>) -> ProgressBar {
     bar.with_style(style).with_prefix(doing.to_owned())
 }
 
-fn show(bar: &ProgressBar, counts: Counts) {
+fn show_progress(bar: &ProgressBar, counts: Counts) {
     bar.set_position(counts.records + counts.blobs);
     if counts.records.is_multiple_of(256) {
-        bar.set_message(size(counts.bytes));
+        bar.set_message(format_bytes(counts.bytes));
     }
 }
 
-fn told(counts: Counts) -> String {
+fn describe(counts: Counts) -> String {
     format!(
         "{} records and {} files, {}",
         counts.records,
         counts.blobs,
-        size(counts.bytes)
+        format_bytes(counts.bytes)
     )
 }
 
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} bytes"),
         1_024..1_048_576 => format!("{} KiB", bytes >> 10),

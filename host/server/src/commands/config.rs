@@ -10,9 +10,9 @@ use crate::{
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  toolhost config                              what a server started here would use
-  TOOLHOST_LIMITS__RATE=0 toolhost config      try a change
-  toolhost config --example > toolhost.toml    begin a settings file";
+  toolhost config                              print the settings of a server started here
+  TOOLHOST_LIMITS__RATE=0 toolhost config      print the effect of a change
+  toolhost config --example > toolhost.toml    create a settings file";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -19,26 +19,32 @@ const TOOLS: [(&str, &str, &str); 5] = [
     ("csv", "DOCUMENTS_CSV_TO_JSON", "text"),
     ("", "DOCUMENTS_HASH", "text"),
 ];
-const LINES: usize = 6;
-const WIDTH: usize = 100;
+/// Maximum number of lines of the result that are printed.
+const MAX_LINES: usize = 6;
+/// Maximum number of characters of a line that are printed.
+const MAX_LINE_CHARS: usize = 100;
 
 /// Runs the tool on a file and prints the beginning of its result. An error is printed and does not
 /// stop the server.
 pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal: Terminal) {
-    let ending = file
+    let extension = file
         .extension()
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
-    let [.., any] = TOOLS;
+    let [.., fallback] = TOOLS;
     let (_, tool, argument) = TOOLS
         .into_iter()
-        .find(|(own, ..)| *own == ending)
-        .unwrap_or(any);
+        .find(|(own, ..)| *own == extension)
+        .unwrap_or(fallback);
     terminal.line("");
     match call(address, keys, file, tool, argument).await {
-        Ok((text, took)) => {
-            let about = format!("{}, {:.1} ms", file.display(), took.as_secs_f64() * 1000.0);
+        Ok((text, elapsed)) => {
+            let about = format!(
+                "{}, {:.1} ms",
+                file.display(),
+                elapsed.as_secs_f64() * 1000.0
+            );
             terminal.line(&format!(
                 "  {}  {}",
                 terminal.bold(tool),
@@ -47,14 +53,14 @@ pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal:
             for line in text
                 .lines()
                 .filter(|line| !line.trim().is_empty())
-                .take(LINES)
+                .take(MAX_LINES)
             {
-                let short: String = line.chars().take(WIDTH).collect();
+                let short: String = line.chars().take(MAX_LINE_CHARS).collect();
                 terminal.line(&format!("    {short}"));
             }
             terminal.line(&format!(
                 "    {}",
-                terminal.dim(&format!("… {} bytes in all", text.len()))
+                terminal.dim(&format!("… {} bytes in total", text.len()))
             ));
         }
         Err(cause) => terminal.bad(&format!("{tool} on {}: {cause:#}", file.display())),
@@ -70,43 +76,43 @@ async fn call(
 ) -> Result<(String, Duration)> {
     let text = tokio::fs::read_to_string(file)
         .await
-        .context("the file cannot be read as text")?;
+        .context("cannot read the file as text")?;
     let body = serde_json::to_vec(&json!({"arguments": {argument: text}}))?;
     let request = Request::post(format!("/api/v3.1/tools/execute/{tool}"))
         .header("host", address.to_string())
         .header("x-api-key", keys.project_key.as_str())
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)))?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let stream = TcpStream::connect(address)
         .await
-        .context("connect to the server")?;
+        .context("cannot connect to the server")?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let answer = async {
-        let answer = sender.send_request(request).await?;
-        let status = answer.status();
-        anyhow::Ok((status, answer.into_body().collect().await?.to_bytes()))
+    let response = async {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
     };
     // The connection is polled until the response has arrived, and dropped with it.
     let (status, bytes) = tokio::select! {
-        answer = answer => answer?,
-        ended = connection => anyhow::bail!("the connection ended before the answer: {ended:?}"),
+        response = response => response?,
+        ended = connection => anyhow::bail!("the connection ended before the response: {ended:?}"),
     };
-    let took = begun.elapsed();
-    let answer: Value = serde_json::from_slice(&bytes).context("the answer is not JSON")?;
-    if answer["successful"] != Value::Bool(true) {
-        let said = answer["error"]["message"]
+    let elapsed = started.elapsed();
+    let response: Value = serde_json::from_slice(&bytes).context("the response is not JSON")?;
+    if response["successful"] != Value::Bool(true) {
+        let reason = response["error"]["message"]
             .as_str()
-            .or(answer["error"].as_str())
+            .or(response["error"].as_str())
             .unwrap_or("no reason given");
-        anyhow::bail!("{status}: {said}");
+        anyhow::bail!("{status}: {reason}");
     }
-    let data = answer["data"].as_object();
+    let data = response["data"].as_object();
     let first_text = data
         .and_then(|data| data.values().find_map(Value::as_str))
         .map(str::to_owned);
     Ok((
-        first_text.map_or_else(|| serde_json::to_string_pretty(&answer["data"]), Ok)?,
-        took,
+        first_text.map_or_else(|| serde_json::to_string_pretty(&response["data"]), Ok)?,
+        elapsed,
     ))
 }

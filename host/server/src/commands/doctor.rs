@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// Clock difference, in milliseconds, above which signed links and leases are unreliable.
-const SKEW_MS: i64 = 5_000;
+const MAX_CLOCK_SKEW_MS: i64 = 5_000;
 const GUEST_TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's packages that together build toolkits.
-const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
+const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 #[derive(Debug)]
 enum Finding {
@@ -43,7 +43,7 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
         key_file(config),
         clock(&config.data),
         public_url(config),
-        Toolchains::found().judge(),
+        Toolchains::detect().finding(),
         swap(),
     ];
     let mut problems = 0;
@@ -66,19 +66,19 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
 
 async fn port(listen: &str) -> Finding {
     match TcpListener::bind(listen).await {
-        Ok(_) => Good(format!("{listen} is free to listen on")),
+        Ok(_) => Good(format!("the address {listen} is free")),
         Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
-            let answers = if TcpStream::connect(listen).await.is_ok() {
-                "something answers there"
+            let usage = if TcpStream::connect(listen).await.is_ok() {
+                "a program accepts connections on it"
             } else {
-                "nothing answers there"
+                "no program accepts connections on it"
             };
             Bad(format!(
-                "{listen} is taken ({answers}); stop the other program or set `listen`"
+                "the address {listen} is in use ({usage}): stop the program that uses it, or set `listen` to another address"
             ))
         }
         Err(cause) => Bad(format!(
-            "{listen} cannot be listened on: {cause}; set `listen` to an address of this machine"
+            "cannot listen on {listen}: {cause}; set `listen` to an address of this machine"
         )),
     }
 }
@@ -93,7 +93,7 @@ async fn data(config: &Config) -> Finding {
         return match open::store(config).await {
             Ok(store) => {
                 store.close().await;
-                Good("the database opens, and has every table and index".to_owned())
+                Good("the database can be opened and has every table and index".to_owned())
             }
             Err(stop) => Bad(stop.line),
         };
@@ -101,14 +101,14 @@ async fn data(config: &Config) -> Finding {
     let shown = config.data.display();
     if !config.data.exists() {
         return Good(format!(
-            "the data directory {shown} will be made by the first start"
+            "the data directory {shown} will be created by the first start"
         ));
     }
     match open::store(config).await {
         Ok(store) => {
             store.close().await;
             Good(format!(
-                "the data directory {shown} opens, and only its owner can look into it"
+                "the data directory {shown} can be opened, and only its owner has access to it"
             ))
         }
         Err(stop) => Bad(stop.line),
@@ -119,18 +119,20 @@ async fn blobs(config: &Config) -> Finding {
     let bucket = match open::bucket(config) {
         Ok(Some(bucket)) => bucket,
         Ok(None) if config.database().is_some() => {
-            let alone = "components lie in the data directory of this machine: other servers on the same database do not \
-                         find them; set `blobs` to a bucket";
+            let alone = "components are stored in the data directory of this machine, where other servers on the same database \
+                         cannot read them: set `blobs` to a bucket";
             return Note(alone.to_owned());
         }
         Ok(None) => {
-            return Good("components and other large values lie in the data directory".to_owned());
+            return Good(
+                "components and other large values are stored in the data directory".to_owned(),
+            );
         }
         Err(stop) => return Bad(stop.line),
     };
     match bucket.check_operations().await {
         Ok(()) => Good(format!(
-            "{bucket} can be listed, written, read and deleted in"
+            "objects can be listed, written, read and deleted in {bucket}"
         )),
         Err(cause) => Bad(cause.to_string()),
     }
@@ -140,11 +142,11 @@ fn key_file(config: &Config) -> Finding {
     let path = config.key_file();
     match KeyFile::read(&path) {
         Ok(_) => Good(format!(
-            "the key file {} is there and only its owner can read it",
+            "the key file {} exists, and only its owner can read it",
             path.display()
         )),
         Err(KeyFileError::Missing(_)) if !config.data.exists() => Good(format!(
-            "the key file {} will be made by the first start",
+            "the key file {} will be created by the first start",
             path.display()
         )),
         Err(cause) => Bad(cause.to_string()),
@@ -155,26 +157,25 @@ fn key_file(config: &Config) -> Finding {
 /// machine. Any other external clock would require sending a request.
 fn clock(data: &Path) -> Finding {
     let folder = if data.exists() { data } else { Path::new(".") };
-    let probe = tempfile_time(folder);
-    let Some(theirs) = probe else {
+    let Some(file_time) = file_system_time(folder) else {
         return Note(format!(
-            "the clock was not compared: {} takes no file",
+            "the clock was not checked: no file can be created in {}",
             folder.display()
         ));
     };
-    let skew = (Clock::system().now().0 - theirs).abs();
-    if skew > SKEW_MS {
+    let skew = (Clock::system().now().0 - file_time).abs();
+    if skew > MAX_CLOCK_SKEW_MS {
         Bad(format!(
-            "the clock is {} s off the file system's; correct the machine's time",
+            "the clock differs by {} s from the clock of the file system: correct the time of this machine",
             skew / 1000
         ))
     } else {
-        Good("the clock agrees with the file system's; nothing else was asked".to_owned())
+        Good("the clock agrees with the clock of the file system; it was compared with no other clock".to_owned())
     }
 }
 
 /// Returns the time that a file system gives to a new file, in milliseconds since 1970.
-fn tempfile_time(folder: &Path) -> Option<i64> {
+fn file_system_time(folder: &Path) -> Option<i64> {
     let path = folder.join(format!(".toolhost-doctor-{}", std::process::id()));
     std::fs::write(&path, b"").ok()?;
     let modified = std::fs::metadata(&path).and_then(|meta| meta.modified());
@@ -185,9 +186,11 @@ fn tempfile_time(folder: &Path) -> Option<i64> {
 
 fn public_url(config: &Config) -> Finding {
     match &config.public_url {
-        Some(url) => Good(format!("clients are told to use {url}")),
+        Some(url) => Good(format!(
+            "clients receive {url} as the address of the server"
+        )),
         None => Note(format!(
-            "`public_url` is not set: clients are told {}, which other machines may not reach",
+            "`public_url` is not set: clients receive {} as the address of the server, which other machines may not reach",
             config.listen
         )),
     }
@@ -202,22 +205,25 @@ struct Toolchains {
     /// True if the active `rustc` has the source of the standard library, which it compiles for the
     /// target.
     source: bool,
-    /// True for each package of [`DEBIAN`] that is installed.
+    /// True for each package of [`DEBIAN_PACKAGES`] that is installed.
     debian: [bool; 4],
 }
 
 impl Toolchains {
-    fn found() -> Self {
-        let active = |question: &[&str]| {
-            let asked = Command::new("rustc")
+    /// Detects the toolchains.
+    fn detect() -> Self {
+        let rustc_path = |arguments: &[&str]| {
+            let output = Command::new("rustc")
                 .arg("--print")
-                .args(question)
+                .args(arguments)
                 .env_remove("RUSTUP_TOOLCHAIN")
                 .output();
-            let asked = asked.ok().filter(|output| output.status.success())?;
-            Some(PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim()))
+            let output = output.ok().filter(|output| output.status.success())?;
+            Some(PathBuf::from(
+                String::from_utf8_lossy(&output.stdout).trim(),
+            ))
         };
-        let libraries = active(&["target-libdir", "--target", GUEST_TARGET])
+        let libraries = rustc_path(&["target-libdir", "--target", GUEST_TARGET])
             .and_then(|folder| folder.read_dir().ok());
         let is_core = |name: &str| name.starts_with("libcore-") && name.ends_with(".rlib");
         let linker = Command::new("wasm-ld")
@@ -228,7 +234,7 @@ impl Toolchains {
             target: libraries.is_some_and(|mut all| {
                 all.any(|one| one.is_ok_and(|one| one.file_name().to_str().is_some_and(is_core)))
             }),
-            source: active(&["sysroot"]).is_some_and(|root| {
+            source: rustc_path(&["sysroot"]).is_some_and(|root| {
                 root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
                     .is_file()
             }),
@@ -241,29 +247,30 @@ impl Toolchains {
         }
     }
 
-    fn judge(self) -> Finding {
-        let missing: Vec<_> = DEBIAN
+    /// Returns the finding about these toolchains.
+    fn finding(self) -> Finding {
+        let missing: Vec<_> = DEBIAN_PACKAGES
             .iter()
             .zip(self.debian)
-            .filter(|(_, there)| !there)
+            .filter(|(_, installed)| !installed)
             .map(|(name, _)| *name)
             .collect();
         match self {
-            Self { target: true, .. } => Good(format!("toolkits can be built here: rustc has {GUEST_TARGET}")),
+            Self { target: true, .. } => Good(format!("toolkits can be built on this machine: rustc has the target {GUEST_TARGET}")),
             Self { source: true, .. } => Good(
-                "toolkits can be built here: rustc has no target for them, but compiles the standard library from rust-src"
+                "toolkits can be built on this machine: rustc lacks their target, but compiles the standard library from rust-src"
                     .to_owned(),
             ),
-            _ if missing.is_empty() => Good("toolkits can be built here: Debian's rustc-web compiles them".to_owned()),
-            // Without Debian's compiler and source there is no Debian toolchain to complete.
+            _ if missing.is_empty() => Good("toolkits can be built on this machine: Debian's rustc-web compiles them".to_owned()),
+            // If both Debian's compiler and source are missing, Debian's toolchain is not in use.
             Self { debian: [true, _, _, _] | [_, _, true, _], .. } => Note(format!(
-                "toolkits cannot be built here: of Debian's toolchain {} is missing; run `toolkit setup` if you want to build \
-                 some",
+                "toolkits cannot be built on this machine: Debian's toolchain lacks {}; run `toolkit setup` if you want to build \
+                 toolkits",
                 missing.join(", ")
             )),
             _ => Note(format!(
-                "toolkits cannot be built here: nothing compiles for {GUEST_TARGET}; run `toolkit setup` if you want to \
-                 build some"
+                "toolkits cannot be built on this machine: no compiler for {GUEST_TARGET} is installed; run `toolkit setup` if you \
+                 want to build toolkits"
             )),
         }
     }
@@ -272,10 +279,10 @@ impl Toolchains {
 fn swap() -> Finding {
     match std::fs::read_to_string("/proc/swaps") {
         Ok(text) if text.lines().count() > 1 => {
-            Note("swap is on: keys and credentials in memory may reach the disk; encrypt it or turn it off".to_owned())
+            Note("swap is on: keys and credentials in memory may be written to disk; encrypt the swap space or turn it off".to_owned())
         }
         Ok(_) => Good("swap is off".to_owned()),
-        Err(_) => Note("whether swap is on could not be read".to_owned()),
+        Err(_) => Note("the state of swap is unknown: /proc/swaps cannot be read".to_owned()),
     }
 }
 
@@ -291,18 +298,14 @@ mod tests {
             debian: [false; 4],
         };
         for (found, good, word) in [
-            (
-                nothing,
-                false,
-                "nothing compiles for wasm32-unknown-unknown",
-            ),
+            (nothing, false, "no compiler for wasm32-unknown-unknown"),
             (
                 Toolchains {
                     target: true,
                     ..nothing
                 },
                 true,
-                "rustc has wasm32-unknown-unknown",
+                "rustc has the target wasm32-unknown-unknown",
             ),
             (
                 Toolchains {
@@ -326,7 +329,7 @@ mod tests {
                     ..nothing
                 },
                 false,
-                "rust-web-src, lld is missing",
+                "lacks rust-web-src, lld",
             ),
             (
                 Toolchains {
@@ -334,16 +337,16 @@ mod tests {
                     ..nothing
                 },
                 false,
-                "nothing compiles",
+                "no compiler",
             ),
         ] {
-            let finding = found.judge();
-            let said = match &finding {
+            let finding = found.finding();
+            let text = match &finding {
                 Good(text) if good => text,
                 Note(text) if !good => text,
                 other => panic!("{found:?}: {other:?}"),
             };
-            assert!(said.contains(word), "{said}");
+            assert!(text.contains(word), "{text}");
         }
     }
 }

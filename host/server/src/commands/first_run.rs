@@ -17,8 +17,10 @@ use zeroize::Zeroizing;
 
 use crate::{Server, open::Stop, terminal::Terminal};
 
-const ORGANIZATION: &str = "default";
-const PROJECT: &str = "demo";
+/// Name of the organization that the first start creates.
+const ORGANIZATION_NAME: &str = "default";
+/// Name of the project that the first start creates.
+const PROJECT_NAME: &str = "demo";
 
 /// Keys that clients of the first project need.
 pub(crate) struct Keys {
@@ -28,9 +30,9 @@ pub(crate) struct Keys {
 }
 
 /// Creates the organization, a demo project and their keys.
-pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
+pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
     let (organization, organization_key) =
-        match projects::create_organization(app, ORGANIZATION).await {
+        match projects::create_organization(app, ORGANIZATION_NAME).await {
             // Another server on the same store created it first. The other records are found, or
             // created here.
             Err(app::Error::ProjectNameTaken(_)) => {
@@ -39,7 +41,9 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
                     .map(|record| OrganizationId::parse(&record.id))
                     .transpose()?;
                 let id = id.ok_or_else(|| {
-                    anyhow::anyhow!("the organization cannot be read after it was made")
+                    anyhow::anyhow!(
+                        "the organization exists but cannot be read: start the server again"
+                    )
                 })?;
                 let key = projects::organization_key(app, &id).await?;
                 (id, key)
@@ -47,7 +51,7 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
             made => made?,
         };
     let request = NewProject {
-        name: PROJECT.into(),
+        name: PROJECT_NAME.into(),
         config: Config::default(),
         key: Some(KeyRestrictions::default()),
     };
@@ -69,7 +73,7 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
         .await?
         .filter(|organization| organization.body.has_had_projects());
     let Some(organization) = organization else {
-        return make(app).await;
+        return create(app).await;
     };
     let id = OrganizationId::parse(&organization.id)?;
     let newest = projects::list(app, &id, Window::first(1)).await?;
@@ -144,11 +148,12 @@ pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, path)
     };
-    write().with_context(|| format!("write {}", path.display()))
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Prints the address of the server and the location of its keys.
-pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
+/// Prints the address of the server and the location of its keys. On a first start, also prints the
+/// data directory, the master key file and the toolkits.
+pub(crate) fn print_summary(server: &Server, url: &str, new: bool, terminal: Terminal) {
     let config = &server.config;
     terminal.line(&format!("{}  {url}", terminal.bold("toolhost")));
     if new {
@@ -167,7 +172,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
             .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
             .collect();
         let toolkits = if toolkits.is_empty() {
-            "none yet: `toolkit publish`".to_owned()
+            "none yet; publish one with `toolkit publish`".to_owned()
         } else {
             toolkits.join(", ")
         };
@@ -175,14 +180,14 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     }
     for pair in config.net.rewrite.iter() {
         terminal.note(&format!(
-            "net.rewrite sends {}",
+            "net.rewrite sends requests for {}",
             pair.replacen('=', " to ", 1)
         ));
     }
 }
 
-/// Prints three calls to try.
-pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
+/// Prints commands that call the API.
+pub(crate) fn print_examples(server: &Server, terminal: Terminal) {
     let index = server.app.catalog.snapshot();
     let key = r#"-H "x-api-key: $TOOLHOST_API_KEY""#;
     let api = "$TOOLHOST_URL/api/v3.1";
@@ -193,7 +198,7 @@ pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
         Err(_) => format!("curl -s {api}/toolkits {key}"),
     };
     terminal.line("");
-    terminal.line("  Paste to try:");
+    terminal.line("  Commands to try:");
     for line in [
         format!(". {}", server.config.env_file().display()),
         format!("curl -s {api}/auth/session/info {key}"),

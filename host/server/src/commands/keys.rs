@@ -12,9 +12,9 @@ use net::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::running::{Named, Running},
+    commands::running::{Running, ServerArgs},
     config::Config,
-    control::{self, Ask, Reply},
+    control::{self, ControlCommand, Reply},
     open::{self, Opened, Stop},
     terminal::Terminal,
 };
@@ -23,56 +23,56 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Print the organization key and the keys of every project in full
     Show,
-    /// Replace the master key: everything it sealed is sealed by a new one, while the server runs
+    /// Replace the master key and seal every data key with the new one; the server may run
     ///
-    /// The key file has both keys until the old one seals nothing. If this is interrupted, nothing
-    /// is lost; run it again and it continues. Copies of the data directory made before need the
-    /// old key file; exports contain their key. Of several servers on one database all but one must
-    /// be stopped, and get the new key file before they start.
+    /// The key file contains both keys until the old key seals nothing. If the command is
+    /// interrupted, nothing is lost; run it again to continue. Copies of the data directory that
+    /// were made before need the old key file; exports contain their key. If several servers use one
+    /// database, stop all but one, and give the others the new key file before they start.
     Rotate,
     /// List the API keys of a project, with the time of their last use
     List {
-        /// Name or id
+        /// Name or id of the project
         project: String,
         #[command(flatten)]
-        server: Named,
+        server: ServerArgs,
     },
-    /// Add an API key to a project; it is printed once
+    /// Add an API key to a project; the key is printed once
     Add {
-        /// Name or id
+        /// Name or id of the project
         project: String,
-        /// Purpose of the key
+        /// Name of the key, which states its purpose
         name: String,
-        /// Permission of the key, for example tools=read; several may be given [default:
-        /// everything]
+        /// Permission of the key, for example tools=read; can be repeated [default: all
+        /// permissions]
         #[arg(long, value_name = "AREA=ACCESS")]
         allow: Vec<String>,
-        /// Address or range it may be used from; several may be given [default: anywhere]
+        /// Address or range from which the key can be used; can be repeated [default: any address]
         #[arg(long, value_name = "ADDRESS")]
         from: Vec<String>,
         #[command(flatten)]
-        server: Named,
+        server: ServerArgs,
     },
-    /// Revoke an API key of a project at once
+    /// Revoke an API key of a project immediately
     Revoke {
-        /// Name or id
+        /// Name or id of the project
         project: String,
-        /// The key's id, as `toolhost keys list` prints it
+        /// Id of the key, which `toolhost keys list` prints
         key: String,
         #[command(flatten)]
-        server: Named,
+        server: ServerArgs,
     },
 }
 
 const EXAMPLES: &str =
-    "Without a command: which master keys there are, and how many secrets each seals.
+    "Without a command: print the master keys and the number of data keys that each of them seals.
 
 Examples:
   toolhost keys
@@ -85,11 +85,11 @@ pub(crate) async fn run(
     args: &Args,
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
-    match &args.what {
-        Some(What::List { project, server }) => {
+    match &args.action {
+        Some(Action::List { project, server }) => {
             list(&server.reach(config)?, project, terminal).await?
         }
-        Some(What::Add {
+        Some(Action::Add {
             project,
             name,
             allow,
@@ -100,7 +100,7 @@ pub(crate) async fn run(
                 json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
             add(&server.reach(config)?, project, &body, terminal).await?;
         }
-        Some(What::Revoke {
+        Some(Action::Revoke {
             project,
             key,
             server,
@@ -110,32 +110,41 @@ pub(crate) async fn run(
                 "org/owner/project/{}/api_keys/{key}",
                 server.project(project).await?
             );
-            server.ask_json(Method::DELETE, &path, &Value::Null).await?;
-            terminal.good(&format!("{key} opens nothing any more"));
+            server
+                .send_json(Method::DELETE, &path, &Value::Null)
+                .await?;
+            terminal.good(&format!("{key} is revoked"));
         }
-        here => of_this_machine(config, here.as_ref(), terminal).await?,
+        local => run_local(config, local.as_ref(), terminal).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the commands that need the data directory or the database.
-async fn of_this_machine(
+async fn run_local(
     config: &Config,
-    what: Option<&What>,
+    action: Option<&Action>,
     terminal: Terminal,
 ) -> Result<(), Stop> {
     if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
+        return Err(anyhow!(
+            "the data directory {} does not exist: set --data to the one of the server",
+            config.data.display()
+        )
+        .into());
     }
-    match what {
-        Some(What::Show) => show_all(config, terminal).await?,
-        Some(What::Rotate) => {
-            let masters = masters(config, Ask::Rotate).await?;
-            terminal.good("the master key is a new one, and everything is sealed by it");
-            tell(&masters, config, terminal);
-            terminal.note("keep a copy of the key file elsewhere; the copy you have opens only what was copied before");
+    match action {
+        Some(Action::Show) => show_all(config, terminal).await?,
+        Some(Action::Rotate) => {
+            let keys = master_keys(config, ControlCommand::Rotate).await?;
+            terminal.good("the master key is replaced, and the new one seals every data key");
+            print_master_keys(&keys, config, terminal);
+            terminal.note("keep a copy of the new key file elsewhere; a copy of the old one opens only copies of the data directory made before");
         }
-        _ => tell(&masters(config, Ask::Keys).await?, config, terminal),
+        _ => {
+            let keys = master_keys(config, ControlCommand::Keys).await?;
+            print_master_keys(&keys, config, terminal);
+        }
     }
     Ok(())
 }
@@ -145,7 +154,7 @@ async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(),
         "org/owner/project/{}/api_keys",
         server.project(project).await?
     );
-    let keys = server.ask_json(Method::GET, &path, &Value::Null).await?;
+    let keys = server.send_json(Method::GET, &path, &Value::Null).await?;
     for key in keys["items"].as_array().into_iter().flatten() {
         let text = |name: &str| key[name].as_str().unwrap_or_default();
         let used = key["last_used_at"]
@@ -176,8 +185,8 @@ async fn add(
         "org/owner/project/{}/api_keys",
         server.project(project).await?
     );
-    let made = server.ask_json(Method::POST, &path, body).await?;
-    terminal.line(made["key"].as_str().unwrap_or_default());
+    let created = server.send_json(Method::POST, &path, body).await?;
+    terminal.line(created["key"].as_str().unwrap_or_default());
     Ok(())
 }
 
@@ -186,7 +195,7 @@ fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     let read = |text: &String| {
         let (area, access) = text
             .split_once('=')
-            .with_context(|| format!("--allow {text}: must be AREA=ACCESS"))?;
+            .with_context(|| format!("--allow {text}: the value must be AREA=ACCESS"))?;
         Ok(json!({"preset": area, "access": access}))
     };
     let pairs = allow.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
@@ -197,12 +206,12 @@ fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     })
 }
 
-fn tell(masters: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
-    for MasterKeyUsage { id, current, seals } in masters {
+fn print_master_keys(keys: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
+    for MasterKeyUsage { id, current, seals } in keys {
         let state = if *current {
             "in use"
         } else {
-            "being replaced: `toolhost keys rotate` goes on"
+            "being replaced; continue with `toolhost keys rotate`"
         };
         terminal.line(&format!(
             "  {id}  seals {seals} data keys  {}",
@@ -213,23 +222,31 @@ fn tell(masters: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
 }
 
 /// Returns the master keys of a running or a stopped server after performing the command.
-async fn masters(config: &Config, ask: Ask) -> Result<Vec<MasterKeyUsage>, Stop> {
+async fn master_keys(
+    config: &Config,
+    command: ControlCommand,
+) -> Result<Vec<MasterKeyUsage>, Stop> {
     // A shared database is not locked by one process. The control socket tells if a server runs
     // here.
-    if control::is_there(&config.data) {
+    if control::is_running(&config.data) {
         let data = config.data.clone();
         let asking = tokio::task::spawn_blocking(move || {
             let mut text = String::new();
-            control::ask(&data, ask)?.read_to_string(&mut text)?;
-            serde_json::from_str::<Reply>(&text)
-                .context("the server stopped before it was done; run this again")
+            control::send(&data, command)?.read_to_string(&mut text)?;
+            serde_json::from_str::<Reply>(&text).context(
+                "the server stopped before the command was complete: run the command again",
+            )
         });
-        let reply = asking.await.context("ask the server")??;
+        let reply = asking
+            .await
+            .context("cannot send the command to the server")??;
         return reply.map_err(|cause| anyhow!(cause).into());
     }
     let Opened { app, store, .. } = open::open(config).await?;
-    let done = match ask {
-        Ask::Rotate => control::rotate(&app.vault, &config.key_file(), app.clock.now()).await,
+    let done = match command {
+        ControlCommand::Rotate => {
+            control::rotate(&app.vault, &config.key_file(), app.clock.now()).await
+        }
         _ => app.vault.masters().await.map_err(Into::into),
     };
     drop(app);

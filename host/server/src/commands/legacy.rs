@@ -17,10 +17,10 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-pub(crate) const FORM: &str = "A line names a project, what is meant, its id in the older system and its id here:
+pub(crate) const FILE_FORMAT: &str = "Each line contains a project, the type of an object, its id in the older system and its id in this installation:
   {\"project\": \"proj_…\", \"type\": \"CONNECTED_ACCOUNT\", \"uuid\": \"6f0c…\", \"nanoid\": \"ca_…\"}
-Types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written; what was
-loaded before may be loaded again. The embedded store needs a stopped server, PostgreSQL does not.";
+The types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written.
+Lines that are already loaded may be loaded again. The embedded store needs a stopped server; PostgreSQL does not.";
 
 pub(crate) async fn run(
     config: &Config,
@@ -31,7 +31,7 @@ pub(crate) async fn run(
     let data = config.data.display();
     if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!(
-            "there is no installation at {data}: set `data` to the one that clients use"
+            "the data directory {data} does not exist: set `data` to the one of the server that clients use"
         )
         .into());
     }
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let loaded =
         done.map_err(|cause| anyhow!("{} was not loaded:\n  {cause}", args.file.display()))?;
     terminal.good(&format!(
-        "{} ids are new, {} were known",
+        "{} legacy ids loaded, {} already known",
         loaded.new, loaded.known
     ));
     Ok(ExitCode::SUCCESS)
@@ -54,7 +54,7 @@ fn read(args: &Args) -> anyhow::Result<String> {
         .len();
     ensure!(
         size <= legacy::MAX_FILE_BYTES,
-        "{file} is larger than {} MiB: load it in parts",
+        "{file} is larger than {} MiB: split it and load the parts one by one",
         legacy::MAX_FILE_BYTES >> 20
     );
     std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))

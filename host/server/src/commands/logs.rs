@@ -16,12 +16,12 @@ use crate::{commands::first_run, config::Config, http::auth, open::Stop, termina
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
-    /// Write the cassette of an execution, which `toolkit replay` runs again
+enum Action {
+    /// Write the cassette of an execution, which `toolkit replay` replays
     ///
     /// The server keeps cassettes when `logs.cassettes` is `failed` or `all`.
     #[command(after_help = EXAMPLES)]
@@ -30,15 +30,15 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Export {
-    /// Id of the execution in the execution log, as its response has it
+    /// Id of the execution log, which is `log_id` in the response
     log_id: String,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Address of the server [default: the one of the data directory]
+    /// URL of the server [default: the one in <data>.env]
     #[arg(long)]
     url: Option<url::Url>,
-    /// Key of the project [default: the one in <data>.env]
+    /// API key of the project [default: the one in <data>.env]
     #[arg(long, env = "TOOLHOST_API_KEY", hide_env_values = true)]
     api_key: Option<Zeroizing<String>>,
 }
@@ -52,17 +52,20 @@ pub(crate) async fn run(
     args: &Args,
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
-    let What::Export(Export {
+    let Action::Export(Export {
         log_id,
         output,
         url,
         api_key,
-    }) = &args.what;
+    }) = &args.action;
     if !log_id
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     {
-        return Err(anyhow::anyhow!("`{log_id}` is not the id of a log").into());
+        return Err(anyhow::anyhow!(
+            "`{log_id}` is not the id of an execution log: use `log_id` of the response"
+        )
+        .into());
     }
     let key = Key {
         header: auth::PROJECT,
@@ -72,13 +75,18 @@ pub(crate) async fn run(
     };
     let server = Running::new(config, url.as_ref(), key)?;
     let path = format!("logs/tool_execution/{log_id}/cassette");
-    let (_, cassette) = server.ask(Method::GET, &path, Body::Empty, None).await?;
-    let cassette = Cassette::from_json(&cassette).context("the server's answer is no cassette")?;
-    let cassette = serde_json::to_string_pretty(&cassette).context("write the cassette")? + "\n";
+    let (_, cassette) = server.send(Method::GET, &path, Body::Empty, None).await?;
+    let cassette =
+        Cassette::from_json(&cassette).context("the response of the server is not a cassette")?;
+    let cassette =
+        serde_json::to_string_pretty(&cassette).context("cannot write the cassette")? + "\n";
     match output {
         Some(file) => {
             first_run::write_private(file, &cassette)?;
-            terminal.good(&format!("{} holds {log_id}", file.display()));
+            terminal.good(&format!(
+                "the cassette of {log_id} is in {}",
+                file.display()
+            ));
         }
         None => terminal.line(cassette.trim_end()),
     }

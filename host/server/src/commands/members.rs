@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use net::Method;
 use serde_json::{Value, json};
 
-use crate::{commands::running::Named, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
 
 const PATH: &str = "org/members";
 
@@ -14,32 +14,32 @@ const PATH: &str = "org/members";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
     #[command(flatten)]
-    server: Named,
+    server: ServerArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// List the members, newest first
     List,
     /// Add a member; the key is printed once
     Add {
-        /// Mail address
+        /// Email address
         email: String,
-        /// admin may do everything in every project, viewer may only read
+        /// Role: `admin` has all permissions in every project, `viewer` can only read
         #[arg(long, default_value = "viewer")]
         role: String,
         /// Display name
         #[arg(long, default_value = "")]
         name: String,
-        /// Name or id of the project when a request names none [default: the oldest]
+        /// Name or id of the project of requests that name none [default: the oldest project]
         #[arg(long)]
         project: Option<String>,
     },
-    /// Remove a member, whose key stops working at once
+    /// Remove a member; its key stops working immediately
     Remove {
-        /// Mail address or id
+        /// Email address or id of the member
         member: String,
     },
 }
@@ -54,8 +54,8 @@ pub(crate) async fn run(
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
     let server = args.server.reach(config)?;
-    match &args.what {
-        What::List => {
+    match &args.action {
+        Action::List => {
             for member in server.all(PATH, "items").await? {
                 let text = |name: &str| member[name].as_str().unwrap_or_default();
                 let rest = format!("{}  {}", text("role"), text("name"));
@@ -67,7 +67,7 @@ pub(crate) async fn run(
                 ));
             }
         }
-        What::Add {
+        Action::Add {
             email,
             role,
             name,
@@ -78,18 +78,22 @@ pub(crate) async fn run(
                 None => None,
             };
             let body = json!({"email": email, "role": role, "name": name, "project_id": project});
-            let made = server.ask_json(Method::POST, PATH, &body).await?;
-            terminal.line(made["key"].as_str().unwrap_or_default());
+            let created = server.send_json(Method::POST, PATH, &body).await?;
+            terminal.line(created["key"].as_str().unwrap_or_default());
         }
-        What::Remove { member } => {
+        Action::Remove { member } => {
             let all = server.all(PATH, "items").await?;
             let found = all
                 .iter()
                 .find(|own| own["id"] == *member || own["email"] == member.to_lowercase());
             let id = found.and_then(|own| own["id"].as_str());
-            let id = id.ok_or_else(|| anyhow::anyhow!("there is no member `{member}`"))?;
+            let id = id.ok_or_else(|| {
+                anyhow::anyhow!(
+                    "member `{member}` does not exist: `toolhost members list` prints all members"
+                )
+            })?;
             server
-                .ask_json(Method::DELETE, &format!("{PATH}/{id}"), &Value::Null)
+                .send_json(Method::DELETE, &format!("{PATH}/{id}"), &Value::Null)
                 .await?;
             terminal.good(&format!("{member} is removed"));
         }

@@ -8,7 +8,7 @@ use net::Method;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{commands::running::Named, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
 
 const PATH: &str = "org/oauth_apps";
 
@@ -16,39 +16,39 @@ const PATH: &str = "org/oauth_apps";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
     #[command(flatten)]
-    server: Named,
+    server: ServerArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
-    /// List the OAuth apps; secrets are not shown
+enum Action {
+    /// List the OAuth apps, without their secrets
     List,
-    /// Set the OAuth app of a toolkit and replace an earlier one; its secret is asked for, or read
-    /// from standard input
+    /// Set or replace the OAuth app of a toolkit; its secret is read from the terminal or from
+    /// standard input
     Set {
-        /// Slug
+        /// Slug of the toolkit
         toolkit: String,
         /// Client id that the provider issued
         client_id: String,
-        /// Scope to request for every connection; several may be given
+        /// Scope to request for every connection; can be repeated
         #[arg(long)]
         scope: Vec<String>,
-        /// The client has no secret
+        /// Set a client that has no secret
         #[arg(long)]
         public: bool,
     },
     /// Remove the OAuth app of a toolkit
     Remove {
-        /// Slug
+        /// Slug of the toolkit
         toolkit: String,
     },
 }
 
 const EXAMPLES: &str =
-    "With a client of yours, projects connect accounts without one of their own. Register at the application
-the address <server>/api/v3/toolkits/auth/callback.
+    "With an OAuth app of the operator, projects connect accounts without an OAuth app of their own. Register the callback
+URL <server>/api/v3/toolkits/auth/callback at the provider.
 
 Examples:
   toolhost oauth-apps set github Iv1.8a61f9b3a7aba766 < secret.txt
@@ -60,9 +60,9 @@ pub(crate) async fn run(
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
     let server = args.server.reach(config)?;
-    match &args.what {
-        What::List => {
-            let all = server.ask_json(Method::GET, PATH, &Value::Null).await?;
+    match &args.action {
+        Action::List => {
+            let all = server.send_json(Method::GET, PATH, &Value::Null).await?;
             for client in all["items"].as_array().into_iter().flatten() {
                 let text = |name: &str| client[name].as_str().unwrap_or_default();
                 terminal.line(&format!(
@@ -72,7 +72,7 @@ pub(crate) async fn run(
                 ));
             }
         }
-        What::Set {
+        Action::Set {
             toolkit,
             client_id,
             scope,
@@ -86,17 +86,17 @@ pub(crate) async fn run(
             let body =
                 json!({"client_id": client_id, "client_secret": secret.as_str(), "scopes": scope});
             server
-                .ask_json(Method::PUT, &format!("{PATH}/{toolkit}"), &body)
+                .send_json(Method::PUT, &format!("{PATH}/{toolkit}"), &body)
                 .await?;
             terminal.good(&format!(
-                "projects can connect accounts of {toolkit} with this client"
+                "projects can connect accounts of {toolkit} with this OAuth app"
             ));
         }
-        What::Remove { toolkit } => {
+        Action::Remove { toolkit } => {
             server
-                .ask_json(Method::DELETE, &format!("{PATH}/{toolkit}"), &Value::Null)
+                .send_json(Method::DELETE, &format!("{PATH}/{toolkit}"), &Value::Null)
                 .await?;
-            terminal.good(&format!("the client of {toolkit} is forgotten"));
+            terminal.good(&format!("the OAuth app of {toolkit} is removed"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -111,18 +111,20 @@ fn secret() -> anyhow::Result<Zeroizing<String>> {
         asking
             .read_secure_line()
             .map(Zeroizing::new)
-            .context("ask for the secret")?
+            .context("cannot read the secret from the terminal")?
     } else {
         let mut line = Zeroizing::new(String::new());
         std::io::stdin()
             .lock()
             .read_line(&mut line)
-            .context("read the secret from standard input")?;
+            .context("cannot read the secret from standard input")?;
         line
     };
     let text = Zeroizing::new(text.trim().to_owned());
     if text.is_empty() {
-        bail!("there is no secret: give it on standard input, or say --public");
+        bail!(
+            "the client secret is empty: pass it on standard input, or use --public for a client without a secret"
+        );
     }
     Ok(text)
 }

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 use crate::{config::Config, http::auth, open::Stop};
 
 /// Timeout of a request. It is long because the server compiles components before it responds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 /// Maximum size of a response, in bytes.
-const ANSWER: u64 = 64 << 20;
+const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
 /// A running server, and a key to it.
 pub(super) struct Running {
@@ -38,11 +38,11 @@ pub(super) struct Key {
 
 /// Another server than the one of the data directory, and the organization's key to it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Named {
-    /// Address of the server [default: the one of the data directory]
+pub(super) struct ServerArgs {
+    /// URL of the server [default: the server of the data directory]
     #[arg(long, global = true)]
     pub(super) url: Option<Url>,
-    /// Key of the organization [default: the one in <data>.env]
+    /// Organization key [default: the one in <data>.env]
     #[arg(
         long,
         global = true,
@@ -53,7 +53,7 @@ pub(super) struct Named {
     org_key: Option<Zeroizing<String>>,
 }
 
-impl Named {
+impl ServerArgs {
     /// Returns a client for the server.
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
@@ -71,11 +71,11 @@ impl Running {
     /// Creates a client for the server at this address, or for the one of the data directory.
     pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
         let file = config.env_file();
-        let kept = std::fs::read_to_string(&file)
+        let saved = std::fs::read_to_string(&file)
             .map(Zeroizing::new)
             .unwrap_or_default();
-        let kept = |name: &str| {
-            let lines = kept
+        let saved = |name: &str| {
+            let lines = saved
                 .lines()
                 .map(|line| line.strip_prefix("export ").unwrap_or(line));
             let mut pairs = lines.filter_map(|line| line.split_once('='));
@@ -83,29 +83,26 @@ impl Running {
                 .find(|(own, value)| *own == name && !value.is_empty())
                 .map(|(_, value)| value.to_owned())
         };
-        let missing = |flag: &str| {
-            format!(
-                "{} does not say how to reach the server; give {flag}",
-                file.display()
-            )
+        let missing = |name: &str, flag: &str| {
+            format!("{} does not contain {name}: set {flag}", file.display())
         };
         let url = url
             .map(ToString::to_string)
-            .or_else(|| kept("TOOLHOST_URL"));
+            .or_else(|| saved("TOOLHOST_URL"));
         let Key {
             header,
             flag,
             name,
             given,
         } = key;
-        let key = given.or_else(|| kept(name).map(Zeroizing::new));
+        let key = given.or_else(|| saved(name).map(Zeroizing::new));
         let url = url
-            .with_context(|| missing("--url"))?
+            .with_context(|| missing("TOOLHOST_URL", "--url"))?
             .trim_end_matches('/')
             .to_owned();
         let key = key
             .filter(|key| !key.is_empty())
-            .with_context(|| missing(flag))?;
+            .with_context(|| missing(name, flag))?;
         // The operator names the server, which is usually on this machine or in a private network.
         let anywhere = ["0.0.0.0/0", "::/0"]
             .map(str::parse)
@@ -125,7 +122,7 @@ impl Running {
     }
 
     /// Sends JSON, or no body if it is null, and returns the JSON response.
-    pub(super) async fn ask_json(
+    pub(super) async fn send_json(
         &self,
         method: Method,
         path: &str,
@@ -136,17 +133,18 @@ impl Running {
         } else {
             Body::Bytes(body.to_string().into())
         };
-        let (_, answer) = self.ask(method, path, body, None).await?;
-        Ok(serde_json::from_slice(&answer)
-            .with_context(|| format!("the server at {} does not answer JSON", self.url))?)
+        let (_, response) = self.send(method, path, body, None).await?;
+        Ok(serde_json::from_slice(&response)
+            .with_context(|| format!("the response of the server at {} is not JSON", self.url))?)
     }
 
     /// Returns every item of a list that has cursors.
     pub(super) async fn all(&self, path: &str, items: &str) -> Result<Vec<Value>, Stop> {
-        let (mut all, mut cursor) = (Vec::new(), String::new());
+        let mut all = Vec::new();
+        let mut cursor = String::new();
         loop {
             let page = self
-                .ask_json(
+                .send_json(
                     Method::GET,
                     &format!("{path}?limit=500{cursor}"),
                     &Value::Null,
@@ -173,13 +171,13 @@ impl Running {
             .find(|project| project["id"] == given || project["name"] == given);
         let id = found.and_then(|project| project["id"].as_str());
         Ok(id
-            .with_context(|| format!("there is no project `{given}`"))?
+            .with_context(|| format!("project `{given}` does not exist"))?
             .to_owned())
     }
 
     /// Sends a request below the API's prefix, with one more header. Returns status and body of a
     /// success.
-    pub(super) async fn ask(
+    pub(super) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -189,22 +187,23 @@ impl Running {
         let url = format!("{}/api/v3.1/{path}", self.url);
         let mut headers = HeaderMap::new();
         let value = |text: &str| {
-            text.parse()
-                .with_context(|| format!("{url}: a key or signature cannot be sent"))
+            text.parse().with_context(|| {
+                format!("the key or the signature for {url} cannot be sent in a header")
+            })
         };
         headers.insert(self.header, value(&self.key)?);
         if let Some((name, text)) = more {
             headers.insert(name, value(&text)?);
         }
         let limits = Limits {
-            first_byte: PATIENCE,
-            total: PATIENCE,
-            response_bytes: ANSWER,
+            first_byte: REQUEST_TIMEOUT,
+            total: REQUEST_TIMEOUT,
+            response_bytes: MAX_RESPONSE_BYTES,
             ..Limits::default()
         };
         let url = url
             .parse()
-            .with_context(|| format!("{url} is not an address"))?;
+            .with_context(|| format!("`{url}` is not a URL"))?;
         let sent = self
             .client
             .send(Request {
@@ -215,13 +214,18 @@ impl Running {
                 limits,
             })
             .await;
-        let answer = sent
-            .map_err(|cause| anyhow!("cannot ask the server at {}: {}", self.url, cause.message))?;
-        let status = answer.status.as_u16();
-        if answer.status.is_success() {
-            return Ok((status, answer.body));
+        let response = sent.map_err(|cause| {
+            anyhow!(
+                "the request to the server at {} failed: {}",
+                self.url,
+                cause.message
+            )
+        })?;
+        let status = response.status.as_u16();
+        if response.status.is_success() {
+            return Ok((status, response.body));
         }
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let error = &body["error"];
         let text = |name: &str| error[name].as_str().unwrap_or_default();
         let listed = error["errors"]
@@ -230,7 +234,7 @@ impl Running {
             .flatten()
             .filter_map(Value::as_str);
         let message = match text("message") {
-            "" => format!("the server at {} answered {status}", self.url),
+            "" => format!("the server at {} responded with status {status}", self.url),
             message => message.to_owned(),
         };
         Err(refusal(&message, listed, text("suggested_fix")))

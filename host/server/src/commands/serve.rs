@@ -40,24 +40,24 @@ use crate::{
 };
 
 /// Timeout for writing the log after everything else has ended.
-const LAST_WRITES: Duration = Duration::from_secs(15);
+const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval at which the store is checked for a failure.
-const LOOK: Duration = Duration::from_millis(500);
+const STORE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Exit code of a server whose store failed while it ran (`EX_IOERR`).
-const STORE_FAILED: u8 = 74;
+const EXIT_STORE_FAILED: u8 = 74;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Publish every *.wasm component of this folder; skip those that are published already
+    /// Publish every *.wasm component in this folder; skip those that are already published
     #[arg(long, value_name = "DIR")]
     toolkits: Option<PathBuf>,
-    /// Run a documents tool on this file through HTTP and show its result
+    /// Run a tool of the documents toolkit on this file over HTTP and print its result
     #[arg(long, value_name = "FILE")]
     demo: Option<PathBuf>,
-    /// Write address and keys to this file as JSON when ready
+    /// Write the address and the keys to this file as JSON when the server is ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Print address and keys as one line of JSON when ready, and nothing else
+    /// Print only the address and the keys, as one line of JSON, when the server is ready
     #[arg(long)]
     json_ready: bool,
     /// Stop when standard input ends, so that the server does not outlive the program that started
@@ -70,7 +70,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let listener = bind(&config.listen).await?;
     let address = listener
         .local_addr()
-        .context("read the address listened on")
+        .context("cannot read the address of the listener")
         .map_err(Stop::from)?;
     let fresh = !config.data.exists();
     let Opened {
@@ -79,21 +79,21 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         store,
         new,
     } = open::open(&config).await?;
-    memory::give_back_now();
+    memory::return_free_memory_now();
     let server = Arc::new(Server::new(app, config)?);
     let keys = if new {
-        first_run::make(&server.app).await?
+        first_run::create(&server.app).await?
     } else {
         first_run::find(&server.app).await?
     };
     for client in server.config.oauth_apps() {
-        let what = format!(
-            "keep the client that the settings have for {}",
+        let message = format!(
+            "cannot store the OAuth app that the settings have for {}",
             client.toolkit
         );
         apps::set_from_settings(&server.app, client)
             .await
-            .context(what)?;
+            .context(message)?;
     }
     let url = url(&server.config, address);
     server.app.files.links.set_base_url(&url);
@@ -116,13 +116,16 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let mut beside = JoinSet::new();
     match Control::open(&server.config.data) {
         Ok(control) => {
-            let (vault, clock) = (server.app.vault.clone(), server.app.clock.clone());
+            let vault = server.app.vault.clone();
+            let clock = server.app.clock.clone();
             beside.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
         }
         // The path may be too long for a socket, or the file system may not support sockets.
         // Everything else works without one.
         Err(cause) => {
-            tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}")
+            tracing::warn!(
+                "`toolhost export` and `toolhost keys` work only while the server is stopped: {cause:#}"
+            )
         }
     }
 
@@ -131,7 +134,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         tokio::join!(
             working.app.watch_changes(),
             working.app.run_jobs(),
-            memory::give_back()
+            memory::return_free_memory()
         );
     });
 
@@ -151,8 +154,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         done = announced => done?,
         () = signals.wait() => {}
         why = failure(&store) => {
-            tracing::error!(why, "the store has failed: stopping, since only a new start finds out what it holds");
-            code = ExitCode::from(STORE_FAILED);
+            tracing::error!(why, "the store failed; the server stops, because only a restart can determine which records are stored");
+            code = ExitCode::from(EXIT_STORE_FAILED);
         }
     }
     server.set_serving(false);
@@ -162,7 +165,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     tokio::select! {
         () = drained => {}
         () = signals.wait() => {
-            tracing::warn!("stopped a second time: what still runs is cut");
+            tracing::warn!("received a second signal to stop: unfinished requests are aborted");
             serving.shutdown().await;
         }
     }
@@ -170,11 +173,11 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     beside.shutdown().await;
     // The log ends once no task can add records.
     drop(server);
-    if tokio::time::timeout(LAST_WRITES, writing.join_next())
+    if tokio::time::timeout(LOG_FLUSH_TIMEOUT, writing.join_next())
         .await
         .is_err()
     {
-        tracing::error!("the execution log could not be written in time");
+        tracing::error!("the execution log was not written before the timeout");
     }
     store.close().await;
     Ok(code)
@@ -186,7 +189,7 @@ async fn failure(store: &Store) -> String {
         if let Health::Failed(why) = store.health() {
             return why;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(STORE_CHECK_INTERVAL).await;
     }
 }
 
@@ -226,7 +229,7 @@ async fn announce(
         terminal.line(&ready.to_string());
         return Ok(());
     }
-    first_run::greet(server, &start.url, start.new, terminal);
+    first_run::print_summary(server, &start.url, start.new, terminal);
     for problem in &published.problems {
         terminal.bad(problem);
     }
@@ -234,7 +237,7 @@ async fn announce(
         demo::run(start.address, &start.keys, file, terminal).await;
     }
     if start.new {
-        first_run::lines_to_paste(server, terminal);
+        first_run::print_examples(server, terminal);
     }
     Ok(())
 }
@@ -247,7 +250,7 @@ struct Published {
 /// Publishes the components of a folder. One that cannot be published does not prevent the others.
 async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .with_context(|| format!("read the folder of toolkits {}", folder.display()))?
+        .with_context(|| format!("cannot read the folder of toolkits {}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             path.extension()
@@ -262,7 +265,8 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let problems: Vec<_> = stream::iter(files)
         .map(|path| {
-            let (server, bar) = (server.clone(), bar.clone());
+            let server = server.clone();
+            let bar = bar.clone();
             async move {
                 let name = path
                     .file_name()
@@ -284,7 +288,9 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
 }
 
 async fn publish_one(server: &Server, path: &Path) -> Result<()> {
-    let bytes = tokio::fs::read(path).await.context("cannot be read")?;
+    let bytes = tokio::fs::read(path)
+        .await
+        .context("cannot read the file")?;
     let (slug, version) = app::catalog::identity(&bytes)?;
     let signature = toolkits::signature_beside(path)?;
     let terms = app::catalog::Terms {
@@ -298,7 +304,7 @@ async fn publish_one(server: &Server, path: &Path) -> Result<()> {
 async fn bind(listen: &str) -> Result<TcpListener, Stop> {
     let bound = TcpListener::bind(listen).await;
     bound
-        .with_context(|| format!("cannot listen on {listen}; is another server running there? Set `listen` to another"))
+        .with_context(|| format!("cannot listen on {listen}; if another program uses this address, stop it or set `listen` to another one"))
         .map_err(Stop::from)
 }
 
@@ -325,7 +331,7 @@ impl Signals {
     fn new(until_stdin_ends: bool) -> Result<Self, Stop> {
         let on = |kind| {
             signal(kind)
-                .context("listen for signals")
+                .context("cannot listen for signals")
                 .map_err(Stop::from)
         };
         let input = until_stdin_ends.then(|| {

@@ -19,18 +19,18 @@ use registry::{Access, RegistryReference, SCHEME};
 use serde_json::Value;
 use target::Target;
 
-use crate::{commands::running::Named, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
     #[command(flatten)]
-    server: Named,
+    server: ServerArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Publish a component from a registry or a file
     #[command(after_help = ADD_EXAMPLES)]
     Add {
@@ -45,17 +45,17 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// List what is published, newest version first
+    /// List the published toolkits, newest version first
     List {
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Deprecate a version: it is then used only if it is named exactly
+    /// Deprecate a version; a deprecated version is used only if it is named exactly
     Remove {
         /// Slug of the toolkit
         slug: String,
-        /// Dated version
+        /// Version to deprecate
         #[arg(value_name = "YYYYMMDD_NN")]
         version: String,
     },
@@ -79,8 +79,8 @@ pub(crate) async fn run(
     args: &Args,
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
-    match &args.what {
-        What::Add {
+    match &args.action {
+        Action::Add {
             from,
             access,
             breaking,
@@ -97,9 +97,9 @@ pub(crate) async fn run(
             let done = target.publish(fetched.component, terms).await;
             target.close().await;
             let (new, view) = done?;
-            tell(&view, &fetched.origin, new, *json, terminal);
+            print_published(&view, &fetched.origin, new, *json, terminal);
         }
-        What::List { json } => {
+        Action::List { json } => {
             let target = Target::find(config, &args.server).await?;
             let found = target.list().await;
             target.close().await;
@@ -108,16 +108,16 @@ pub(crate) async fn run(
                 true => terminal.line(&format!("{:#}", Value::Array(found))),
                 false => found
                     .iter()
-                    .for_each(|view| terminal.line(&row(view, terminal))),
+                    .for_each(|view| terminal.line(&list_line(view, terminal))),
             }
         }
-        What::Remove { slug, version } => {
+        Action::Remove { slug, version } => {
             let target = Target::find(config, &args.server).await?;
             let done = target.deprecate(slug, version).await;
             target.close().await;
             done?;
             terminal.good(&format!(
-                "{slug} {version} is deprecated: it answers only those who name it"
+                "{slug} {version} is deprecated: only calls that name this version use it"
             ));
         }
     }
@@ -127,17 +127,17 @@ pub(crate) async fn run(
 async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     if from.starts_with(SCHEME) {
         let pulled = RegistryReference::new(from, access)?.pull().await?;
-        let (component, signature) = (pulled.component, pulled.signature);
         return Ok(Fetched {
             origin: format!("{SCHEME}{}", pulled.reference),
-            component,
-            signature,
+            component: pulled.component,
+            signature: pulled.signature,
         });
     }
     let path = Path::new(from);
     let read = tokio::fs::read(path).await;
-    let component =
-        read.with_context(|| format!("cannot read {from}; a registry is named by {SCHEME}…"))?;
+    let component = read.with_context(|| {
+        format!("cannot read the file {from}; a reference to a registry begins with {SCHEME}")
+    })?;
     let signature = signature_beside(path)?;
     Ok(Fetched {
         origin: from.to_owned(),
@@ -158,7 +158,7 @@ pub(super) fn signature_beside(component: &Path) -> anyhow::Result<Option<String
     }
 }
 
-fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
+fn print_published(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
     if json {
         let mut view = view.clone();
         view["origin"] = origin.into();
@@ -166,9 +166,9 @@ fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
     }
     let text = |name: &str| view[name].as_str().unwrap_or_default();
     let done = if new {
-        "published"
+        "is published"
     } else {
-        "published before, with the same bytes"
+        "was already published with the same bytes"
     };
     terminal.good(&format!("{} {} {done}", text("slug"), text("version")));
     terminal.pair("from", origin);
@@ -178,17 +178,17 @@ fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
     }
 }
 
-fn row(view: &Value, terminal: Terminal) -> String {
+fn list_line(view: &Value, terminal: Terminal) -> String {
     let text = |name: &str| view[name].as_str().unwrap_or_default();
     let signed = view["signed_by"]
         .as_str()
         .map_or_else(String::new, |key| format!("  signed by {key}"));
-    let gone = if view["is_deprecated"] == true {
+    let deprecated = if view["is_deprecated"] == true {
         "  deprecated"
     } else {
         ""
     };
-    let rest = format!("{}{signed}{gone}", text("digest"));
+    let rest = format!("{}{signed}{deprecated}", text("digest"));
     format!(
         "{:<24}  {}  {}",
         text("slug"),

@@ -10,9 +10,11 @@ use crate::{
 
 pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
     if config.database().is_none() && !config.data.exists() {
-        return Err(
-            anyhow::anyhow!("there is no data directory at {}", config.data.display()).into(),
-        );
+        return Err(anyhow::anyhow!(
+            "the data directory {} does not exist: set --data to the one to verify",
+            config.data.display()
+        )
+        .into());
     }
     let store = open::store(config).await?;
     let report = store.verify().await;
@@ -22,7 +24,7 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
     }
     let counted = format!("{} records and {} files read", report.records, report.blobs);
     if report.damage.is_empty() {
-        terminal.good(&format!("{counted}, all sound"));
+        terminal.good(&format!("{counted}, no damage found"));
         return Ok(ExitCode::SUCCESS);
     }
     terminal.line(&format!("{counted}, {} damaged", report.damage.len()));

@@ -12,12 +12,13 @@ use url::form_urlencoded::byte_serialize;
 
 use crate::{
     api::toolkits::publication::{PublishedView, SIGNATURE},
-    commands::running::{self, Named, Running},
+    commands::running::{self, Running, ServerArgs},
     config::Config,
     open::{self, Opened, Stop},
 };
 
-const PAGE: usize = 500;
+/// Number of versions in one page of a list request.
+const PAGE_SIZE: usize = 500;
 
 /// Target of a command.
 pub(super) enum Target {
@@ -28,12 +29,12 @@ pub(super) enum Target {
 impl Target {
     /// Returns the server that was named, else the one of the data directory if it runs, else its
     /// data.
-    pub(super) async fn find(config: &Config, named: &Named) -> Result<Self, Stop> {
+    pub(super) async fn find(config: &Config, named: &ServerArgs) -> Result<Self, Stop> {
         if named.url.is_none() {
             let data = config.data.display();
             if !config.data.exists() {
                 return Err(anyhow!(
-                    "there is no installation at {data}: `toolhost serve` makes one, --url names a server elsewhere"
+                    "the data directory {data} does not exist: create it with `toolhost serve`, or set --url to the URL of a server"
                 )
                 .into());
             }
@@ -69,7 +70,7 @@ impl Target {
                     .signature
                     .map(|text| (SIGNATURE, STANDARD.encode(text)));
                 let (status, view) = server
-                    .ask(Method::PUT, &path, Body::Bytes(component), signature)
+                    .send(Method::PUT, &path, Body::Bytes(component), signature)
                     .await?;
                 Ok((status == 201, parse(&view)?))
             }
@@ -87,10 +88,11 @@ impl Target {
                 .map(|release| record(release))
                 .collect()),
             Self::Running(server) => {
-                let (mut all, mut cursor) = (Vec::new(), String::new());
+                let mut all = Vec::new();
+                let mut cursor = String::new();
                 loop {
-                    let path = format!("org/toolkits?limit={PAGE}{cursor}");
-                    let (_, page) = server.ask(Method::GET, &path, Body::Empty, None).await?;
+                    let path = format!("org/toolkits?limit={PAGE_SIZE}{cursor}");
+                    let (_, page) = server.send(Method::GET, &path, Body::Empty, None).await?;
                     let mut page = parse(&page)?;
                     if let Some(items) = page["items"].as_array_mut() {
                         all.append(items);
@@ -115,7 +117,7 @@ impl Target {
             Self::Running(server) => {
                 let path = format!("toolkits/{slug}/versions/{version}");
                 server
-                    .ask(Method::DELETE, &path, Body::Empty, None)
+                    .send(Method::DELETE, &path, Body::Empty, None)
                     .await
                     .map(drop)
             }
@@ -145,8 +147,8 @@ fn refusal(cause: app::Error) -> Stop {
     )
 }
 
-fn parse(answer: &[u8]) -> Result<Value, Stop> {
-    serde_json::from_slice(answer)
-        .context("the server's answer is not JSON")
+fn parse(response: &[u8]) -> Result<Value, Stop> {
+    serde_json::from_slice(response)
+        .context("the response of the server is not JSON")
         .map_err(Stop::from)
 }
