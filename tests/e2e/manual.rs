@@ -240,7 +240,7 @@ async fn commands_of_readme_and_operations_work() {
                     .run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'")
                     .await;
                 let said = shell.run(commands).await;
-                assert!(said.contains("./restored holds"), "{said}");
+                assert!(said.contains("./restored now contains"), "{said}");
             }
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
