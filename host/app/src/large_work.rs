@@ -26,7 +26,7 @@ pub const MAX_LARGE_BODIES: usize = 4;
 /// Maximum number of larger bodies of one project that are worked on at the same time.
 pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
-const NICE: i32 = 10;
+const THREAD_NICENESS: i32 = 10;
 /// Number of projects above which those without large bodies are dropped.
 const MAX_KEPT_PROJECTS: usize = 1_000;
 
@@ -62,7 +62,7 @@ impl LargeWork {
                 .spawn(move || {
                     // On Linux this is the priority of the calling thread. If the process may not
                     // change it, the work keeps the normal priority.
-                    let _ = rustix::process::setpriority_process(None, NICE);
+                    let _ = rustix::process::setpriority_process(None, THREAD_NICENESS);
                     let next = || {
                         waiting
                             .lock()

@@ -37,13 +37,13 @@ pub(crate) const INSTALLATION: &str = "installation";
 /// Every collection. The store is opened with this list.
 pub static COLLECTIONS: &[&Collection] = &[
     &vault::COLLECTION,
-    &projects::ORGANIZATIONS,
+    &projects::ORGANIZATIONS_COLLECTION,
     &projects::PROJECTS,
     &projects::API_KEYS,
     &projects::REMOVALS,
     &projects::members::COLLECTION,
     &catalog::COLLECTION,
-    &catalog::PUBLICATIONS,
+    &catalog::PUBLICATIONS_COLLECTION,
     &catalog::USAGE,
     &auth_configs::COLLECTION,
     &connections::COLLECTION,

@@ -35,7 +35,7 @@ const TURN_BYTES: usize = 256 << 10;
 pub const MAX_LARGE_READS: usize = 1;
 
 /// The turns of large bodies.
-static TURN: Semaphore = Semaphore::const_new(MAX_LARGE_READS);
+static LARGE_READ_TURN: Semaphore = Semaphore::const_new(MAX_LARGE_READS);
 
 /// Memory budget for response bodies.
 pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
@@ -94,7 +94,7 @@ impl Turns {
         if size > MAX_PREALLOCATED_BYTES && size - self.last >= TURN_BYTES {
             self.last = size;
             // The semaphore is never closed.
-            let _turn = TURN.acquire().await;
+            let _turn = LARGE_READ_TURN.acquire().await;
             tokio::task::yield_now().await;
         }
     }
@@ -252,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_are_read_in_turns() {
-        let turn = TURN.acquire().await.unwrap();
+        let turn = LARGE_READ_TURN.acquire().await.unwrap();
         let mut turns = Turns::default();
         turns.wait(MAX_PREALLOCATED_BYTES).await;
         let mut waits = Box::pin(turns.wait(2 * MAX_PREALLOCATED_BYTES));

@@ -434,8 +434,9 @@ mod tests {
     use super::*;
     use crate::catalog::SchemaFile;
 
-    static LARGE: LazyLock<LargeWork> = LazyLock::new(|| LargeWork::start(|| {}).unwrap());
-    static PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| "a".into());
+    static TEST_LARGE_WORK: LazyLock<LargeWork> =
+        LazyLock::new(|| LargeWork::start(|| {}).unwrap());
+    static TEST_PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| "a".into());
 
     fn schema_file() -> SchemaFile {
         SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap()
@@ -475,8 +476,12 @@ mod tests {
         let unwritten = Schema::new(text, schema_file.validators());
         let value = Bytes::from_static(b"1");
         for problems in [
-            unwritten.problems(&LARGE, &PROJECT, &value).await,
-            unwritten.problems_strictly(&LARGE, &PROJECT, &value).await,
+            unwritten
+                .problems(&TEST_LARGE_WORK, &TEST_PROJECT, &value)
+                .await,
+            unwritten
+                .problems_strictly(&TEST_LARGE_WORK, &TEST_PROJECT, &value)
+                .await,
         ] {
             assert_eq!(problems.unwrap_err().info().status, 503);
         }
@@ -491,15 +496,19 @@ mod tests {
         }));
         assert!(
             wanted
-                .problems_strictly(&LARGE, &PROJECT, &Bytes::from_static(br#"{"url":"x"}"#))
+                .problems_strictly(
+                    &TEST_LARGE_WORK,
+                    &TEST_PROJECT,
+                    &Bytes::from_static(br#"{"url":"x"}"#)
+                )
                 .await
                 .unwrap()
                 .is_empty()
         );
         let lines = wanted
             .problems_strictly(
-                &LARGE,
-                &PROJECT,
+                &TEST_LARGE_WORK,
+                &TEST_PROJECT,
                 &Bytes::from_static(br#"{"deep":{"n":4}}"#),
             )
             .await
@@ -553,14 +562,14 @@ mod tests {
         let loose = Schema::loose(text, schema_file.validators());
         assert!(
             loose
-                .problems(&LARGE, &PROJECT, &Bytes::from_static(b"{}"))
+                .problems(&TEST_LARGE_WORK, &TEST_PROJECT, &Bytes::from_static(b"{}"))
                 .await
                 .unwrap()
                 .is_empty()
         );
         assert!(
             !loose
-                .problems(&LARGE, &PROJECT, &Bytes::from_static(b"[]"))
+                .problems(&TEST_LARGE_WORK, &TEST_PROJECT, &Bytes::from_static(b"[]"))
                 .await
                 .unwrap()
                 .is_empty()

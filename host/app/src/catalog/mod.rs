@@ -33,7 +33,7 @@ use store::Time;
 pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
-pub(crate) use publish::{COLLECTION, PUBLICATIONS, blob, refresh};
+pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{
     MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish,
 };

@@ -39,7 +39,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// The collection of the [`Fence`].
-pub(crate) static PUBLICATIONS: Collection = Collection {
+pub(crate) static PUBLICATIONS_COLLECTION: Collection = Collection {
     name: "toolkit_publications",
     fields: &[],
 };
@@ -56,7 +56,7 @@ struct Fence {
 }
 
 impl Document for Fence {
-    const COLLECTION: &'static Collection = &PUBLICATIONS;
+    const COLLECTION: &'static Collection = &PUBLICATIONS_COLLECTION;
 }
 
 /// A published version as stored. The component itself is a blob under its digest.
@@ -329,35 +329,37 @@ async fn commit_version(
     breaking: bool,
 ) -> Result<Published> {
     let id = id(&stored.slug, &stored.version);
-    let entering = app.store.change(&PUBLICATIONS, FENCE_ID, || async {
-        let mut schema_file = app.catalog.changing.lock().await;
-        let fence = app.store.get::<Fence>(INSTALLATION, FENCE_ID).await?;
-        let revision = fence.as_ref().map_or(0, |fence| fence.revision);
-        // The catalog counts as incomplete until the commit succeeds.
-        if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
-            let newest = app.catalog.newest.load(Ordering::Relaxed);
-            let since = newest.saturating_sub(MAX_CLOCK_SKEW_MS);
-            read_since(app, since, &mut schema_file).await?;
-        }
-        let now = app.clock.now();
-        let existing = already_published(app, &stored.slug, &stored.version, stored.digest)?;
-        if let Some(release) = existing {
-            return Ok((Batch::at(now), (schema_file, Err(release))));
-        }
-        check_tool_names(&app.catalog.snapshot(), manifest)?;
-        if !breaking {
-            changes::check_compatibility(app, manifest).await?;
-        }
-        let batch = Batch::at(now).insert(INSTALLATION, &id, &stored).announce();
-        let body = Fence {
-            version: id.clone(),
-        };
-        let batch = match fence {
-            Some(old) => batch.update(&Record { body, ..old }),
-            None => batch.insert(INSTALLATION, FENCE_ID, &body),
-        };
-        Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
-    });
+    let entering = app
+        .store
+        .change(&PUBLICATIONS_COLLECTION, FENCE_ID, || async {
+            let mut schema_file = app.catalog.changing.lock().await;
+            let fence = app.store.get::<Fence>(INSTALLATION, FENCE_ID).await?;
+            let revision = fence.as_ref().map_or(0, |fence| fence.revision);
+            // The catalog counts as incomplete until the commit succeeds.
+            if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
+                let newest = app.catalog.newest.load(Ordering::Relaxed);
+                let since = newest.saturating_sub(MAX_CLOCK_SKEW_MS);
+                read_since(app, since, &mut schema_file).await?;
+            }
+            let now = app.clock.now();
+            let existing = already_published(app, &stored.slug, &stored.version, stored.digest)?;
+            if let Some(release) = existing {
+                return Ok((Batch::at(now), (schema_file, Err(release))));
+            }
+            check_tool_names(&app.catalog.snapshot(), manifest)?;
+            if !breaking {
+                changes::check_compatibility(app, manifest).await?;
+            }
+            let batch = Batch::at(now).insert(INSTALLATION, &id, &stored).announce();
+            let body = Fence {
+                version: id.clone(),
+            };
+            let batch = match fence {
+                Some(old) => batch.update(&Record { body, ..old }),
+                None => batch.insert(INSTALLATION, FENCE_ID, &body),
+            };
+            Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
+        });
     let (mut schema_file, entered) = entering.await?;
     match entered {
         Ok((now, revision)) => {

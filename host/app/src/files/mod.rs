@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// The characters that stand unencoded in a header parameter, in addition to letters and digits.
-const UNENCODED: &AsciiSet = &NON_ALPHANUMERIC
+const UNENCODED_HEADER_CHARS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -100,7 +100,7 @@ impl File {
     pub fn disposition(&self) -> String {
         format!(
             "attachment; filename*=UTF-8''{}",
-            utf8_percent_encode(&self.name, UNENCODED)
+            utf8_percent_encode(&self.name, UNENCODED_HEADER_CHARS)
         )
     }
 }

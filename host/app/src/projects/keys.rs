@@ -63,7 +63,7 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    const ALL: [Self; 3] = [Self::Project, Self::Organization, Self::User];
+    const ALL_KINDS: [Self; 3] = [Self::Project, Self::Organization, Self::User];
 
     /// Returns the prefix of keys of this kind.
     #[must_use]
@@ -598,7 +598,7 @@ fn checksum(text: &str) -> String {
 }
 
 fn well_formed(secret: &str) -> bool {
-    let Some(kind) = KeyKind::ALL
+    let Some(kind) = KeyKind::ALL_KINDS
         .into_iter()
         .find(|kind| secret.starts_with(kind.prefix()))
     else {
@@ -631,7 +631,7 @@ mod tests {
 
     #[test]
     fn mistyped_key_is_not_well_formed() {
-        for kind in KeyKind::ALL {
+        for kind in KeyKind::ALL_KINDS {
             let secret = new_secret(kind);
             assert!(well_formed(&secret), "{secret}");
             for index in 0..secret.len() {

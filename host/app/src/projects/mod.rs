@@ -23,9 +23,7 @@ pub(crate) use keys::COLLECTION as API_KEYS;
 pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
 pub(crate) use keys::{refresh, write_key_uses};
 use permissions::KeyRestrictions;
-pub(crate) use remove::{
-    COLLECTION as REMOVALS, INTERVAL as REMOVAL_INTERVAL, erase_left, finish_removals,
-};
+pub(crate) use remove::{COLLECTION as REMOVALS, REMOVAL_INTERVAL, erase_left, finish_removals};
 pub use remove::{RECORDS_PER_BATCH, remove};
 
 use crate::{
@@ -34,7 +32,7 @@ use crate::{
 };
 
 /// The collection of organizations.
-pub(crate) static ORGANIZATIONS: Collection = Collection {
+pub(crate) static ORGANIZATIONS_COLLECTION: Collection = Collection {
     name: "organisations",
     // Two servers that start on an empty store at the same time must create only one organization.
     fields: &[Field::unique("name", Kind::Text)],
@@ -72,7 +70,7 @@ impl Organization {
 }
 
 impl Document for Organization {
-    const COLLECTION: &'static Collection = &ORGANIZATIONS;
+    const COLLECTION: &'static Collection = &ORGANIZATIONS_COLLECTION;
 }
 
 /// A project as stored.
@@ -305,7 +303,7 @@ pub async fn create(
     // If another request takes the same number first, the change runs again with the next number.
     let created = app
         .store
-        .change(&ORGANIZATIONS, organization.as_str(), || async {
+        .change(&ORGANIZATIONS_COLLECTION, organization.as_str(), || async {
             let mut owner = owner(app, organization).await?;
             let stored = StoredProject {
                 name: request.name.clone(),

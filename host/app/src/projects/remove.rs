@@ -30,7 +30,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Interval at which the job looks for interrupted removals.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const REMOVAL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 

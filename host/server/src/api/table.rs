@@ -83,6 +83,7 @@ impl Row {
         self
     }
 
+    /// Takes larger bodies than other operations.
     fn max_body(mut self, max_body: MaxBody) -> Self {
         self.operation.max_body = max_body;
         self

@@ -39,7 +39,7 @@ settings! {
         /// wait. An execution reserves twice `logs.payload_kib` before it starts.
         #[setting(unit = "MiB", range = 1..=65_536)]
         pub buffer_mib: usize = 256,
-        /// What the log of one project takes in a day. Beyond it records have neither arguments nor
+        /// Size of the records of one project in a day. Beyond it records have neither arguments nor
         /// result, and say so.
         #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")]
         pub quota_mib: u64 = 2_048,

@@ -82,6 +82,18 @@ struct OpenBody {
     _permits: Permits,
 }
 
+/// Hands the permits of the request over to a body that is still being made.
+fn keep_permits(response: &mut Response<Body>) {
+    if response.body().size_hint().exact().is_none() {
+        let permits = REQUEST.with(|context| context.permits.take());
+        let body = std::mem::take(response.body_mut());
+        *response.body_mut() = Body::new(OpenBody {
+            body,
+            _permits: permits,
+        });
+    }
+}
+
 impl HttpBody for OpenBody {
     type Data = Bytes;
     type Error = axum::Error;
@@ -150,14 +162,7 @@ fn finish(server: &Server, response: &mut Response<Body>) {
         )
     });
     let allowance = allowance.unwrap_or(server.limiter.allowance);
-    if response.body().size_hint().exact().is_none() {
-        let permits = REQUEST.with(|context| context.permits.take());
-        let body = std::mem::take(response.body_mut());
-        *response.body_mut() = Body::new(OpenBody {
-            body,
-            _permits: permits,
-        });
-    }
+    keep_permits(response);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID, id)));
     headers.insert(RATE, HeaderValue::from(allowance.limit));
@@ -168,4 +173,46 @@ fn finish(server: &Server, response: &mut Response<Body>) {
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures::stream;
+
+    use super::*;
+    use crate::{
+        config::Limits,
+        http::{limiter::RequestLimiter, permits},
+    };
+
+    #[tokio::test]
+    async fn open_body_keeps_the_permits_until_it_ends() {
+        let limits = Limits {
+            in_flight: 1,
+            in_flight_wait_ms: 1,
+            ..Limits::default()
+        };
+        let limiter = RequestLimiter::new(&limits);
+        for (body, is_open) in [
+            (Body::from("whole"), false),
+            (
+                Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()),
+                true,
+            ),
+        ] {
+            let context = RequestContext::new("req_x".to_owned(), [127, 0, 0, 1].into(), None);
+            let answered = async {
+                permits::enter(&limiter).await.unwrap();
+                let mut response = Response::new(body);
+                keep_permits(&mut response);
+                response
+            };
+            let response = REQUEST.scope(context, answered).await;
+            assert_eq!(limiter.enter().await.is_err(), is_open);
+            drop(response);
+            assert!(limiter.enter().await.is_ok());
+        }
+    }
 }

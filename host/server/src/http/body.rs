@@ -87,7 +87,7 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
 ///
 /// # Errors
 /// As [`LargeWork::run`](app::large_work::LargeWork::run).
-pub(crate) async fn parse<T: Send + 'static>(
+async fn parse<T: Send + 'static>(
     server: &Server,
     size: usize,
     work: impl FnOnce() -> T + Send + 'static,

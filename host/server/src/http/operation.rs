@@ -133,3 +133,20 @@ fn deprecate(response: &mut Response, successor: &str) {
     let link = HeaderValue::try_from(link).ok();
     headers.extend(link.map(|link| (header::LINK, link)));
 }
+
+/// Runs work that consumes a one-time value to completion, even if the client disconnects: an
+/// authorization code that was used without effect is lost.
+pub(crate) async fn run_to_completion<T: Send + 'static>(
+    work: impl Future<Output = app::Result<T>> + Send + 'static,
+) -> app::Result<T> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is awaited here, and its requests have deadlines if the client disconnects"
+    )]
+    let task = tokio::spawn(work);
+    task.await.unwrap_or_else(|_| {
+        Err(Error::Internal(
+            "the task of a one-time value panicked".into(),
+        ))
+    })
+}

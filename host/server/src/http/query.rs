@@ -323,8 +323,8 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let whole = self.texts.last().map(|text| ("", *text));
-        let entries = self.entries.into_iter().chain(whole);
+        let whole = self.texts.last().map(|text| short(text)).transpose()?;
+        let entries = self.entries.into_iter().chain(whole.map(|text| ("", text)));
         visitor.visit_map(MapDeserializer::new(entries))
     }
 
@@ -455,6 +455,7 @@ mod tests {
             read(&format!("ids={}", "a".repeat(257))).unwrap_err(),
             "ids: at most 256 characters"
         );
+        assert!(read(&format!("versions={}", "a".repeat(257))).is_err());
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TRAILER_BYTES: usize = 16;
 /// Size from which a blob is written by a thread of lower priority, in bytes.
 const LARGE: usize = 1 << 20;
 /// Niceness of such a thread, which lowers its priority when processors are scarce.
-const NICE: i32 = 10;
+const THREAD_NICENESS: i32 = 10;
 /// Mark at the end of every complete file.
 const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
@@ -75,7 +75,7 @@ impl Blobs for Folder {
             .spawn(move || {
                 // On Linux this is the priority of the calling thread. If the process may not
                 // change it, the write keeps the normal priority.
-                let _ = rustix::process::setpriority_process(None, NICE);
+                let _ = rustix::process::setpriority_process(None, THREAD_NICENESS);
                 // The receiver is gone if the request has ended.
                 let _ = done.send(write(&root, &path, &bytes));
             })

@@ -20,13 +20,13 @@ use crate::{
     http::{
         auth::ProjectKey,
         error::ApiResult,
+        operation::run_to_completion,
         page::{Listed, Page},
         path::Path,
         query::Query,
         reply::{Created, Json, Success, SuccessWithMessage},
         signature::IN_TABLE,
     },
-    web::link,
 };
 
 /// Creates an auth config.
@@ -168,7 +168,7 @@ pub(crate) async fn remove(
     let revoke = query.revoke_on_delete.unwrap_or(false);
     let removing =
         async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
-    link::run_to_completion(removing).await?;
+    run_to_completion(removing).await?;
     Ok(Json(Success::with("the auth config is deleted")))
 }
 

@@ -1,4 +1,4 @@
-//! What only older clients ask for: the former execution log, ids of former versions, and operations
+//! Operations that only older clients use: the former execution log, legacy ids, and operations
 //! that a self-hosted server does not have.
 
 pub(crate) mod action_logs;

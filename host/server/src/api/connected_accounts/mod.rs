@@ -29,13 +29,13 @@ use crate::{
         auth::ProjectKey,
         body::OptionalJson,
         error::ApiResult,
+        operation::run_to_completion,
         page::{Listed, Page},
         path::Path,
         query::Query,
         reply::{Created, Json, Success},
         signature::IN_TABLE,
     },
-    web::link,
 };
 
 /// Connects an account. If its user has to authorize at the provider, `redirect_url` starts that.
@@ -146,7 +146,7 @@ pub(crate) async fn complete(
     let completing = async move {
         connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
     };
-    let completion = link::run_to_completion(completing).await?;
+    let completion = run_to_completion(completing).await?;
     Ok(Json(completion.into()))
 }
 

@@ -31,7 +31,7 @@ pub(super) const MAX_VALUE_CHARS: usize = 256;
 pub(super) const MAX_CONDITIONS: usize = 20;
 
 /// Fields that can be searched.
-const FIELDS: [(&str, Field); 10] = [
+const SEARCHABLE_FIELDS: [(&str, Field); 10] = [
     ("tool_slug", Field::Tool),
     ("toolkit_slug", Field::Toolkit),
     ("connected_account_id", Field::Account),
@@ -118,7 +118,10 @@ pub(crate) async fn cassette(
 }
 
 fn condition(given: ConditionBody) -> ApiResult<Condition> {
-    let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
+    let field = match SEARCHABLE_FIELDS
+        .iter()
+        .find(|(name, _)| *name == given.field)
+    {
         Some((_, field)) => *field,
         None => {
             return Err(Error::invalid(format!(

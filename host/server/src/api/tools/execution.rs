@@ -22,7 +22,7 @@ use crate::{
     Server,
     http::{
         auth::ProjectKey,
-        body::{UnparsedJson, parse},
+        body::UnparsedJson,
         context::request_id,
         error::ApiResult,
         path::{Path, Prefix},
@@ -112,15 +112,15 @@ pub(crate) async fn execute(
     let size = bytes.len();
     // A large body is parsed on another thread, which does not know the request.
     let request_id = request_id();
-    let parsed = parse(&server, size, move || {
+    let turns = &server.app.large_work;
+    let project = &key.project.tenant;
+    let parsed = turns.run(project, size, move || {
         request(slug, prefix, &bytes, headers, request_id)
     });
     let execution = tools::execute(&server.app, &key.project, parsed.await??).await?;
     let size = execution.data.len();
-    Ok(parse(&server, size, move || {
-        SerializedJson::new(&execution.into())
-    })
-    .await?)
+    let serialize = move || SerializedJson::new(&execution.into());
+    Ok(turns.run(project, size, serialize).await?)
 }
 
 fn request(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{Error, connections};
+use app::connections;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, header},
@@ -15,6 +15,7 @@ use crate::{
     http::{
         auth::{self, NoKey},
         limiter::SecretKind,
+        operation::run_to_completion,
         query::Pairs,
         signature::IN_TABLE,
     },
@@ -59,21 +60,4 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     accept
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"))
-}
-
-/// Runs work that consumes a one-time value to completion, even if the client disconnects: an
-/// authorization code that was used without effect is lost.
-pub(crate) async fn run_to_completion<T: Send + 'static>(
-    work: impl Future<Output = app::Result<T>> + Send + 'static,
-) -> app::Result<T> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is awaited here, and its requests have deadlines if the client disconnects"
-    )]
-    let task = tokio::spawn(work);
-    task.await.unwrap_or_else(|_| {
-        Err(Error::Internal(
-            "the task of a one-time value panicked".into(),
-        ))
-    })
 }

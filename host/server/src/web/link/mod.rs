@@ -13,8 +13,6 @@ mod messages;
 pub(crate) mod page;
 mod render;
 
-pub(crate) use callback::run_to_completion;
-
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Fields that can be searched: their id and their display name.
-const FIELDS: [(&str, &str, Field); 6] = [
+const SEARCHABLE_FIELDS: [(&str, &str, Field); 6] = [
     ("actionKey", "Tool", Field::Tool),
     ("appKey", "Toolkit", Field::Toolkit),
     ("connectedAccountId", "Connected account", Field::Account),
@@ -43,7 +43,7 @@ const MAX_SKIPPED: f64 = 1_000_000.0;
 /// Lists the fields that can be searched.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn fields(_key: ProjectKey) -> ApiResult<Json<FieldsView>> {
-    let fields = FIELDS.map(|(id, name, _)| SearchableField::new(id, name));
+    let fields = SEARCHABLE_FIELDS.map(|(id, name, _)| SearchableField::new(id, name));
     Ok(Json(FieldsView {
         fields: SearchableFields {
             action_execution: fields.into(),
@@ -109,7 +109,7 @@ fn filter(body: Search) -> ApiResult<Filter> {
 
 fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
-    let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
+    let Some((_, _, field)) = SEARCHABLE_FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
             Error::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
         );
