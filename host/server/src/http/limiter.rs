@@ -25,7 +25,7 @@ use tokio::{
 pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Number of counters above which expired counters are dropped.
-const KEPT: usize = 10_000;
+const MAX_KEPT_WINDOWS: usize = 10_000;
 /// Concurrency limit, for each kind of secret, of checks for addresses with too many wrong secrets.
 pub(crate) const SUSPECTS_AT_ONCE: usize = 8;
 /// Timeout of a secret that waits for such a check.
@@ -168,14 +168,14 @@ impl Counters {
         }
         let length = self.length;
         let mut windows = self.windows();
-        if windows.len() >= KEPT {
+        if windows.len() >= MAX_KEPT_WINDOWS {
             windows.retain(|_, window| {
                 window.roll(now, length);
                 window.count(now, length) > 0
             });
             // So many addresses at once belong to one caller, who could force a scan of all
             // counters for each one.
-            if windows.len() >= KEPT {
+            if windows.len() >= MAX_KEPT_WINDOWS {
                 windows.clear();
             }
         }
@@ -419,7 +419,7 @@ impl RequestLimiter {
         if let Some(places) = projects.get(project) {
             return places.clone();
         }
-        if projects.len() >= KEPT {
+        if projects.len() >= MAX_KEPT_WINDOWS {
             projects.retain(|_, places| Arc::strong_count(places) > 1);
         }
         let places = Arc::new(Semaphore::new(self.per_project));
@@ -571,8 +571,9 @@ mod tests {
     #[test]
     fn counters_of_countless_addresses_are_dropped() {
         let counters = counters(4);
-        (0..=KEPT as u32).for_each(|number| counters.add(IpAddr::V4(number.into()), Time(10)));
-        assert!(counters.windows().len() < KEPT);
+        (0..=MAX_KEPT_WINDOWS as u32)
+            .for_each(|number| counters.add(IpAddr::V4(number.into()), Time(10)));
+        assert!(counters.windows().len() < MAX_KEPT_WINDOWS);
     }
 
     #[test]

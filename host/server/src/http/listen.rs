@@ -32,11 +32,11 @@ use crate::{
 };
 
 /// Maximum bytes of the request line and the headers together.
-const HEAD: usize = 24 << 10;
-pub(crate) const HEADERS: usize = 100;
+const MAX_HEAD_BYTES: usize = 24 << 10;
+pub(crate) const MAX_HEADERS: usize = 100;
 /// Pause before the next accept after the system refused one, for example because no file
 /// descriptors are left.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` is set, then waits at most `drain` for open connections to finish.
 pub(crate) async fn serve(
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
             Ok(accepted) => accepted,
             Err(cause) => {
                 tracing::warn!(%cause, "cannot accept a connection");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                 continue;
             }
         };
@@ -129,8 +129,8 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(idle)
-        .max_buf_size(HEAD)
-        .max_headers(HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

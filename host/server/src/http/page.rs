@@ -110,7 +110,8 @@ impl Page {
             .as_deref()
             .and_then(|state| state.split_once('-'))
             .map(|(_, after)| after);
-        let after = parts.map(|parts| after(parts).filter(|last| last.value.is_some() == by_value));
+        let after = parts
+            .map(|parts| parse_last_key(parts).filter(|last| last.value.is_some() == by_value));
         let after = after
             .map(|after| after.ok_or(Error::CursorInvalid))
             .transpose()?;
@@ -170,7 +171,7 @@ impl Page {
 
 /// Reads the last key of a page: the value that orders the list, if one does, the time of creation,
 /// and the id.
-fn after(parts: &str) -> Option<Cursor> {
+fn parse_last_key(parts: &str) -> Option<Cursor> {
     let mut parts = parts.splitn(3, '-');
     let value = match parts.next()? {
         "" => None,

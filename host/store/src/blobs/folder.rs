@@ -25,7 +25,7 @@ pub struct Folder {
 /// Length of the trailer, in bytes: length (8), CRC-32 (4) and the mark (4).
 const TRAILER_BYTES: usize = 16;
 /// Size from which a blob is written by a thread of lower priority, in bytes.
-const LARGE: usize = 1 << 20;
+const MIN_BACKGROUND_WRITE_BYTES: usize = 1 << 20;
 /// Niceness of such a thread, which lowers its priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
 /// Mark at the end of every complete file.
@@ -65,7 +65,7 @@ impl Blobs for Folder {
         if !self.space.has_room(bytes.len() as u64, false) {
             return Err(Error::Full);
         }
-        if bytes.len() < LARGE {
+        if bytes.len() < MIN_BACKGROUND_WRITE_BYTES {
             return blocking(path.clone(), move || write(&root, &path, &bytes)).await;
         }
         let (done, result) = tokio::sync::oneshot::channel();
