@@ -2,75 +2,65 @@
 //! module writes them.
 //!
 //! Public functions take the [`App`] first, then the project, then a request. This crate does not
-//! know the transport of requests. Good modules to read first are [`tools`], [`catalog`] and
-//! [`connections`].
-pub mod archive;
-pub mod auth_configs;
+//! know the transport of requests. Good modules to read first are [`runs`], [`catalog`] and
+//! [`accounts`].
+pub mod accounts;
 pub mod catalog;
-pub mod clock;
-pub mod connections;
-mod error;
+pub mod core;
 pub mod files;
-pub mod idempotency;
-pub mod ids;
-mod jobs;
-pub mod json;
-pub mod large_work;
-pub mod legacy;
+pub mod lifecycle;
 pub mod projects;
-pub mod quotas;
-pub mod tools;
-pub mod vault;
+pub mod runs;
+mod work;
 
 use std::sync::Arc;
 
 use sandbox::Sandbox;
 use store::{Collection, Store};
 
-pub use clock::Clock;
-pub use error::{Error, ErrorInfo, Result};
+pub use self::core::{
+    clock::Clock,
+    error::{Error, ErrorInfo, Result},
+};
 pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
-
-/// The value of the project field in records that belong to the whole installation.
-pub(crate) const INSTALLATION: &str = "installation";
 
 /// Every collection. The store is opened with this list.
 pub static COLLECTIONS: &[&Collection] = &[
-    &vault::COLLECTION,
+    &core::vault::COLLECTION,
     &projects::ORGANIZATIONS_COLLECTION,
     &projects::PROJECTS,
     &projects::API_KEYS,
-    &projects::REMOVALS,
+    &lifecycle::remove_project::COLLECTION,
     &projects::members::COLLECTION,
     &catalog::COLLECTION,
     &catalog::PUBLICATIONS_COLLECTION,
     &catalog::USAGE,
-    &auth_configs::COLLECTION,
-    &connections::COLLECTION,
-    &connections::CREDENTIALS,
-    &connections::CONNECTION_ATTEMPTS,
-    &connections::apps::COLLECTION,
-    &connections::CLIENTS,
-    &legacy::COLLECTION,
+    &accounts::auth_configs::COLLECTION,
+    &accounts::COLLECTION,
+    &accounts::CREDENTIALS,
+    &accounts::CONNECTION_ATTEMPTS,
+    &accounts::oauth_apps::COLLECTION,
+    &accounts::CLIENTS,
+    &lifecycle::legacy_ids::COLLECTION,
     &files::COLLECTION,
     &files::TOTALS,
-    &tools::log::PAGES,
-    &tools::log::DETAILS,
-    &tools::log::CASSETTES,
-    &idempotency::COLLECTION,
-    &quotas::COLLECTION,
-    &jobs::LEASES,
-    &jobs::FENCES,
+    &runs::log::PAGES,
+    &runs::log::DETAILS,
+    &runs::log::CASSETTES,
+    &projects::idempotency::COLLECTION,
+    &projects::quotas::COLLECTION,
+    &work::LEASES,
+    &work::FENCES,
 ];
 
 /// The state that all modules share.
 pub struct App {
     pub(crate) store: Store,
     /// The vault of secrets.
-    pub vault: Arc<vault::Vault>,
+    pub vault: Arc<core::vault::Vault>,
     pub(crate) sandbox: Sandbox,
     /// The threads for work on large bodies.
-    pub large_work: large_work::LargeWork,
+    pub large_work: core::large_work::LargeWork,
     /// The clock.
     pub clock: Clock,
     /// The toolkits and tools.
@@ -79,18 +69,20 @@ pub struct App {
     /// The number of executions per toolkit.
     pub(crate) usage: Arc<catalog::Usage>,
     /// The language model that turns prompts into arguments.
-    pub(crate) model: Option<tools::prompt::Model>,
+    pub(crate) model: Option<runs::prompt::Model>,
     /// The cache of API keys.
     pub keys: projects::KeyCache,
-    pub(crate) log: tools::log::Log,
+    pub(crate) log: runs::log::Log,
+    /// The function that verifies a credential with a request to its provider.
+    pub(crate) verify_credential: accounts::VerifyCredential,
     /// The tokens of connected accounts.
-    pub(crate) accounts: Arc<connections::TokenManager>,
+    pub(crate) accounts: Arc<accounts::TokenManager>,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
-    pub(crate) quotas: Arc<quotas::Quotas>,
+    pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
-    pub sequence: ids::Sequence,
+    pub sequence: core::ids::Sequence,
 }
 
 /// The parts that an [`App`] is built from.
@@ -98,27 +90,27 @@ pub struct Parts {
     /// The store, opened with [`COLLECTIONS`].
     pub store: Store,
     /// The vault, opened on the same store.
-    pub vault: Arc<vault::Vault>,
+    pub vault: Arc<core::vault::Vault>,
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
     /// The threads for work on large bodies.
-    pub large_work: large_work::LargeWork,
+    pub large_work: core::large_work::LargeWork,
     /// The file that holds the schemas of tools.
     pub schema_file: catalog::SchemaFile,
     /// The clock.
     pub clock: Clock,
     /// The settings of the execution log.
-    pub log: tools::log::Settings,
+    pub log: runs::log::Settings,
     /// The settings of files.
     pub files: files::Settings,
     /// The settings of connecting accounts.
-    pub connections: connections::Settings,
+    pub connections: accounts::Settings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
-    pub model: Option<tools::prompt::Settings>,
+    pub model: Option<runs::prompt::Settings>,
     /// The bytes that each project may write in a day.
-    pub quotas: quotas::Settings,
+    pub quotas: projects::quotas::Settings,
 }
 
 impl App {
@@ -127,7 +119,7 @@ impl App {
     ///
     /// # Errors
     /// Returns an error if the catalog or the daily quotas cannot be read.
-    pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
+    pub async fn open(parts: Parts) -> Result<(Self, runs::log::Writer)> {
         let Parts {
             store,
             vault,
@@ -144,8 +136,8 @@ impl App {
         } = parts;
         let catalog = catalog::load(&store, schema_file).await?;
         let usage = Arc::new(catalog::Usage::default());
-        let quotas = Arc::new(quotas::Quotas::open(quotas, &store).await?);
-        let (log, writer) = tools::log::open(
+        let quotas = Arc::new(projects::quotas::Quotas::open(quotas, &store).await?);
+        let (log, writer) = runs::log::open(
             log,
             store.clone(),
             vault.clone(),
@@ -154,12 +146,8 @@ impl App {
             quotas.clone(),
         );
         let keys = projects::KeyCache::new(&vault);
-        let accounts = connections::TokenManager::new(
-            store.clone(),
-            vault.clone(),
-            clock.clone(),
-            connections,
-        );
+        let accounts =
+            accounts::TokenManager::new(store.clone(), vault.clone(), clock.clone(), connections);
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,
@@ -170,13 +158,14 @@ impl App {
             catalog,
             trusted,
             usage,
-            model: model.map(tools::prompt::Model::new),
+            model: model.map(runs::prompt::Model::new),
             keys,
             log,
+            verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
             files,
             quotas,
-            sequence: ids::Sequence::new(),
+            sequence: core::ids::Sequence::new(),
         };
         Ok((app, writer))
     }
@@ -200,9 +189,9 @@ impl App {
     /// and daily quotas to the store. Never returns.
     pub async fn run_jobs(&self) {
         tokio::join!(
-            jobs::run_jobs(self),
+            work::run_jobs(self, lifecycle::jobs::JOBS),
             projects::write_key_uses(self),
-            quotas::run_loop(self)
+            projects::quotas::run_loop(self)
         );
     }
 
@@ -224,14 +213,6 @@ impl App {
             store::Health::Closed => Some("the store is closed".into()),
         }
     }
-}
-
-/// Length in characters of the shortest secret of which responses show a part.
-pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
-
-/// Truncates a text from outside to the length that a message needs.
-pub(crate) fn truncate(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use std::{
 use age::secrecy::ExposeSecret;
 use host_app::{
     COLLECTIONS,
-    archive::{self, ArchiveError, Counts, Lock, Unlock},
-    vault::{KeyFile, Vault},
+    core::vault::{KeyFile, Vault},
+    lifecycle::archive::{self, ArchiveError, Counts, Lock, Unlock},
 };
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use store::{Batch, Row, Store, Time};

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use app::{
     Clock, Time,
-    vault::{MasterKeyUsage, RotateError, Vault},
+    core::vault::{MasterKeyUsage, RotateError, Vault},
 };
 use store::Store;
 use tokio::{
@@ -42,7 +42,7 @@ const MAX_CONCURRENT_COMMANDS: usize = 8;
 /// A command of the control socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ControlCommand {
-    /// Export of everything in the store, as written by `app::archive`.
+    /// Export of everything in the store, as written by `app::lifecycle::archive`.
     Export,
     /// The master keys: one line of JSON, a [`Reply`].
     Keys,
@@ -153,7 +153,7 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
         .find(|command| command.name() == line.trim_end())
     {
         Some(ControlCommand::Export) => {
-            Ok(app::archive::export_frames(&context.store, &mut write).await?)
+            Ok(app::lifecycle::archive::export_frames(&context.store, &mut write).await?)
         }
         Some(ControlCommand::Keys) => {
             reply(

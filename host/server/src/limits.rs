@@ -5,7 +5,13 @@
 
 use std::time::Duration;
 
-use app::{catalog, files, idempotency, json, large_work, projects, tools};
+use app::{
+    catalog,
+    core::{json, large_work},
+    files, lifecycle,
+    projects::idempotency,
+    runs,
+};
 
 use crate::{
     config::{self, Setting},
@@ -180,7 +186,7 @@ fn work() -> Vec<Bound> {
         bound("Concurrent checks of keys, of links or of callbacks from addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "further checks wait; a valid secret still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in chunks", &"the size of the body", "chunks are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
         bound("Seconds for which a change of one record is retried while other writers commit first", &store::CHANGE_TIMEOUT_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
-        bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; after the end of the request a job continues within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
+        bound("Records of a deleted project that are erased in one batch", &lifecycle::remove_project::RECORDS_PER_BATCH, "the next batch follows; after the end of the request a job continues within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
         bound("Secrets of one call, in `custom_auth_params` at any depth or of an account", &sandbox::MAX_SECRETS,
             "400 `Request_Invalid`; for an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs call_secrets_are_counted_at_any_depth"),
         bound("Size of all secrets of one call", &size(sandbox::MAX_SECRET_BYTES as u64),
@@ -194,8 +200,8 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
         bound("Concurrent requests of one list", &sandbox::Limits::default().concurrent_requests,
             "the other requests wait", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
-        bound("Memory reserved for a record in addition to arguments and result", &size(tools::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
-        bound("Size of the records that are written to the store together", &size(tools::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
+        bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
+        bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
     ]
 }
 
@@ -220,7 +226,7 @@ fn requests(settings: &[Setting]) -> Vec<Row> {
         row("Number of headers", listen::MAX_HEADERS, "431 without a body"),
         set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
         row("JSON body of a proxy request", size(MAX_JSON_BYTES as u64), TOO_LARGE),
-        row("Body that a proxy request sends to the provider", size(tools::MAX_PROXY_BODY_BYTES as u64), INVALID),
+        row("Body that a proxy request sends to the provider", size(runs::MAX_PROXY_BODY_BYTES as u64), INVALID),
         set("Any other JSON body", "limits.body_kib", TOO_LARGE),
         row("Nesting depth of a JSON body", json::MAX_DEPTH, INVALID),
         row("Characters in a query parameter", MAX_TEXT_CHARS, INVALID),
@@ -267,7 +273,7 @@ fn executions(settings: &[Setting]) -> Vec<Row> {
         set("Executions in the queue", "sandbox.queue", NODE_BUSY),
         set("Executions of one project in the queue", "sandbox.queue_per_project", PROJECT_BUSY),
         set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
-        row("Result in a response", size(tools::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
+        row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
         set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
     ]
 }
@@ -343,7 +349,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Content of a cassette", "logs.cassette_kib", "the execution leaves no cassette: 404 `Log_NoCassette`"),
         set("Time that an account waits for its user to connect it", "connections.pending_s", "the account becomes `EXPIRED`"),
         set("Time that a user may take at the provider", "connections.away_s", "the callback is refused with 400"),
-        row("Users in a list of a shared account", app::connections::MAX_LISTED_USERS, INVALID),
+        row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, INVALID),
         set("Lease for refreshing a token", "connections.refresh_lease_s", "another server may refresh the token"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]
@@ -353,7 +359,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
 fn prompts(settings: &[Setting]) -> Vec<Row> {
     let set = |name, key, past| setting_row(settings, name, key, past);
     vec![
-        row("Characters in a prompt", tools::prompt::MAX_PROMPT_CHARS, INVALID),
+        row("Characters in a prompt", runs::prompt::MAX_PROMPT_CHARS, INVALID),
         set("Timeout for making arguments", "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
         set("Tokens of a completion", "llm.max_tokens", "the completion is cut off"),
         set("Concurrent prompts", "llm.at_once", NODE_BUSY),

@@ -11,11 +11,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{
-    App, Clock, Parts, archive,
+    App, Clock, Parts,
     catalog::SchemaFile,
-    large_work::LargeWork,
-    tools::log::{Settings as LogSettings, Writer},
-    vault::{KeyFile, KeyFileError, OpenError, Vault},
+    core::{
+        large_work::LargeWork,
+        vault::{KeyFile, KeyFileError, OpenError, Vault},
+    },
+    lifecycle::archive,
+    runs::log::{Settings as LogSettings, Writer},
 };
 use sandbox::{CompileLimits, Compiler, Sandbox};
 use store::{Blobs, Bucket, BucketError, Folder, Store};

@@ -23,8 +23,11 @@ use super::{
     validators::{CompiledSchema, Slot, Validators},
 };
 use crate::{
-    Error, Result, json,
-    large_work::{LargeWork, MAX_INLINE_BYTES},
+    Error, Result,
+    core::{
+        json,
+        large_work::{LargeWork, MAX_INLINE_BYTES},
+    },
 };
 
 /// Maximum number of lines that describe the problems of one value.

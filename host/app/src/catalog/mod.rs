@@ -47,7 +47,10 @@ pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
-use crate::{Error, Result, files};
+use crate::{Error, Result};
+
+/// The schema keyword that marks an argument as a file.
+pub(crate) const FILE_KEYWORD: &str = "file_uploadable";
 
 /// The catalog of the installation.
 pub struct Catalog {
@@ -461,7 +464,7 @@ impl Tool {
             slug: tool.slug.to_ascii_uppercase().into(),
             name: tool.name,
             description: tool.description,
-            takes_files: files::takes_files(tool.input.get()),
+            takes_files: tool.input.get().contains(FILE_KEYWORD),
             input: Schema::new(schema_file.add(tool.input), schema_file.validators()),
             output: if tool.loose_output {
                 Schema::loose(output, schema_file.validators())

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
 
 use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
-use crate::{App, Error, INSTALLATION, Result};
+use crate::{App, Error, Result, core::INSTALLATION};
 
 /// Maximum size of a component, in bytes.
 pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
@@ -186,7 +186,7 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
     if !manifest::is_slug(&manifest.slug) {
         return Err(Error::ComponentInvalid(vec![format!(
             "slug: `{}` is not a valid slug",
-            crate::truncate(&manifest.slug)
+            crate::core::truncate(&manifest.slug)
         )]));
     }
     Ok((manifest.slug, manifest.version.into()))

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use manifest::{AuthMode, AuthScheme};
 
 use super::{Release, ResolvedTool, Snapshot};
-use crate::{Error, Result, truncate};
+use crate::{Error, Result, core::truncate};
 
 /// The input of a recommendation.
 #[derive(Debug, Default)]

@@ -39,7 +39,7 @@ impl TrustedKeys {
         };
         let all = keys
             .iter()
-            .map(|text| one(text.as_ref()).ok_or_else(|| crate::truncate(text.as_ref())));
+            .map(|text| one(text.as_ref()).ok_or_else(|| crate::core::truncate(text.as_ref())));
         all.collect::<std::result::Result<_, _>>().map(Self)
     }
 

@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
-use crate::{App, Error, INSTALLATION, Result};
+use crate::{App, Error, Result, core::INSTALLATION};
 
 /// The collection of the single record.
 pub(crate) static USAGE: Collection = Collection {

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Link, NewFile, download_link, record, store_new};
 use crate::{
-    App, Error, Result, catalog::ResolvedTool, clock::iso, ids::FileId, projects::Project,
+    App, Error, Result,
+    catalog::ResolvedTool,
+    core::{clock::iso, ids::FileId},
+    projects::Project,
 };
 
 /// The member of a result that names a file.

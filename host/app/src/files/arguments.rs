@@ -7,10 +7,13 @@ use bytes::Bytes;
 use sandbox::File as CallFile;
 use serde_json::Value;
 
-use crate::{App, Error, Result, catalog::Tool, json, projects::Project};
+use crate::{
+    App, Error, Result,
+    catalog::{FILE_KEYWORD, Tool},
+    core::json,
+    projects::Project,
+};
 
-/// The schema keyword that marks a file.
-const FILE_KEYWORD: &str = "file_uploadable";
 /// Maximum nesting depth at which arguments are searched.
 const MAX_SEARCH_DEPTH: usize = 32;
 /// Maximum number of files of one call.
@@ -58,11 +61,6 @@ pub(crate) async fn resolve_files(
         });
     }
     Ok((arguments, files))
-}
-
-/// Returns true if a tool takes files at all.
-pub(crate) fn takes_files(input: &str) -> bool {
-    input.contains(FILE_KEYWORD)
 }
 
 /// Finds the keys of files. Returns the arguments without empty texts where the schema allows

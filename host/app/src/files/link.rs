@@ -14,8 +14,10 @@ use zeroize::Zeroizing;
 use super::File;
 use crate::{
     Error, Result,
-    ids::{FileId, ProjectId},
-    vault::Vault,
+    core::{
+        ids::{FileId, ProjectId},
+        vault::Vault,
+    },
 };
 
 /// A link and the properties of its file.

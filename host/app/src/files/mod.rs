@@ -29,16 +29,15 @@ use tokio::{
 };
 
 pub(crate) use answer::{link_files, result_as_file};
+pub(crate) use arguments::resolve_files;
 pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
-pub(crate) use arguments::{resolve_files, takes_files};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::SignedOperation;
 pub(crate) use total::TOTALS;
 
 use crate::{
     App, Error, Result,
-    ids::{FileId, ProjectId},
-    jobs::Lease,
+    core::ids::{FileId, ProjectId},
     projects::{self, Project},
 };
 
@@ -48,8 +47,6 @@ const UNENCODED_HEADER_CHARS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// Interval at which old files are erased.
-pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Maximum number of large results of tools that are held in memory twice at the same time.
 const MAX_LARGE_RESULTS: usize = 16;
 /// Maximum time for which a transfer waits for a permit. A transfer waits at most half of its own
@@ -299,9 +296,9 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let index = app.catalog.snapshot();
     let toolkit = index
         .toolkit(&upload.toolkit)
-        .ok_or_else(|| Error::ToolkitNotFound(crate::truncate(&upload.toolkit)))?;
+        .ok_or_else(|| Error::ToolkitNotFound(crate::core::truncate(&upload.toolkit)))?;
     let unknown = || Error::ToolNotFound {
-        slug: crate::truncate(&upload.tool),
+        slug: crate::core::truncate(&upload.tool),
         version: String::new(),
     };
     let owner = index
@@ -638,34 +635,21 @@ pub(crate) async fn erase_project(
     erase(app, project.as_str(), Time(i64::MAX), fence).await
 }
 
-/// Erases old files, and all remaining data of deleted projects. This is a job that one server at a
-/// time runs.
-pub(crate) async fn erase_old(app: &App, lease: &Lease) -> Result<()> {
-    let age = |retention: Duration| i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
-    let old = app.files.settings.retention.map_or(i64::MIN, |retention| {
-        app.clock.now().0.saturating_sub(age(retention))
-    });
-    let mut after = String::new();
-    loop {
-        let found = app
-            .store
-            .scan(&projects::PROJECTS, &after, READ_BATCH)
-            .await?;
-        let Some(last) = found.last() else {
-            return Ok(());
-        };
-        after.clone_from(&last.id);
-        for project in &found {
-            if project.is_live() {
-                erase(app, &project.id, Time(old), &|batch| lease.fence(batch)).await?;
-            } else {
-                projects::erase_left(app, &ProjectId::parse(&project.id)?, &|batch| {
-                    lease.fence(batch)
-                })
-                .await?;
-            }
-        }
-    }
+/// Erases the files of a project that have reached the end of their retention.
+///
+/// # Errors
+/// Returns an error if the store refuses.
+pub(crate) async fn erase_old(
+    app: &App,
+    project: &str,
+    fence: &(dyn Fn(Batch) -> Batch + Sync),
+) -> Result<()> {
+    let Some(retention) = app.files.settings.retention else {
+        return Ok(());
+    };
+    let age = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let cutoff = Time(app.clock.now().0.saturating_sub(age));
+    erase(app, project, cutoff, fence).await
 }
 
 /// Erases the files of a project that were created before a time, oldest first.

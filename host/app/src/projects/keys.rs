@@ -23,9 +23,12 @@ use super::{
     permissions::KeyRestrictions,
 };
 use crate::{
-    App, Error, INSTALLATION, MIN_SHOWN_SECRET_CHARS, Result,
-    ids::{self, OrganizationId},
-    vault::{SealContext, Sealed, Vault, keyed_hash},
+    App, Error, Result,
+    core::{
+        INSTALLATION, MIN_SHOWN_SECRET_CHARS,
+        ids::{self, OrganizationId},
+        vault::{SealContext, Sealed, Vault, keyed_hash},
+    },
 };
 
 /// Number of random characters in a key.
@@ -475,7 +478,7 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
 
 /// Ends keys of an owner together with the batch that `prepare` makes, and returns the result of
 /// `prepare`.
-pub(super) async fn revoke_where<R, F: Future<Output = Result<(Batch, R)>>>(
+pub(crate) async fn revoke_where<R, F: Future<Output = Result<(Batch, R)>>>(
     app: &App,
     owner: &str,
     which: impl Fn(&str) -> bool,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    ids::{MemberId, OrganizationId, ProjectId},
+    core::ids::{MemberId, OrganizationId, ProjectId},
 };
 
 /// Maximum length of an email address, in characters.

@@ -4,10 +4,11 @@
 //! lookup, and a stolen store holds nothing that authenticates. Key holders are cached in memory.
 //! Every operation that ends a key also removes it from the cache in the same step.
 
+pub mod idempotency;
 mod keys;
 pub mod members;
 pub mod permissions;
-mod remove;
+pub mod quotas;
 
 use std::sync::Arc;
 
@@ -19,16 +20,17 @@ use store::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-pub(crate) use keys::COLLECTION as API_KEYS;
+pub(crate) use keys::{COLLECTION as API_KEYS, revoke_where as revoke_keys_where};
 pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
 pub(crate) use keys::{refresh, write_key_uses};
 use permissions::KeyRestrictions;
-pub(crate) use remove::{COLLECTION as REMOVALS, REMOVAL_INTERVAL, erase_left, finish_removals};
-pub use remove::{RECORDS_PER_BATCH, remove};
 
 use crate::{
-    App, Error, INSTALLATION, Result,
-    ids::{OrganizationId, ProjectId},
+    App, Error, Result,
+    core::{
+        INSTALLATION,
+        ids::{OrganizationId, ProjectId},
+    },
 };
 
 /// The collection of organizations.
@@ -496,7 +498,7 @@ pub async fn remove_key(
         .iter()
         .any(|own| own.id == key)
     {
-        return Err(Error::KeyNotFound(crate::truncate(key)));
+        return Err(Error::KeyNotFound(crate::core::truncate(key)));
     }
     keys::revoke_where(
         app,

@@ -171,8 +171,12 @@ impl TryFrom<Vec<String>> for Ranges {
         }
         let read = |text: &String| {
             let one = text.trim().parse::<IpAddr>().map(IpNet::from);
-            one.or_else(|_| text.trim().parse())
-                .map_err(|_| format!("`{}` is not an address or a range", crate::truncate(text)))
+            one.or_else(|_| text.trim().parse()).map_err(|_| {
+                format!(
+                    "`{}` is not an address or a range",
+                    crate::core::truncate(text)
+                )
+            })
         };
         given.iter().map(read).collect::<Result<_, _>>().map(Self)
     }

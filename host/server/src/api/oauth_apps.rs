@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use app::{
     Record,
-    clock::iso,
-    connections::apps::{self, NewOauthApp, OauthApp},
+    accounts::oauth_apps::{self, NewOauthApp, OauthApp},
+    core::clock::iso,
 };
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub(crate) async fn list(
     _key: OrganizationKey,
     State(server): State<Arc<Server>>,
 ) -> ApiResult<Json<ListView>> {
-    let apps = apps::list(&server.app).await?;
+    let apps = oauth_apps::list(&server.app).await?;
     let items = apps.into_iter().map(View::from).collect();
     Ok(Json(ListView { items }))
 }
@@ -100,7 +100,7 @@ pub(crate) async fn set(
         client_secret: body.client_secret.unwrap_or_default(),
         scopes: body.scopes.unwrap_or_default(),
     };
-    let record = apps::set(&server.app, new).await?;
+    let record = oauth_apps::set(&server.app, new).await?;
     Ok(Json(record.into()))
 }
 
@@ -111,6 +111,6 @@ pub(crate) async fn remove(
     State(server): State<Arc<Server>>,
     Path(slug): Path<String>,
 ) -> ApiResult<Json<Deleted>> {
-    apps::remove(&server.app, &slug).await?;
+    oauth_apps::remove(&server.app, &slug).await?;
     Ok(Json(Deleted::DONE))
 }

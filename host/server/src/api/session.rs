@@ -1,7 +1,7 @@
 //! Information about a key and its project.
 
 use app::{
-    clock::iso,
+    core::clock::iso,
     projects::{Holder, Owner, Project, members},
 };
 use serde::Serialize;

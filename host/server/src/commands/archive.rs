@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use app::archive::{self, ArchiveError, Counts, Lock, MIN_PASSPHRASE_CHARS, Unlock};
-use app::vault::KeyFile;
+use app::core::vault::KeyFile;
+use app::lifecycle::archive::{self, ArchiveError, Counts, Lock, MIN_PASSPHRASE_CHARS, Unlock};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::net::UnixStream;
 use zeroize::Zeroizing;

@@ -11,7 +11,7 @@ use std::{
 
 use app::{
     Clock,
-    vault::{KeyFile, KeyFileError},
+    core::vault::{KeyFile, KeyFileError},
 };
 use tokio::net::{TcpListener, TcpStream};
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use app::{
     App, Window,
-    ids::OrganizationId,
+    core::ids::OrganizationId,
     projects::{self, Config, NewProject, permissions::KeyRestrictions},
 };
 use zeroize::Zeroizing;

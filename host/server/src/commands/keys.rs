@@ -7,7 +7,11 @@
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
-use app::{Window, ids::OrganizationId, projects, vault::MasterKeyUsage};
+use app::{
+    Window,
+    core::{ids::OrganizationId, vault::MasterKeyUsage},
+    projects,
+};
 use net::Method;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, anyhow, ensure};
-use app::{Clock, legacy};
+use app::{Clock, lifecycle::legacy_ids};
 
 use crate::{
     config::Config,
@@ -36,7 +36,7 @@ pub(crate) async fn run(
         .into());
     }
     let store = open::store(config).await?;
-    let done = legacy::load(&store, &text, Clock::system().now()).await;
+    let done = legacy_ids::load(&store, &text, Clock::system().now()).await;
     store.close().await;
     let loaded =
         done.map_err(|cause| anyhow!("{} was not loaded:\n  {cause}", args.file.display()))?;
@@ -53,9 +53,9 @@ fn read(args: &Args) -> anyhow::Result<String> {
         .with_context(|| format!("cannot read {file}"))?
         .len();
     ensure!(
-        size <= legacy::MAX_FILE_BYTES,
+        size <= legacy_ids::MAX_FILE_BYTES,
         "{file} is larger than {} MiB: split it and load the parts one by one",
-        legacy::MAX_FILE_BYTES >> 20
+        legacy_ids::MAX_FILE_BYTES >> 20
     );
     std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use app::connections::apps;
+use app::accounts::oauth_apps;
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -91,7 +91,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             "cannot store the OAuth app that the settings have for {}",
             client.toolkit
         );
-        apps::set_from_settings(&server.app, client)
+        oauth_apps::set_from_settings(&server.app, client)
             .await
             .context(message)?;
     }

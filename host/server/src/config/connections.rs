@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use app::connections::Settings as ConnectionSettings;
+use app::accounts::Settings as ConnectionSettings;
 
 use super::{Config, setting::settings};
 

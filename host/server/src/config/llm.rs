@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use app::tools::prompt::Settings as ModelSettings;
+use app::runs::prompt::Settings as ModelSettings;
 use url::Url;
 
 use super::{

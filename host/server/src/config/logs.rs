@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use app::{
-    quotas::Settings as QuotaSettings,
-    tools::log::{CassettePolicy, Retention},
+    projects::quotas::Settings as QuotaSettings,
+    runs::log::{CassettePolicy, Retention},
 };
 
 use super::{Config, mib, setting::settings, sources::Problem};

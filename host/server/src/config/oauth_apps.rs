@@ -1,6 +1,6 @@
 //! `oauth_apps.SLUG.*`: OAuth apps of the operator at providers.
 
-use app::connections::apps::NewOauthApp;
+use app::accounts::oauth_apps::NewOauthApp;
 
 use super::{
     Config,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::{OrganizationId, ProjectId},
+    core::ids::{OrganizationId, ProjectId},
     projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, permissions::Access},
 };
 use axum::{

@@ -1,11 +1,11 @@
 //! Bodies of requests, read within limits of size, time and speed.
 //!
-//! JSON is parsed strictly (see [`app::json`]). A request whose body is still arriving holds no
+//! JSON is parsed strictly (see [`app::core::json`]). A request whose body is still arriving holds no
 //! concurrency permit.
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-use app::{Error, catalog::MAX_COMPONENT_BYTES, json};
+use app::{Error, catalog::MAX_COMPONENT_BYTES, core::json};
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
@@ -86,7 +86,7 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
 /// project.
 ///
 /// # Errors
-/// As [`LargeWork::run`](app::large_work::LargeWork::run).
+/// As [`LargeWork::run`](app::core::large_work::LargeWork::run).
 async fn parse<T: Send + 'static>(
     server: &Server,
     size: usize,

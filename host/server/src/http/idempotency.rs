@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
-    projects::{Holder, LogVisibility, Owner},
+    projects::{
+        Holder, LogVisibility, Owner,
+        idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
+    },
 };
 use axum::{
     body::Body,

@@ -354,7 +354,7 @@ impl Drop for Arrival<'_> {
 /// All counters.
 pub(crate) struct RequestLimiter {
     /// Requests of an organization, of a project, and with one key.
-    organizations: Rate<app::ids::OrganizationId>,
+    organizations: Rate<app::core::ids::OrganizationId>,
     tenants: Rate<Arc<str>>,
     keys: Rate<String>,
     /// Rate limit that is reported before a request is counted.

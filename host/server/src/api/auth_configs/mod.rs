@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use app::{
     Error, Record,
-    auth_configs::{self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status},
+    accounts::auth_configs::{
+        self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status,
+    },
     catalog::LATEST,
-    ids::AuthConfigId,
+    core::ids::AuthConfigId,
 };
 use axum::extract::State;
 

@@ -2,10 +2,12 @@
 
 use app::{
     Record,
-    auth_configs::{AuthConfig, Credentials, Proxy, Status},
+    accounts::{
+        auth_configs::{AuthConfig, Credentials, Proxy, Status},
+        mask,
+    },
     catalog::{Field, Release},
-    clock::iso,
-    connections::mask,
+    core::clock::iso,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

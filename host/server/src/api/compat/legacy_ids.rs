@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::legacy::{self, Kind};
+use app::lifecycle::legacy_ids::{self, Kind};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -65,6 +65,6 @@ pub(crate) async fn translate(
     State(server): State<Arc<Server>>,
     Query(LegacyId { r#type, uuid }): Query<LegacyId>,
 ) -> ApiResult<Json<CurrentId>> {
-    let nanoid = legacy::translate(&server.app, &key.project, r#type.into(), uuid).await?;
+    let nanoid = legacy_ids::translate(&server.app, &key.project, r#type.into(), uuid).await?;
     Ok(Json(CurrentId { nanoid }))
 }

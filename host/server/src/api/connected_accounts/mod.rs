@@ -8,8 +8,8 @@ mod views;
 use std::sync::Arc;
 
 use app::{
-    connections::{self, Changes, NewAccount, NewLink},
-    ids::{AccountId, AuthConfigId},
+    accounts::{self, Changes, NewAccount, NewLink},
+    core::ids::{AccountId, AuthConfigId},
 };
 use axum::extract::State;
 
@@ -53,7 +53,7 @@ pub(crate) async fn create(
     Json(body): Json<Create>,
 ) -> ApiResult<Created<CreatedView>> {
     let request = new_account(body)?;
-    let account = connections::create(&server.app, &key.project, request).await?;
+    let account = accounts::create(&server.app, &key.project, request).await?;
     Ok(Created(account.into()))
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn list(
 ) -> ApiResult<Json<Listed<View>>> {
     let filter = query.into_filter(page.as_of()?);
     let window = page.window(filter.by_change)?;
-    let found = connections::list(&server.app, &key.project, &filter, window).await?;
+    let found = accounts::list(&server.app, &key.project, &filter, window).await?;
     // In any other order, new or changed accounts can move between pages, so no time is recorded.
     let newest = found
         .items
@@ -103,7 +103,7 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<DetailView>> {
-    let account = connections::get(&server.app, &key.project, &AccountId::parse(&id)?).await?;
+    let account = accounts::get(&server.app, &key.project, &AccountId::parse(&id)?).await?;
     Ok(Json(account.into()))
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn link(
         alias: body.alias,
         sharing: body.experimental.unwrap_or_default().into(),
     };
-    let link = connections::link(&server.app, &key.project, request).await?;
+    let link = accounts::link(&server.app, &key.project, request).await?;
     Ok(Created(link.into()))
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn complete(
     Json(body): Json<Complete>,
 ) -> ApiResult<Json<CompletedView>> {
     let completing = async move {
-        connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
+        accounts::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
     };
     let completion = run_to_completion(completing).await?;
     Ok(Json(completion.into()))
@@ -168,9 +168,9 @@ pub(crate) async fn refresh(
     let id = AccountId::parse(&id)?;
     let callback_url = body.redirect_url.filter(|url| !url.is_empty());
     let callback_url = callback_url.or(query.redirect_url);
-    let mut started = connections::reconnect(&server.app, &key.project, &id, callback_url).await?;
+    let mut started = accounts::reconnect(&server.app, &key.project, &id, callback_url).await?;
     if started.redirect_url.is_none() && body.validate_credentials == Some(true) {
-        started.status = connections::verify_credential(&server.app, &key.project, &id).await?;
+        started.status = accounts::verify_credential(&server.app, &key.project, &id).await?;
     }
     Ok(Json(RefreshedView::new(&id, started)))
 }
@@ -190,7 +190,7 @@ pub(crate) async fn update(
         fields: state.map(|state| (state.auth_scheme, state.val)),
         sharing: body.experimental.unwrap_or_default().into(),
     };
-    let status = connections::change(&server.app, &key.project, &id, changes).await?;
+    let status = accounts::change(&server.app, &key.project, &id, changes).await?;
     Ok(Json(UpdatedView::new(&id, status)))
 }
 
@@ -202,7 +202,7 @@ pub(crate) async fn revoke(
     Path(id): Path<String>,
 ) -> ApiResult<Json<RevokedView>> {
     let id = AccountId::parse(&id)?;
-    let revoked = connections::revoke(&server.app, &key.project, &id).await?;
+    let revoked = accounts::revoke(&server.app, &key.project, &id).await?;
     Ok(Json(RevokedView::new(&id, revoked)))
 }
 
@@ -216,7 +216,7 @@ pub(crate) async fn remove(
 ) -> ApiResult<Json<Success>> {
     let id = AccountId::parse(&id)?;
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    connections::remove(&server.app, &key.project, &id, revoke).await?;
+    accounts::remove(&server.app, &key.project, &id, revoke).await?;
     Ok(Json(Success::OK))
 }
 
@@ -229,6 +229,6 @@ pub(crate) async fn set_status(
     Json(body): Json<SetStatus>,
 ) -> ApiResult<Json<Success>> {
     let id = AccountId::parse(&id)?;
-    connections::set_enabled(&server.app, &key.project, &id, body.enabled).await?;
+    accounts::set_enabled(&server.app, &key.project, &id, body.enabled).await?;
     Ok(Json(Success::OK))
 }

@@ -2,7 +2,7 @@
 
 use app::{
     Time,
-    connections::{self, Filter, Status},
+    accounts::{self, Filter, Status},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -78,8 +78,8 @@ impl ListQuery {
             auth_configs: self.auth_config_ids,
             ids: self.connected_account_ids,
             account_type: match self.account_type {
-                None | Some(AccountTypeFilter::Private) => Some(connections::AccountType::Private),
-                Some(AccountTypeFilter::Shared) => Some(connections::AccountType::Shared),
+                None | Some(AccountTypeFilter::Private) => Some(accounts::AccountType::Private),
+                Some(AccountTypeFilter::Shared) => Some(accounts::AccountType::Shared),
                 Some(AccountTypeFilter::All) => None,
             },
             by_change: self.order_by == Some(OrderBy::UpdatedAt),

@@ -1,6 +1,6 @@
 //! Sharing of an account, in requests and views.
 
-use app::connections::{self, AclChange, SharingChange};
+use app::accounts::{self, AclChange, SharingChange};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,7 +13,7 @@ pub(crate) enum AccountType {
     Shared,
 }
 
-impl From<AccountType> for connections::AccountType {
+impl From<AccountType> for accounts::AccountType {
     fn from(account_type: AccountType) -> Self {
         match account_type {
             AccountType::Private => Self::Private,
@@ -22,11 +22,11 @@ impl From<AccountType> for connections::AccountType {
     }
 }
 
-impl From<connections::AccountType> for AccountType {
-    fn from(account_type: connections::AccountType) -> Self {
+impl From<accounts::AccountType> for AccountType {
+    fn from(account_type: accounts::AccountType) -> Self {
         match account_type {
-            connections::AccountType::Private => Self::Private,
-            connections::AccountType::Shared => Self::Shared,
+            accounts::AccountType::Private => Self::Private,
+            accounts::AccountType::Shared => Self::Shared,
         }
     }
 }
@@ -63,7 +63,7 @@ struct Acl {
 impl From<Share> for SharingChange {
     fn from(share: Share) -> Self {
         Self {
-            account_type: share.account_type.map(connections::AccountType::from),
+            account_type: share.account_type.map(accounts::AccountType::from),
             acl: share.acl_config_for_shared.map(|acl| AclChange {
                 allow_all_users: acl.allow_all_users,
                 allowed_user_ids: acl.allowed_user_ids,
@@ -94,14 +94,14 @@ struct AclView {
     not_allowed_user_ids: Vec<String>,
 }
 
-impl From<connections::Sharing> for SharingView {
-    fn from(sharing: connections::Sharing) -> Self {
+impl From<accounts::Sharing> for SharingView {
+    fn from(sharing: accounts::Sharing) -> Self {
         let acl = AclView {
             allow_all_users: sharing.acl.allow_all_users,
             allowed_user_ids: sharing.acl.allowed_user_ids,
             not_allowed_user_ids: sharing.acl.not_allowed_user_ids,
         };
-        let is_shared = sharing.account_type == connections::AccountType::Shared;
+        let is_shared = sharing.account_type == accounts::AccountType::Shared;
         Self {
             account_type: sharing.account_type.into(),
             acl_config_for_shared: is_shared.then_some(acl),

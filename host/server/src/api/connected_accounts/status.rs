@@ -1,6 +1,6 @@
 //! Status of an account, in requests and views.
 
-use app::connections::Status;
+use app::accounts::Status;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,9 +1,8 @@
 //! Views of connected accounts.
 
 use app::{
-    clock::iso,
-    connections::{self, AccountView, Completion, LinkCreated, Reconnection, Status},
-    ids::AccountId,
+    accounts::{self, AccountView, Completion, LinkCreated, Reconnection, Status},
+    core::{clock::iso, ids::AccountId},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -315,12 +314,12 @@ enum RevokedToken {
     Credential,
 }
 
-impl From<connections::RevokedToken> for RevokedToken {
-    fn from(token: connections::RevokedToken) -> Self {
+impl From<accounts::RevokedToken> for RevokedToken {
+    fn from(token: accounts::RevokedToken) -> Self {
         match token {
-            connections::RevokedToken::Access => Self::AccessToken,
-            connections::RevokedToken::Refresh => Self::RefreshToken,
-            connections::RevokedToken::Credential => Self::Credential,
+            accounts::RevokedToken::Access => Self::AccessToken,
+            accounts::RevokedToken::Refresh => Self::RefreshToken,
+            accounts::RevokedToken::Credential => Self::Credential,
         }
     }
 }
@@ -333,7 +332,7 @@ struct RevokedAccount {
 
 impl RevokedView {
     /// Builds the view of an account whose credential is revoked.
-    pub(crate) fn new(id: &AccountId, revoked: Vec<connections::RevokedToken>) -> Self {
+    pub(crate) fn new(id: &AccountId, revoked: Vec<accounts::RevokedToken>) -> Self {
         Self {
             revoked_tokens: revoked.into_iter().map(RevokedToken::from).collect(),
             connected_account: RevokedAccount {

@@ -6,7 +6,7 @@ mod types;
 
 use std::sync::Arc;
 
-use app::{Error, ids::ProjectId, projects};
+use app::{Error, core::ids::ProjectId, projects};
 use axum::extract::State;
 
 use self::types::{Create, List, Received, Revoke};

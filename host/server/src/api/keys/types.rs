@@ -2,7 +2,7 @@
 
 use app::{
     Error,
-    clock::iso,
+    core::clock::iso,
     projects::{
         ShownKey,
         permissions::{self, KeyRestrictions, Permissions, Ranges},

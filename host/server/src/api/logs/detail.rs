@@ -1,6 +1,6 @@
 //! Views of a single execution: its record with arguments and result, and its cassette.
 
-use app::tools::log::{self, Cassette, ExecutionRecord};
+use app::runs::log::{self, Cassette, ExecutionRecord};
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;

@@ -1,9 +1,9 @@
 //! The search in the execution log, and the records that it finds.
 
 use app::{
-    clock::iso,
-    connections::Source,
-    tools::log::{self, ExecutionRecord},
+    accounts::Source,
+    core::clock::iso,
+    runs::log::{self, ExecutionRecord},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

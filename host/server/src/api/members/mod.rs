@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::{MemberId, ProjectId},
+    core::ids::{MemberId, ProjectId},
     projects::{
         self,
         members::{self, StoredMember},

@@ -2,7 +2,7 @@
 
 use app::{
     Record,
-    clock::iso,
+    core::clock::iso,
     projects::{Organization, members},
 };
 use serde::{Deserialize, Serialize};

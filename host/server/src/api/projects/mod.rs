@@ -5,7 +5,8 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    ids::ProjectId,
+    core::ids::ProjectId,
+    lifecycle,
     projects::{self, NewProject},
 };
 use axum::extract::State;
@@ -73,7 +74,7 @@ pub(crate) async fn remove(
 ) -> ApiResult<Json<Deleted>> {
     let id = ProjectId::parse(&id)?;
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    projects::remove(&server.app, &key.organization, &id, revoke).await?;
+    lifecycle::remove_project::remove(&server.app, &key.organization, &id, revoke).await?;
     Ok(Json(Deleted::DONE))
 }
 

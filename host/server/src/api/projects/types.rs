@@ -2,7 +2,7 @@
 
 use app::{
     Error, Listed,
-    clock::iso,
+    core::clock::iso,
     projects::{Config, NewProject, Project, ShownKey},
 };
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     catalog::{self, ChangelogEntry, Release, Toolkit},
-    clock::iso,
+    core::clock::iso,
 };
 use axum::extract::State;
 use serde::Serialize;

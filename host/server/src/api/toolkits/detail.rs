@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use app::{
+    accounts::oauth_apps::OauthApp,
     catalog::{AuthMode, Release, Toolkit},
-    connections::apps::OauthApp,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -11,8 +11,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use app::{
     Error,
+    accounts::oauth_apps,
     catalog::{self, LATEST, Snapshot, ToolkitFilter, ToolkitKind, ToolkitOrder},
-    connections::apps,
 };
 use axum::extract::State;
 
@@ -96,7 +96,7 @@ async fn page_of_toolkits(
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
     let (snapshot, page) = snapshot(server, page)?;
-    let managed: HashSet<_> = apps::list(&server.app)
+    let managed: HashSet<_> = oauth_apps::list(&server.app)
         .await?
         .into_iter()
         .map(|app| app.id)
@@ -151,7 +151,7 @@ pub(crate) async fn read(
     let toolkit = snapshot
         .toolkit(&slug)
         .ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
-    let managed = apps::list(&server.app)
+    let managed = oauth_apps::list(&server.app)
         .await?
         .into_iter()
         .find(|app| *app.id == *toolkit.slug);

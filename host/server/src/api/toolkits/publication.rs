@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     Error,
     catalog::{self, Release, Terms},
-    clock::iso,
+    core::clock::iso,
 };
 use axum::{
     extract::State,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     catalog::{AuthMode, Release, Toolkit, ToolkitKind},
-    clock::iso,
+    core::clock::iso,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
     Error,
-    tools::{self, prompt::Prompt},
+    runs::{self, prompt::Prompt},
 };
 use axum::{extract::State, http::HeaderMap};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub(crate) async fn generate(
         headers: gateway_headers(&headers)?,
     };
     let arguments =
-        tools::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
+        runs::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
     Ok(Json(ArgumentsView {
         arguments: RawJson(arguments),
     }))

@@ -2,7 +2,7 @@
 
 use app::{
     Error,
-    connections::{CustomCredential, CustomParameter},
+    accounts::{CustomCredential, CustomParameter},
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::{AccountId, LogId},
-    tools::{self, Execute, Execution, Input, prompt::Prompt},
+    core::ids::{AccountId, LogId},
+    runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
 use axum::{extract::State, http::HeaderMap};
 use bytes::Bytes;
@@ -117,7 +117,7 @@ pub(crate) async fn execute(
     let parsed = turns.run(project, size, move || {
         request(slug, prefix, &bytes, headers, request_id)
     });
-    let execution = tools::execute(&server.app, &key.project, parsed.await??).await?;
+    let execution = runs::execute(&server.app, &key.project, parsed.await??).await?;
     let size = execution.data.len();
     let serialize = move || SerializedJson::new(&execution.into());
     Ok(turns.run(project, size, serialize).await?)

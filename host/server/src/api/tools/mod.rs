@@ -11,7 +11,7 @@ use std::sync::Arc;
 use app::{
     Error,
     catalog::{self, ToolFilter},
-    ids::AuthConfigId,
+    core::ids::AuthConfigId,
 };
 use axum::extract::State;
 
@@ -79,7 +79,7 @@ async fn toolkits_of_auth_configs(
     let mut toolkits = Vec::new();
     for id in ids {
         let id = AuthConfigId::parse(id)?;
-        let config = app::auth_configs::get(&server.app, &key.project, &id).await?;
+        let config = app::accounts::auth_configs::get(&server.app, &key.project, &id).await?;
         toolkits.push(config.body.toolkit);
     }
     toolkits

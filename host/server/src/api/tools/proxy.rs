@@ -4,10 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
     Error,
-    clock::iso,
+    core::{
+        clock::iso,
+        ids::{AccountId, LogId},
+    },
     files::Link,
-    ids::{AccountId, LogId},
-    tools::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
+    runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
 use axum::extract::State;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
@@ -126,7 +128,7 @@ pub(crate) async fn send(
     State(server): State<Arc<Server>>,
     Json(body): Json<ProxyRequest>,
 ) -> ApiResult<Json<ProxyView>> {
-    let response = tools::proxy(&server.app, &key.project, body.try_into()?).await?;
+    let response = runs::proxy(&server.app, &key.project, body.try_into()?).await?;
     Ok(Json(response.into()))
 }
 

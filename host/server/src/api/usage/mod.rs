@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use app::{
     Error, Listed, Window,
     projects::{self, Project},
-    tools::log::{Filter, usage},
+    runs::log::{Filter, usage},
 };
 use axum::extract::State;
 

@@ -1,7 +1,7 @@
 //! The cookie that contains the random id of a browser. A form and a callback are accepted only
 //! from the browser that opened the page.
 
-use app::ids;
+use app::core::ids;
 use axum::http::{HeaderMap, HeaderValue, header};
 use cookie::{Cookie, SameSite, time::Duration};
 

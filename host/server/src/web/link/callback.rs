@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::connections;
+use app::accounts;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, header},
@@ -46,7 +46,7 @@ pub(crate) async fn handle(
     let browser = browser_cookie::read(&server, &headers);
     let own = Arc::clone(&server);
     let exchange =
-        async move { connections::callback(&own.app, &parameters, browser.as_deref()).await };
+        async move { accounts::callback(&own.app, &parameters, browser.as_deref()).await };
     let outcome = auth::judged(&server, SecretKind::Callback, run_to_completion(exchange)).await;
     match outcome {
         Ok(landed) => redirect(StatusCode::FOUND, &landed.0),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{connections, ids::AuthConfigId};
+use app::{accounts, core::ids::AuthConfigId};
 use axum::extract::State;
 use serde_json::{Map, Value};
 
@@ -16,6 +16,6 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<Map<String, Value>>> {
-    let metadata = connections::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?;
+    let metadata = accounts::client_metadata(&server.app, &AuthConfigId::parse(&id)?).await?;
     Ok(Json(metadata))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use app::connections::Brand;
+use app::accounts::Brand;
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    connections::{self, LinkPage, Submitted, Values},
+    accounts::{self, LinkPage, Submitted, Values},
 };
 use axum::{
     extract::{Request, State},
@@ -75,7 +75,7 @@ async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResul
     let browser = browser
         .filter(|browser| server.app.form_token(token, browser) == form_token)
         .ok_or(Error::AttemptUnknown)?;
-    let submitted = connections::submit(&server.app, token, values, &browser).await?;
+    let submitted = accounts::submit(&server.app, token, values, &browser).await?;
     Ok(match submitted {
         Submitted::Redirect(url) => redirect(StatusCode::SEE_OTHER, &url),
         Submitted::ShowPage(page) => {
@@ -99,7 +99,7 @@ async fn open_link(server: &Server, token: &str) -> ApiResult<LinkPage> {
     auth::judged(
         server,
         SecretKind::Link,
-        connections::open_link(&server.app, token),
+        accounts::open_link(&server.app, token),
     )
     .await
 }

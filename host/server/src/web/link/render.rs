@@ -3,8 +3,8 @@
 
 use app::{
     Error,
-    connections::{Brand, Form, LinkPage},
-    ids,
+    accounts::{Brand, Form, LinkPage},
+    core::ids,
 };
 use askama::Template;
 use axum::{

@@ -1,6 +1,6 @@
 //! View of a single execution, in the format of older clients.
 
-use app::tools::log::{self, Detail, ExecutionRecord, SentRequest};
+use app::runs::log::{self, Detail, ExecutionRecord, SentRequest};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;

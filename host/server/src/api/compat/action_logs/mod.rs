@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::LogId,
-    tools::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
+    core::ids::LogId,
+    runs::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
 };
 use axum::extract::State;
 

@@ -1,6 +1,6 @@
 //! The search in the execution log and the records that it finds, in the format of older clients.
 
-use app::{ids::AccountId, tools::log::ExecutionRecord};
+use app::{core::ids::AccountId, runs::log::ExecutionRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

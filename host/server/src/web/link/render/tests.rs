@@ -1,6 +1,6 @@
 //! Tests of the templates.
 
-use app::{catalog::Field, connections::FormField};
+use app::{accounts::FormField, catalog::Field};
 
 use super::*;
 

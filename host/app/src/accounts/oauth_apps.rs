@@ -1,0 +1,191 @@
+//! The operator's OAuth apps: the clients with which service-managed auth configs connect accounts.
+//!
+//! A provider identifies the operator by a client id and a secret. Both belong to the installation,
+//! not to a project: projects use them but can neither read nor change them. They are set through
+//! the API, or from the settings at every start.
+
+use manifest::AuthMode;
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Query, Record, Store};
+
+use crate::{
+    App, Error, Result,
+    catalog::{LATEST, Release},
+    core::{
+        INSTALLATION,
+        vault::{SealContext, Sealed, Vault},
+    },
+};
+
+/// Collection that this file owns. The id of a record is the slug of its toolkit.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "oauth_apps",
+    fields: &[],
+};
+
+/// Maximum length in bytes of a client id, a client secret, or a scope.
+const MAX_TEXT_BYTES: usize = 2_048;
+/// Maximum number of scopes of a client.
+const MAX_SCOPES: usize = 200;
+
+/// The operator's OAuth app at one provider, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OauthApp {
+    /// Client id that the provider has issued.
+    pub client_id: String,
+    /// Scopes requested in every connection, in addition to the toolkit's own.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    secret: Sealed<String>,
+}
+
+impl Document for OauthApp {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// OAuth app to be stored.
+#[derive(Debug, Clone)]
+pub struct NewOauthApp {
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Client id that the provider has issued.
+    pub client_id: String,
+    /// Client secret that the provider has issued; empty for a client without a secret.
+    pub client_secret: String,
+    /// See [`OauthApp::scopes`].
+    pub scopes: Vec<String>,
+}
+
+/// Stores the OAuth app of a toolkit and replaces the previous one.
+///
+/// # Errors
+/// Fails if the toolkit is unknown or does not offer OAuth 2.0, a value is too long, or the store
+/// refuses.
+pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+    let release = app.catalog.release(&new.toolkit, LATEST)?;
+    if release.scheme(AuthMode::Oauth2).is_none() {
+        let toolkit = release.slug.to_string();
+        let scheme = AuthMode::Oauth2.as_str().to_owned();
+        return Err(Error::SchemeNotOffered { toolkit, scheme });
+    }
+    store_app(
+        app,
+        NewOauthApp {
+            toolkit: release.slug.to_string(),
+            ..new
+        },
+    )
+    .await
+}
+
+/// Stores an OAuth app from the settings, unless the same one is stored already. Its toolkit may be
+/// published later.
+///
+/// # Errors
+/// Fails if a value is too long, or the store refuses.
+pub async fn set_from_settings(app: &App, new: NewOauthApp) -> Result<()> {
+    if let Some(old) = find(&app.store, &new.toolkit).await? {
+        let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
+        if same && secret(&app.vault, &old, app.clock.now()).await? == new.client_secret {
+            return Ok(());
+        }
+    }
+    store_app(app, new).await.map(|_| ())
+}
+
+async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+    let fits = |text: &String| !text.is_empty() && text.len() <= MAX_TEXT_BYTES;
+    let secret_fits = new.client_secret.len() <= MAX_TEXT_BYTES;
+    if !fits(&new.client_id)
+        || !secret_fits
+        || new.scopes.len() > MAX_SCOPES
+        || !new.scopes.iter().all(fits)
+    {
+        return Err(Error::invalid(format!(
+            "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"
+        )));
+    }
+    let slug = new.toolkit;
+    let now = app.clock.now();
+    let key = app.vault.key(COLLECTION.name, now).await?;
+    let stored = app.store.change(&COLLECTION, &slug, || async {
+        let secret = key.seal(seal_context(&slug), &new.client_secret)?;
+        let body = OauthApp {
+            client_id: new.client_id.clone(),
+            scopes: new.scopes.clone(),
+            secret,
+        };
+        let batch = match find(&app.store, &slug).await? {
+            Some(old) => Batch::at(now).update(&Record { body, ..old }),
+            None => Batch::at(now).insert(INSTALLATION, &slug, &body),
+        };
+        Ok::<_, Error>((batch, ()))
+    });
+    stored.await?;
+    find(&app.store, &slug)
+        .await?
+        .ok_or(Error::OauthAppNotFound(slug))
+}
+
+/// Lists all OAuth apps, sorted by slug.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
+    let mut all = app
+        .store
+        .find::<OauthApp>(&Query::for_project(INSTALLATION))
+        .await?
+        .records;
+    all.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(all)
+}
+
+/// Deletes an OAuth app. Accounts that were connected with it work until their tokens expire.
+///
+/// # Errors
+/// Fails if the OAuth app does not exist, or the store refuses.
+pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
+    let slug = toolkit.to_ascii_lowercase();
+    let removed = app.store.change(&COLLECTION, &slug, || async {
+        let record = find(&app.store, &slug)
+            .await?
+            .ok_or_else(|| Error::OauthAppNotFound(crate::core::truncate(toolkit)))?;
+        Ok((Batch::at(app.clock.now()).purge(&record), ()))
+    });
+    Ok(removed.await?)
+}
+
+pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<OauthApp>>> {
+    Ok(store.get(INSTALLATION, toolkit).await?)
+}
+
+/// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
+    Ok(release.scheme(AuthMode::Oauth2).is_some()
+        && find(&app.store, &release.slug).await?.is_some())
+}
+
+/// Decrypts the secret of an OAuth app.
+pub(super) async fn secret(
+    vault: &Vault,
+    record: &Record<OauthApp>,
+    now: store::Time,
+) -> Result<String> {
+    vault
+        .key(COLLECTION.name, now)
+        .await?
+        .open(seal_context(&record.id), &record.body.secret)
+}
+
+fn seal_context(slug: &str) -> SealContext<'_> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: INSTALLATION,
+        id: slug,
+        field: "secret",
+    }
+}

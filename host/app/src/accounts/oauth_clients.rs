@@ -1,0 +1,422 @@
+//! OAuth clients that this server creates itself: dynamic clients, registered at a provider (RFC
+//! 7591), and clients described by a metadata document, whose id is the document's address on this
+//! server (OAuth Client ID Metadata Document).
+//!
+//! One registration serves all accounts of an auth config, even if several servers start
+//! connections at the same time: the first server takes a lease in the record of the registration,
+//! and the others wait. The client is registered again when its secret expires, when the provider
+//! no longer knows it, and when this server gets another address. An account keeps the client with
+//! which it was connected, so that its tokens remain valid after a newer registration.
+
+use std::{sync::Arc, time::Duration};
+
+use manifest::{AuthMode, AuthScheme};
+use oauth::{Client, Flow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
+use url::Url;
+
+use super::{TokenManager, Values, flow::callback_url, refresh::POLL_INTERVAL, scheme::text};
+use crate::{
+    App, Error, Result,
+    accounts::auth_configs::{self, AuthConfig},
+    catalog::LATEST,
+    core::{
+        clock::time_after,
+        ids::{AuthConfigId, ProjectId},
+        vault::{SealContext, Sealed},
+    },
+    projects::{self, Project},
+};
+
+/// Collection that this file owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "clients",
+    fields: &[Field::new("auth_config", Kind::Text)],
+};
+
+/// Client values that are stored with an account.
+pub(super) const ACCOUNT_VALUES: [&str; 2] = ["client_id", "client_secret"];
+/// Minimum remaining lifetime of a client secret for a new connection. The user returns later, and
+/// tokens must be refreshed.
+const MIN_SECRET_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// Path prefix of metadata documents, followed by the id of the auth config.
+const METADATA_PATH: &str = "/oauth/clients/";
+/// Maximum number of registrations of one auth config that one batch deletes. Each combination of
+/// registration endpoint and redirect URI has one.
+const PURGE_BATCH_SIZE: u64 = 100;
+
+/// A registered client, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct ClientRegistration {
+    /// Auth config of the client.
+    auth_config: AuthConfigId,
+    /// Client id at the provider; absent before the registration.
+    #[serde(default)]
+    client_id: Option<String>,
+    /// Registration response of the provider.
+    #[serde(default)]
+    answer: Option<Sealed<Values>>,
+    /// Time at which the client secret expires.
+    #[serde(default)]
+    ends_at: Option<Time>,
+    /// End of the lease under which a server registers the client.
+    #[serde(default)]
+    leased_until: Option<Time>,
+}
+
+impl Document for ClientRegistration {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Input of a registration.
+pub(super) struct RegistrationRequest {
+    pub project: ProjectId,
+    pub auth_config: AuthConfigId,
+    /// HTTP client for requests to the provider.
+    pub net: net::Client,
+    /// Scheme with all endpoints resolved.
+    pub scheme: AuthScheme,
+    /// Values of the account to be connected, which may fill in a part of the endpoint's address.
+    pub values: Values,
+    pub redirect_uri: String,
+    /// Name that the provider shows to users.
+    pub name: String,
+}
+
+impl TokenManager {
+    /// Returns the client with which accounts of an auth config are connected. Registers one if
+    /// necessary.
+    pub(super) async fn dynamic_client(
+        self: &Arc<Self>,
+        request: RegistrationRequest,
+    ) -> Result<Values> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a registration must not be lost if its caller disconnects; it is awaited"
+        )]
+        let registering = tokio::spawn(self.clone().register_under_lease(request));
+        match tokio::time::timeout(self.settings.wait_timeout, registering).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(Error::Internal(
+                "the task that registers a client has panicked".into(),
+            )),
+            Err(_) => Err(Error::Unavailable(
+                "the provider has not registered a client in time".into(),
+            )),
+        }
+    }
+
+    async fn register_under_lease(self: Arc<Self>, request: RegistrationRequest) -> Result<Values> {
+        let project = request.project.as_str();
+        let no_client = Client::default();
+        let id = request.id();
+        let mut checked = false;
+        loop {
+            let now = self.now().await?;
+            let scheme = &request.scheme;
+            let values = &request.values;
+            let flow = Flow {
+                net: &request.net,
+                now_ms: now.0,
+                scheme,
+                client: &no_client,
+                values,
+            };
+            let Some(mut record) = self.store.get::<ClientRegistration>(project, &id).await? else {
+                let body = ClientRegistration {
+                    auth_config: request.auth_config.clone(),
+                    client_id: None,
+                    answer: None,
+                    ends_at: None,
+                    leased_until: None,
+                };
+                // The check prevents a registration from outliving an auth config that is deleted
+                // at the same moment.
+                let config =
+                    auth_configs::find_in(&self.store, &request.project, &request.auth_config)
+                        .await?;
+                let config = config
+                    .ok_or_else(|| Error::AuthConfigNotFound(request.auth_config.to_string()))?;
+                match self
+                    .store
+                    .commit(Batch::at(now).check(&config).insert(project, &id, &body))
+                    .await
+                {
+                    Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => continue,
+                    Err(cause) => return Err(cause.into()),
+                }
+            };
+            if record.body.leased_until.is_some_and(|until| until > now) {
+                tokio::time::sleep(POLL_INTERVAL).await;
+                continue;
+            }
+            if let Some(answer) = &record.body.answer
+                && record
+                    .body
+                    .ends_at
+                    .is_none_or(|end| end > time_after(now, MIN_SECRET_LIFETIME))
+            {
+                let client = self
+                    .vault
+                    .key(project, now)
+                    .await?
+                    .open(seal_context(&request.project, &id), answer)?;
+                if checked || !flow.has_deleted_client(&client).await {
+                    return Ok(account_values(&client));
+                }
+                // The result of the next registration is not checked again.
+                checked = true;
+                record.body.answer = None;
+            }
+            record.body.leased_until = Some(time_after(now, self.settings.lease_ttl));
+            match self.store.commit(Batch::at(now).update(&record)).await {
+                Ok(()) => record.revision += 1,
+                Err(CommitError::Stale) => continue,
+                Err(cause) => return Err(cause.into()),
+            }
+            let registered = flow.register(&request.name, &request.redirect_uri).await;
+            record.body.leased_until = None;
+            if let Ok(client) = &registered {
+                record.body.client_id = client.get("client_id").and_then(text);
+                record.body.ends_at = secret_expires_at(client);
+                let sealed = self
+                    .vault
+                    .key(project, now)
+                    .await?
+                    .seal(seal_context(&request.project, &id), client)?;
+                record.body.answer = Some(sealed);
+            }
+            match self
+                .store
+                .commit(Batch::at(self.now().await?).update(&record))
+                .await
+            {
+                // The lease had expired, so the client of the next lease holder is used.
+                Err(CommitError::Stale) => continue,
+                done => done?,
+            }
+            return registered
+                .map(|client| account_values(&client))
+                .map_err(Error::from);
+        }
+    }
+
+    /// Deletes a client that the provider no longer knows, so that the next connection registers
+    /// another one.
+    pub(super) async fn delete_rejected_client(
+        &self,
+        project: &ProjectId,
+        config: &AuthConfigId,
+        values: &Values,
+    ) -> Result<()> {
+        let Some(gone) = values.get("client_id").and_then(text) else {
+            return Ok(());
+        };
+        for record in self
+            .clients(project, config)
+            .await?
+            .into_iter()
+            .filter(|it| it.body.client_id.as_ref() == Some(&gone))
+        {
+            match self
+                .store
+                .commit(Batch::at(self.clock.now()).purge(&record))
+                .await
+            {
+                // Another server is registering the client again.
+                Ok(()) | Err(CommitError::Stale) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn clients(
+        &self,
+        project: &ProjectId,
+        config: &AuthConfigId,
+    ) -> Result<Vec<Record<ClientRegistration>>> {
+        let query = Query::for_project(project.as_str())
+            .is("auth_config", config.as_str())
+            .page(0, PURGE_BATCH_SIZE);
+        Ok(self.store.find(&query).await?.records)
+    }
+}
+
+/// Adds the deletion of an auth config's registrations to the batch that deletes the config.
+pub(crate) async fn purge_clients(
+    app: &App,
+    project: &Project,
+    config: &AuthConfigId,
+    batch: Batch,
+) -> Result<Batch> {
+    let clients = app.accounts.clients(&project.id, config).await?;
+    Ok(clients.iter().fold(batch, Batch::purge))
+}
+
+/// Deletes the registrations of an auth config that is already deleted.
+pub(crate) async fn delete_clients(
+    app: &App,
+    project: &Project,
+    config: &AuthConfigId,
+) -> Result<()> {
+    loop {
+        let clients = app.accounts.clients(&project.id, config).await?;
+        if clients.is_empty() {
+            return Ok(());
+        }
+        match app
+            .store
+            .commit(
+                clients
+                    .iter()
+                    .fold(Batch::at(app.clock.now()), Batch::purge),
+            )
+            .await
+        {
+            // A registration was in progress: the next iteration reads the rest.
+            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+/// Returns the address of the metadata document of an auth config's client, which is also the
+/// client id.
+///
+/// # Errors
+/// Fails if providers cannot read that address.
+pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
+    let url = format!("{}{METADATA_PATH}{config}", app.base_url());
+    if is_readable_by_providers(&url) {
+        return Ok(url);
+    }
+    Err(Error::AccountRefused(format!(
+        "providers read the client metadata document at {url} and require https: set `public_url` to the public https address of this server"
+    )))
+}
+
+/// Returns true if providers read metadata documents at an address. A loopback address is allowed
+/// for local tests (RFC 8252, section 7.3).
+fn is_readable_by_providers(url: &str) -> bool {
+    let own = |url: &Url| matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
+    Url::parse(url).is_ok_and(|url| url.scheme() == "https" || own(&url))
+}
+
+/// Returns the metadata document of a client. The document is public.
+///
+/// # Errors
+/// Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id uses a
+/// client metadata document.
+pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
+    let unknown = || Error::AuthConfigNotFound(id.to_string());
+    let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
+    let is_open = |config: &Record<AuthConfig>| {
+        config.body.scheme == AuthMode::CimdOauth
+            && config.body.status == auth_configs::Status::Enabled
+    };
+    let config = found.filter(is_open).ok_or_else(unknown)?;
+    let project = projects::lookup(app, &ProjectId::parse(&config.project)?)
+        .await
+        .map_err(|_| unknown())?;
+    let release = app
+        .catalog
+        .release(&config.body.toolkit, LATEST)
+        .map_err(|_| unknown())?;
+    let oauth2 = release
+        .scheme(AuthMode::CimdOauth)
+        .and_then(|scheme| scheme.oauth2.as_ref())
+        .ok_or_else(unknown)?;
+    let redirect_uri = app
+        .accounts
+        .client_context(&project.id, &config)
+        .await?
+        .redirect_uri;
+    let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+    let mut metadata = oauth::metadata(oauth2, project.shown_name(), &redirect_uri);
+    metadata.insert(
+        "client_id".to_owned(),
+        client_metadata_url(app, &config.id)?.into(),
+    );
+    Ok(metadata)
+}
+
+impl RegistrationRequest {
+    /// Returns the id of the registration's record. The id differs by auth config, registration
+    /// endpoint and redirect URI.
+    fn id(&self) -> String {
+        let oauth2 = self.scheme.oauth2.as_ref();
+        let at = oauth2
+            .and_then(|oauth2| oauth2.register.as_ref()?.url.as_deref())
+            .unwrap_or_default();
+        let at = manifest::fill(at, &|name: &str| self.values.get(name).and_then(text))
+            .unwrap_or_default();
+        let parts = [self.auth_config.as_str(), &at, &self.redirect_uri]
+            .map(|part| hex::encode(Sha256::digest(part)));
+        hex::encode(Sha256::digest(parts.concat()))
+    }
+}
+
+fn account_values(client: &Values) -> Values {
+    ACCOUNT_VALUES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), client.get(*name)?.clone())))
+        .collect()
+}
+
+/// Expiry in seconds since the Unix epoch; zero means never (RFC 7591, section 3.2.1).
+fn secret_expires_at(client: &Values) -> Option<Time> {
+    let seconds = client
+        .get("client_secret_expires_at")?
+        .as_i64()
+        .filter(|seconds| *seconds > 0)?;
+    client
+        .contains_key("client_secret")
+        .then(|| Time(seconds.saturating_mul(1_000)))
+}
+
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "answer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_metadata_needs_https_or_loopback() {
+        for (url, read) in [
+            ("https://tools.example.com/oauth/clients/ac_1", true),
+            ("http://127.0.0.1:8080/oauth/clients/ac_1", true),
+            ("http://tools.example.com/oauth/clients/ac_1", false),
+            ("/oauth/clients/ac_1", false),
+        ] {
+            assert_eq!(is_readable_by_providers(url), read, "{url}");
+        }
+    }
+
+    #[test]
+    fn client_secret_expiry_of_zero_means_never() {
+        let ends = |answer: Value| secret_expires_at(answer.as_object().unwrap());
+        assert_eq!(
+            ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 7 })),
+            Some(Time(7_000))
+        );
+        assert_eq!(
+            ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 0 })),
+            None
+        );
+        assert_eq!(
+            ends(serde_json::json!({ "client_id": "c", "client_secret_expires_at": 7 })),
+            None
+        );
+    }
+}

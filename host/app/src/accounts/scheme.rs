@@ -1,0 +1,261 @@
+//! Field values of an auth scheme, and the credential built from them.
+//!
+//! `manifest` validates the form itself. This module does the rest on the server: it accepts a key
+//! under the names that clients use for it, and it masks secrets in the values that responses show.
+
+use manifest::{AuthMode, AuthScheme, FieldProblem};
+use oauth::Values;
+pub(super) use oauth::scheme::{
+    certificate_problem, check_signing_key, credential, identity, signing_field, text,
+};
+use sandbox::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
+use serde_json::Value;
+use url::Url;
+
+use crate::core::MIN_SHOWN_SECRET_CHARS;
+
+/// Names under which clients send the single secret of a key scheme, independent of the toolkit's
+/// own name for it.
+const GENERIC_KEY_NAMES: [&str; 5] = [
+    "generic_api_key",
+    "api_key",
+    "bearer_token",
+    "basic_encoded",
+    "token",
+];
+/// Names of values that are never masked, even if the scheme does not declare them.
+const PUBLIC_NAMES: [&str; 26] = [
+    "COMPANYDOMAIN",
+    "account_id",
+    "account_url",
+    "api_url",
+    "base_url",
+    "borneo_dashboard_url",
+    "dc",
+    "domain",
+    "extension",
+    "form_api_base_url",
+    "instanceEndpoint",
+    "instanceName",
+    "region",
+    "server_location",
+    "shop",
+    "site_name",
+    "subdomain",
+    "version",
+    "your-domain",
+    "your_server",
+    "displayName",
+    "token_type",
+    "scope",
+    "expires_in",
+    "redirectUrl",
+    "authUri",
+];
+
+/// Validates the given values against the fields of a scheme, adds defaults, and gives each secret
+/// the name that the toolkit uses.
+///
+/// # Errors
+/// Returns one line for each field that is missing or wrong.
+pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
+    given = normalize_names(scheme, given);
+    let values = scheme.complete(|name| given.get(name).and_then(text));
+    let values = values.map_err(|problems| {
+        problems
+            .iter()
+            .map(FieldProblem::to_string)
+            .collect::<Vec<_>>()
+    })?;
+    for (field, value) in values {
+        given.insert(field.name.clone(), Value::String(value));
+    }
+    let client_identity = identity(scheme, &given).map_err(|problem| vec![problem])?;
+    client_identity
+        .map_or(Ok(()), |identity| identity.check())
+        .map_err(|failure| vec![certificate_problem(scheme, &failure.message)])?;
+    check_signing_key(scheme, &given)
+        .map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
+    check_secret_sizes(&credential(scheme, &given).secrets)
+        .map_err(|why| vec![format!("the secret fields: {why}")])?;
+    Ok(given)
+}
+
+/// Rejects more secrets than a response is searched for.
+pub(super) fn check_secret_sizes(secrets: &[Secret]) -> Result<(), String> {
+    let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
+    if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
+        return Err(format!(
+            "at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes in total"
+        ));
+    }
+    Ok(())
+}
+
+/// Renames a key to the name that the toolkit uses and drops the status.
+pub(super) fn normalize_names(scheme: &AuthScheme, mut given: Values) -> Values {
+    given.remove("status");
+    if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
+        adopt_key(scheme, &mut given);
+    }
+    given
+}
+
+/// Moves a key sent under a general name to the only secret field that lacks a value.
+fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
+    let mut lacking = scheme
+        .fields
+        .iter()
+        .filter(|field| field.secret && !given.contains_key(&field.name));
+    let (Some(field), None) = (lacking.next(), lacking.next()) else {
+        return;
+    };
+    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
+    if let Some(name) = GENERIC_KEY_NAMES
+        .into_iter()
+        .find(|name| !declared(name) && given.contains_key(*name))
+        && let Some(value) = given.remove(name)
+    {
+        given.insert(field.name.clone(), value);
+    }
+}
+
+/// Returns the base URL of the provider's API, if the scheme has one and its fields are filled. The
+/// credential is sent to this URL, so field values must not lead outside the hosts that the scheme
+/// names.
+pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
+    let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
+    let template = scheme.base_url.as_deref()?;
+    let url = Url::parse(&filled).ok()?;
+    let inside = url.scheme() == "https"
+        && manifest::template_matches_host(template, url.domain()?, url.port().unwrap_or(443));
+    inside.then_some(filled)
+}
+
+/// Returns the fields that a toolkit may read: declared and not secret.
+pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, String)> {
+    scheme.open_fields(|name| values.get(name).and_then(text))
+}
+
+/// Masks values for responses. A value that is not known to be public shows at most its first four
+/// characters.
+pub(super) fn mask_values(scheme: Option<&AuthScheme>, values: &Values) -> Values {
+    let open = |name: &str| {
+        let declared =
+            scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
+        declared.map_or_else(|| PUBLIC_NAMES.contains(&name), |field| !field.secret)
+    };
+    values
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                if open(name) {
+                    value.clone()
+                } else {
+                    mask(value)
+                },
+            )
+        })
+        .collect()
+}
+
+/// Masks all texts inside a value.
+#[must_use]
+pub fn mask(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.chars().count() < MIN_SHOWN_SECRET_CHARS => "REDACTED".into(),
+        Value::String(text) => format!("{}...", text.chars().take(4).collect::<String>()).into(),
+        Value::Array(items) => items.iter().map(mask).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), mask(value)))
+            .collect(),
+        Value::Number(_) => "REDACTED".into(),
+        Value::Null | Value::Bool(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manifest::{Field, Placement};
+    use serde_json::json;
+
+    use super::*;
+
+    fn field(name: &str, secret: bool, optional: bool) -> Field {
+        Field {
+            name: name.into(),
+            title: name.to_uppercase(),
+            secret,
+            optional,
+            ..Field::default()
+        }
+    }
+
+    fn scheme() -> AuthScheme {
+        AuthScheme {
+            mode: AuthMode::ApiKey,
+            name: "API key".into(),
+            fields: vec![
+                field("key", true, false),
+                field("region", false, false),
+                field("team", true, true),
+            ],
+            request: vec![Placement::Header {
+                name: "authorization".into(),
+                value: "Bearer {key}{count}".into(),
+            }],
+            ..AuthScheme::default()
+        }
+    }
+
+    fn values(json: Value) -> Values {
+        json.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn masking_shows_four_characters_of_secrets() {
+        let given = json!({"key": "sk_live_123", "region": "eu", "team": "abc", "extra": {"deep": "secretvalue"},
+            "subdomain": "acme", "count": 5});
+        assert_eq!(
+            Value::Object(mask_values(Some(&scheme()), &values(given))),
+            json!({"key": "sk_l...", "region": "eu", "team": "REDACTED", "extra": {"deep": "secr..."},
+                "subdomain": "acme", "count": "REDACTED"})
+        );
+    }
+
+    #[test]
+    fn masking_counts_characters_not_bytes() {
+        assert_eq!(mask(&json!("éééééééé")), json!("éééé..."));
+        assert_eq!(mask(&json!("ééééééé")), json!("REDACTED"));
+        assert_eq!(mask(&json!("")), json!("REDACTED"));
+    }
+
+    #[test]
+    fn general_key_name_becomes_the_field_name() {
+        let complete = complete(
+            &scheme(),
+            values(json!({"generic_api_key": "k", "region": "eu", "team": "t"})),
+        )
+        .unwrap();
+        assert_eq!(
+            Value::Object(complete),
+            json!({"region": "eu", "team": "t", "key": "k"})
+        );
+    }
+
+    #[test]
+    fn a_number_fills_a_template_as_its_text() {
+        let credential = credential(&scheme(), &values(json!({"key": "k1", "count": 2})));
+        assert_eq!(
+            credential.placements,
+            [Placement::Header {
+                name: "authorization".into(),
+                value: "Bearer k12".into()
+            }]
+        );
+        let secrets: Vec<_> = credential.secrets.iter().map(Secret::expose).collect();
+        assert_eq!(secrets, ["k1"]);
+    }
+}

@@ -1,0 +1,95 @@
+//! The only clock of the server. Tests use a clock of their own.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use chrono::{DateTime, SecondsFormat};
+use store::Time;
+
+/// A source of the current time.
+#[derive(Debug, Clone, Default)]
+pub struct Clock(Option<Arc<AtomicI64>>);
+
+impl Clock {
+    /// Returns the system clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(None)
+    }
+
+    /// Returns a clock that stands still until it is advanced.
+    #[must_use]
+    pub fn standing_at(time: Time) -> Self {
+        Self(Some(Arc::new(AtomicI64::new(time.0))))
+    }
+
+    /// Advances a standing clock. Has no effect on the system clock.
+    pub fn advance(&self, by: Duration) {
+        if let Some(clock) = &self.0 {
+            clock.fetch_add(
+                i64::try_from(by.as_millis()).unwrap_or(i64::MAX),
+                Ordering::SeqCst,
+            );
+        }
+    }
+
+    /// Returns the current time in epoch milliseconds.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        match &self.0 {
+            Some(clock) => Time(clock.load(Ordering::SeqCst)),
+            None => Time(system_millis()),
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the machine's clock"
+)]
+fn system_millis() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
+}
+
+/// Formats a time as ISO 8601 in UTC, with milliseconds and `Z`.
+#[must_use]
+pub fn iso(time: Time) -> String {
+    DateTime::from_timestamp_millis(time.0)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// Returns the time a duration after another.
+pub(crate) fn time_after(time: Time, by: Duration) -> Time {
+    Time(
+        time.0
+            .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_with_milliseconds_and_z() {
+        assert_eq!(iso(Time(1_767_225_600_007)), "2026-01-01T00:00:00.007Z");
+    }
+
+    #[test]
+    fn a_standing_clock_moves_only_when_told() {
+        let clock = Clock::standing_at(Time(10));
+        assert_eq!(clock.now().0, 10);
+        clock.clone().advance(Duration::from_secs(2));
+        assert_eq!(clock.now().0, 2_010);
+    }
+}

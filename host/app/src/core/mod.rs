@@ -1,0 +1,20 @@
+//! The parts that every module uses: the clock, ids, errors, strict JSON, sealed secrets, and the
+//! threads for work on large bodies. This module imports no other module of the crate except the
+//! [`App`](crate::App) that it is part of.
+
+pub mod clock;
+pub(crate) mod error;
+pub mod ids;
+pub mod json;
+pub mod large_work;
+pub mod vault;
+
+/// The value of the project field in records that belong to the whole installation.
+pub(crate) const INSTALLATION: &str = "installation";
+/// Length in characters of the shortest secret of which responses show a part.
+pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
+
+/// Truncates a text from outside to the length that a message needs.
+pub(crate) fn truncate(text: &str) -> String {
+    text.chars().take(80).collect()
+}

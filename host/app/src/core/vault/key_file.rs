@@ -1,0 +1,351 @@
+//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`.
+//! While the key is being replaced, a second line holds the previous key.
+//!
+//! A key file must be a regular file that only its owner can read, and the owner must be the user
+//! who runs the server. A key that other users can read protects nothing.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use zeroize::Zeroizing;
+
+use crate::core::ids;
+
+const LINE_HEADER: &str = "toolhost-key-1";
+
+/// The content of a key file.
+#[derive(Clone)]
+pub struct KeyFile {
+    /// The key that seals new values.
+    pub(super) current: MasterKey,
+    /// The replaced key. It still opens data keys until all of them are sealed by the current key.
+    pub(super) previous: Option<MasterKey>,
+}
+
+/// A master key.
+#[derive(Clone)]
+pub(super) struct MasterKey {
+    /// The id of the key, written into every value it seals.
+    pub(super) id: String,
+    pub(super) key: Zeroizing<[u8; 32]>,
+}
+
+/// The reason why a key file is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// The file does not exist.
+    #[error("the key file {} does not exist: restore it, because the stored secrets cannot be read without it", .0.display())]
+    Missing(PathBuf),
+    /// The file is readable by other users, is not a regular file, or belongs to another user.
+    #[error("the key file {} {problem}; {hint}", path.display())]
+    Unsafe {
+        /// The path of the file.
+        path: PathBuf,
+        /// The problem found.
+        problem: &'static str,
+        /// The instruction for the operator.
+        hint: &'static str,
+    },
+    /// The file does not hold a key.
+    #[error("the key file {} contains no key: restore the file that the server created", .0.display())]
+    Malformed(PathBuf),
+    /// The file holds a different key than the one being restored.
+    #[error("the key file {} contains another key than the backup; nothing was changed: move the file away, or set `key_file` to another path", .0.display())]
+    OtherKey(PathBuf),
+    /// The operating system refused the access.
+    #[error("cannot {operation} the key file {}: {cause}", path.display())]
+    Io {
+        /// The operation: `read` or `write`.
+        operation: &'static str,
+        /// The path of the file.
+        path: PathBuf,
+        /// The error of the operating system.
+        cause: std::io::Error,
+    },
+}
+
+impl KeyFile {
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// Returns an error if the file does not exist, is not safe, or does not hold a key.
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let io = |cause: std::io::Error| match cause.kind() {
+            std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
+            _ => KeyFileError::Io {
+                operation: "read",
+                path: path.to_owned(),
+                cause,
+            },
+        };
+        let found = std::fs::symlink_metadata(path).map_err(io)?;
+        let unsafe_because = |problem, hint| KeyFileError::Unsafe {
+            path: path.to_owned(),
+            problem,
+            hint,
+        };
+        if !found.file_type().is_file() {
+            return Err(unsafe_because(
+                "is not a regular file",
+                "replace the link or folder with the file",
+            ));
+        }
+        if found.mode() & 0o177 != 0 {
+            return Err(unsafe_because(
+                "can be read or changed by other users",
+                "run `chmod 600` on it",
+            ));
+        }
+        if found.uid() != this_user().map_err(io)? {
+            return Err(unsafe_because(
+                "belongs to another user",
+                "run `chown` on it, or run the server as its owner",
+            ));
+        }
+        let mut text = Zeroizing::new(String::new());
+        File::open(path)
+            .map_err(io)?
+            .take(1024)
+            .read_to_string(&mut text)
+            .map_err(io)?;
+        Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
+    }
+
+    /// Creates a key file with a new key.
+    ///
+    /// # Errors
+    /// Returns an error if the file exists already or the operating system refuses.
+    pub fn create(path: &Path) -> Result<Self, KeyFileError> {
+        let created = Self {
+            current: MasterKey::random(),
+            previous: None,
+        };
+        created.write_new(path)?;
+        Ok(created)
+    }
+
+    /// Creates a key file with this key, or accepts an existing file that holds the same key.
+    ///
+    /// # Errors
+    /// Returns an error if the file holds another key or the operating system refuses.
+    pub fn restore(&self, path: &Path) -> Result<(), KeyFileError> {
+        match Self::read(path) {
+            Ok(existing) if existing.render() == self.render() => Ok(()),
+            Ok(_) => Err(KeyFileError::OtherKey(path.to_owned())),
+            Err(KeyFileError::Missing(_)) => self.write_new(path),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Returns a key file with a new key and this file's key as the previous one. Returns this file
+    /// unchanged if it already holds a previous key.
+    pub(super) fn with_new_key(self) -> Self {
+        match self.previous {
+            Some(_) => self,
+            None => Self {
+                current: MasterKey::random(),
+                previous: Some(self.current),
+            },
+        }
+    }
+
+    /// Returns the key file without the previous key.
+    pub(super) fn without_previous(self) -> Self {
+        Self {
+            previous: None,
+            ..self
+        }
+    }
+
+    /// Replaces the key file at `path` atomically and durably.
+    pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
+        let io = |cause| KeyFileError::Io {
+            operation: "write",
+            path: path.to_owned(),
+            cause,
+        };
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        // A file left by a killed process was never used.
+        match std::fs::remove_file(&new) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
+            _ => self.write_new(&new)?,
+        }
+        std::fs::rename(&new, path)
+            .and_then(|()| sync_folder(path))
+            .map_err(io)
+    }
+
+    fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
+        let write = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)?;
+            file.write_all(self.render().as_bytes())?;
+            file.sync_all()?;
+            sync_folder(path)
+        };
+        write().map_err(|cause| KeyFileError::Io {
+            operation: "write",
+            path: path.to_owned(),
+            cause,
+        })
+    }
+
+    pub(crate) fn render(&self) -> Zeroizing<String> {
+        let line = |key: &MasterKey| {
+            let digits = Zeroizing::new(hex::encode(key.key.as_slice()));
+            Zeroizing::new(format!("{LINE_HEADER} {} {}\n", key.id, digits.as_str()))
+        };
+        let previous = self.previous.as_ref().map(line).unwrap_or_default();
+        Zeroizing::new([line(&self.current).as_str(), &previous].concat())
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().map(MasterKey::parse);
+        let file = Self {
+            current: lines.next()??,
+            previous: lines.next().map_or(Some(None), |key| key.map(Some))?,
+        };
+        lines.next().is_none().then_some(file)
+    }
+}
+
+impl MasterKey {
+    fn random() -> Self {
+        Self {
+            id: format!("mk_{}", ids::random_text(8)),
+            key: Zeroizing::new(ids::random()),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split_ascii_whitespace();
+        let header = parts.next()?;
+        let id = parts.next()?;
+        let digits = parts.next()?;
+        let mut key = Zeroizing::new([0; 32]);
+        hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
+        let valid = header == LINE_HEADER && parts.next().is_none() && *key != [0; 32];
+        valid.then(|| Self {
+            id: id.to_owned(),
+            key,
+        })
+    }
+}
+
+/// Syncs the folder of a file. The file's name is part of the folder's content and must be as
+/// durable as the file.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    File::open(
+        path.parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new(".")),
+    )?
+    .sync_all()
+}
+
+/// Returns the user that this process runs as, which is the owner of `/proc/self`.
+fn this_user() -> std::io::Result<u32> {
+    std::fs::metadata("/proc/self").map(|meta| meta.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn key_file_is_private_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let created = KeyFile::create(&path).unwrap();
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let read = KeyFile::read(&path).unwrap();
+        assert_eq!(read.render(), created.render());
+        assert!(
+            KeyFile::create(&path).is_err(),
+            "an existing key is never replaced"
+        );
+    }
+
+    #[test]
+    fn key_file_readable_by_others_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        KeyFile::create(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Unsafe { .. })
+        ));
+    }
+
+    #[test]
+    fn renewed_key_file_keeps_both_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let old = KeyFile::create(&path).unwrap();
+        old.clone().with_new_key().replace(&path).unwrap();
+        let both = KeyFile::read(&path).unwrap();
+        assert_eq!(
+            both.previous.as_ref().map(|key| &key.id),
+            Some(&old.current.id)
+        );
+        assert_eq!(
+            both.clone().with_new_key().render(),
+            both.render(),
+            "what has begun goes on with the same key"
+        );
+        both.clone().without_previous().replace(&path).unwrap();
+        let rotated = KeyFile::read(&path).unwrap();
+        assert_eq!(
+            (rotated.current.id, rotated.previous.is_none()),
+            (both.current.id, true)
+        );
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_key_is_refused() {
+        for text in [
+            "",
+            "toolhost-key-1 mk_a",
+            "toolhost-key-1 mk_a zz",
+            &format!("other mk_a {}", "11".repeat(32)),
+        ] {
+            assert!(KeyFile::parse(text).is_none(), "{text}");
+        }
+        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "11".repeat(32))).is_some());
+        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "00".repeat(32))).is_none());
+    }
+
+    #[test]
+    fn a_missing_file_and_a_link_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Missing(_))
+        ));
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        assert!(matches!(
+            KeyFile::read(&path),
+            Err(KeyFileError::Unsafe { .. })
+        ));
+    }
+}

@@ -1,0 +1,300 @@
+//! The archive file: writing, and complete reading.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use zeroize::Zeroizing;
+
+use super::{
+    ArchiveError, Counts, Lock, Unlock,
+    frame::{BLOB, END, End, Entry, FORMAT, Format, Frame, RECORD, START, Start},
+};
+use crate::{
+    COLLECTIONS,
+    core::vault::{KeyFile, KeyVerifier},
+};
+
+/// Writes a new archive of the frames that [`read_out`](super::read_out) gives. The file is durable
+/// and readable by its owner only. This function blocks.
+///
+/// # Errors
+/// Returns an error if the file exists already or cannot be written, if the frames end early, or if
+/// the key does not open the exported data keys, because such a backup would be useless. No file is
+/// left in these cases.
+pub fn pack<R: Read>(
+    from: impl FnOnce() -> Result<R, String>,
+    file: &Path,
+    lock: &Lock,
+    key: &KeyFile,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<Counts, ArchiveError> {
+    let failed = |cause| ArchiveError::Io {
+        operation: "write",
+        file: file.to_owned(),
+        cause,
+    };
+    let mut partial = file.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    if file.exists() {
+        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let mut options = OpenOptions::new();
+    let opened = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(failed)?;
+    let written = write(from, opened, lock, key, progress).and_then(|counts| {
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let moved = fs::rename(&partial, file).and_then(|()| File::open(folder)?.sync_all());
+        moved.map(|()| counts).map_err(PackError::Io)
+    });
+    written.map_err(|error| {
+        // If the removal fails as well, the file's name still marks it as partial.
+        let _ = fs::remove_file(&partial);
+        match error {
+            PackError::Frames(reason) => ArchiveError::Incomplete(reason),
+            PackError::OtherKey => ArchiveError::OtherKey,
+            PackError::Io(cause) => failed(cause),
+        }
+    })
+}
+
+enum PackError {
+    Frames(String),
+    OtherKey,
+    Io(std::io::Error),
+}
+
+fn write<R: Read>(
+    from: impl FnOnce() -> Result<R, String>,
+    file: File,
+    lock: &Lock,
+    key: &KeyFile,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<Counts, PackError> {
+    let mut sealed = lock.lock(file).map_err(PackError::Io)?;
+    let start = Start {
+        format: FORMAT,
+        made_by: env!("CARGO_PKG_VERSION").into(),
+        key: key.render().to_string(),
+    };
+    let start = Frame::json(START, &start).map_err(|cause| PackError::Frames(cause.to_string()))?;
+    sealed.write_all(&start.encode()).map_err(PackError::Io)?;
+    // The export starts only now, because deriving a key from a passphrase takes a second, and
+    // writers wait during the export.
+    let mut from = from().map_err(PackError::Frames)?;
+    let verifier = KeyVerifier::new(key);
+    let mut counts = Counts::default();
+    loop {
+        let frame = Frame::read(&mut from).map_err(|cause| PackError::Frames(cause.to_string()))?;
+        if frame.kind == RECORD {
+            let entry = serde_json::from_slice::<Entry>(&frame.content);
+            let entry = entry.map_err(|cause| PackError::Frames(cause.to_string()))?;
+            let collection = entry.collection;
+            if !verifier.can_open(collection, &entry.into_row()) {
+                return Err(PackError::OtherKey);
+            }
+        }
+        sealed.write_all(&frame.encode()).map_err(PackError::Io)?;
+        if frame.kind == END {
+            break;
+        }
+        counts.add(&frame);
+        progress(counts);
+    }
+    let finished = sealed.finish().and_then(|buffer| {
+        buffer
+            .into_inner()
+            .map_err(std::io::Error::from)?
+            .sync_all()
+    });
+    finished.map(|()| counts).map_err(PackError::Io)
+}
+
+/// An archive that was read to its end and is complete.
+pub struct CheckedArchive {
+    file: PathBuf,
+    /// The content of the archive.
+    pub counts: Counts,
+    /// The master key of the content.
+    pub key: KeyFile,
+    /// The version of toolhost that made the archive.
+    pub made_by: String,
+}
+
+/// Reads an archive to its end and returns its content. This function blocks.
+///
+/// # Errors
+/// Returns an error if the archive cannot be decrypted, is damaged or truncated, or holds data that
+/// this version does not know.
+pub fn check(
+    file: &Path,
+    unlock: &Unlock,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<CheckedArchive, ArchiveError> {
+    let damaged = |reason: &str| ArchiveError::Damaged {
+        file: file.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let newer = |reason: String| ArchiveError::Newer {
+        file: file.to_owned(),
+        reason,
+    };
+    let mut frames = Frames::open(file, unlock)?;
+    let start = frames.next()?;
+    let unreadable = |_| damaged("the start frame cannot be read");
+    let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
+    if format != FORMAT {
+        return Err(newer(format!(
+            "it has format {format}, and this version reads format {FORMAT}"
+        )));
+    }
+    let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
+    let text = Zeroizing::new(start.key);
+    let key =
+        KeyFile::parse(&text).ok_or_else(|| damaged("the start frame contains no master key"))?;
+    let verifier = KeyVerifier::new(&key);
+    let mut counts = Counts::default();
+    loop {
+        let frame = frames.next()?;
+        match frame.kind {
+            RECORD => {
+                let entry = serde_json::from_slice::<Entry>(&frame.content)
+                    .map_err(|_| damaged("a record cannot be read"))?;
+                if COLLECTIONS
+                    .iter()
+                    .all(|known| known.name != entry.collection)
+                {
+                    return Err(newer(format!(
+                        "it contains records of the unknown collection {}",
+                        entry.collection
+                    )));
+                }
+                let collection = entry.collection;
+                if !verifier.can_open(collection, &entry.into_row()) {
+                    return Err(damaged("its master key does not open its data keys"));
+                }
+            }
+            BLOB => drop(
+                frame
+                    .as_blob()
+                    .ok_or_else(|| damaged("a blob cannot be read"))?,
+            ),
+            END => {
+                let End {
+                    records,
+                    blobs,
+                    bytes,
+                } = serde_json::from_slice(&frame.content)
+                    .map_err(|_| damaged("the end frame cannot be read"))?;
+                if (Counts {
+                    records,
+                    blobs,
+                    bytes,
+                }) != counts
+                    || !frames.is_at_end()?
+                {
+                    return Err(damaged("its content does not match the end frame"));
+                }
+                return Ok(CheckedArchive {
+                    file: file.to_owned(),
+                    counts,
+                    key,
+                    made_by: start.made_by,
+                });
+            }
+            _ => return Err(damaged("it contains a second start frame")),
+        }
+        counts.add(&frame);
+        progress(counts);
+    }
+}
+
+impl CheckedArchive {
+    /// Reads the records and blobs again.
+    pub(super) fn frames(&self, unlock: &Unlock) -> Result<Frames, ArchiveError> {
+        let mut frames = Frames::open(&self.file, unlock)?;
+        frames.next()?;
+        Ok(frames)
+    }
+}
+
+/// The frames of an opened archive.
+pub(super) struct Frames {
+    file: PathBuf,
+    from: Box<dyn Read + Send>,
+}
+
+impl Frames {
+    fn open(file: &Path, unlock: &Unlock) -> Result<Self, ArchiveError> {
+        let opened = File::open(file).map_err(|cause| ArchiveError::Io {
+            operation: "read",
+            file: file.to_owned(),
+            cause,
+        })?;
+        Ok(Self {
+            file: file.to_owned(),
+            from: Box::new(unlock.unlock(file, opened)?),
+        })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Frame, ArchiveError> {
+        Frame::read(&mut self.from).map_err(|cause| self.damaged(&cause))
+    }
+
+    fn is_at_end(&mut self) -> Result<bool, ArchiveError> {
+        self.from
+            .read(&mut [0])
+            .map(|read| read == 0)
+            .map_err(|cause| self.damaged(&cause))
+    }
+
+    fn damaged(&self, cause: &std::io::Error) -> ArchiveError {
+        ArchiveError::Damaged {
+            file: self.file.clone(),
+            reason: cause.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_format_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("newer.age");
+        let start = Frame::json(
+            START,
+            &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" }),
+        )
+        .unwrap();
+        let passphrase = "four words that rhyme";
+        let mut locked = Lock::passphrase(passphrase)
+            .unwrap()
+            .lock(File::create(&file).unwrap())
+            .unwrap();
+        locked.write_all(&start.encode()).unwrap();
+        locked.finish().unwrap().into_inner().unwrap();
+        let refused = check(&file, &Unlock::passphrase(passphrase), &mut |_| {})
+            .map(drop)
+            .unwrap_err();
+        assert!(matches!(refused, ArchiveError::Newer { .. }), "{refused}");
+        assert!(
+            refused.to_string().contains("format 2") && refused.to_string().contains("newer one"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Restoration of an archive into an empty store.
+//!
+//! The data keys of the vault are restored last. Without them, a store does not count as used. A
+//! start that finds other records but no data keys reports this instead of creating new keys.
+
+use std::sync::Arc;
+
+use store::{Batch, Collection, Row, Store, Time};
+use tokio::sync::mpsc;
+
+use super::{
+    ArchiveError, CheckedArchive, Counts, Unlock,
+    frame::{BLOB, END, Entry},
+};
+use crate::{COLLECTIONS, Error, Result, core::vault};
+
+/// Maximum number of records in a batch.
+const MAX_BATCH_RECORDS: usize = 256;
+/// Maximum size of a batch in bytes, unless a single record has more.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Maximum number of frames that wait to be written.
+const MAX_QUEUED_FRAMES: usize = 16;
+
+/// Returns true if a store holds no record.
+///
+/// # Errors
+/// Returns an error if the store cannot be read.
+pub async fn is_empty(store: &Store) -> Result<bool> {
+    for collection in COLLECTIONS {
+        if !store.scan(collection, "", 1).await?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Restores the content of a checked archive into an empty store.
+///
+/// # Errors
+/// Returns an error if the store is not empty, the archive was changed after the check, or the
+/// store refuses. In the last two cases the store is incomplete and must be emptied before another
+/// attempt.
+pub async fn restore(
+    store: &Store,
+    archive: CheckedArchive,
+    unlock: Arc<Unlock>,
+    progress: &mut (dyn FnMut(Counts) + Send),
+) -> std::result::Result<(), ArchiveError> {
+    if !is_empty(store).await? {
+        return Err(ArchiveError::NotEmpty);
+    }
+    let (frames, mut waiting) = mpsc::channel(MAX_QUEUED_FRAMES);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut all = archive.frames(&unlock)?;
+        loop {
+            let frame = all.next()?;
+            if frame.kind == END || frames.blocking_send(frame).is_err() {
+                return Ok::<_, ArchiveError>(());
+            }
+        }
+    });
+    let mut counts = Counts::default();
+    let mut batch = BatchBuilder::new();
+    let mut keys = BatchBuilder::new();
+    while let Some(frame) = waiting.recv().await {
+        counts.add(&frame);
+        if frame.kind == BLOB {
+            // The records are written before the blobs, because a store with blobs alone would look
+            // unused.
+            batch.commit(store).await?;
+            let (key, bytes) = frame.as_blob().ok_or_else(|| unreadable("blob"))?;
+            store.blobs().put(key, bytes).await.map_err(Error::from)?;
+        } else {
+            let entry: Entry =
+                serde_json::from_slice(&frame.content).map_err(|_| unreadable("record"))?;
+            let known = COLLECTIONS
+                .iter()
+                .find(|known| known.name == entry.collection);
+            let collection = known.ok_or_else(|| unreadable("record"))?;
+            let is_data_key = collection.name == vault::COLLECTION.name;
+            (if is_data_key { &mut keys } else { &mut batch }).add(collection, entry.into_row());
+            if batch.is_full() {
+                batch.commit(store).await?;
+            }
+        }
+        progress(counts);
+    }
+    reading.await.map_err(|_| unreadable("archive"))??;
+    batch.commit(store).await?;
+    keys.commit(store).await
+}
+
+/// A batch that is being filled.
+struct BatchBuilder {
+    batch: Batch,
+    bytes: usize,
+}
+
+impl BatchBuilder {
+    fn new() -> Self {
+        // Restored records keep their own times, so the time of the batch is not used.
+        Self {
+            batch: Batch::at(Time(0)),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, collection: &'static Collection, row: Row) {
+        self.bytes += row.body.len();
+        let batch = std::mem::replace(&mut self.batch, Batch::at(Time(0)));
+        self.batch = batch.restore(collection, row);
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.writes.len() >= MAX_BATCH_RECORDS || self.bytes >= MAX_BATCH_BYTES
+    }
+
+    async fn commit(&mut self, store: &Store) -> std::result::Result<(), ArchiveError> {
+        let Self { batch, .. } = std::mem::replace(self, Self::new());
+        store
+            .commit(batch)
+            .await
+            .map_err(|cause| ArchiveError::Store(cause.into()))
+    }
+}
+
+/// Returns the error for a part of the archive that was readable during the check.
+fn unreadable(part: &str) -> ArchiveError {
+    ArchiveError::Incomplete(format!(
+        "a {part} of the archive that was readable before cannot be read: empty the store before another import"
+    ))
+}

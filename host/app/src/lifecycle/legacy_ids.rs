@@ -1,0 +1,254 @@
+//! Translation of legacy ids, which are UUIDs, to current ids.
+//!
+//! Every object has its own UUID from the start. An installation that replaces an older system also
+//! knows the UUIDs of that system: the operator loads them as pairs ([`load`]).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Query, Record, Store, Time};
+use uuid::Uuid;
+
+use crate::{
+    App, Error, Result,
+    accounts::{Account, auth_configs::AuthConfig},
+    core::{
+        ids::{AccountId, AuthConfigId, TriggerInstanceId},
+        truncate,
+    },
+    projects::{Project, StoredProject},
+};
+
+/// The collection of pairs of an older system, by kind and UUID.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "legacy_ids",
+    fields: &[],
+};
+/// Number of pairs that are written in one batch.
+const BATCH_SIZE: usize = 500;
+/// Maximum size of a file of pairs, in bytes.
+pub const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Maximum number of problems that a refusal lists.
+const MAX_PROBLEMS: usize = 20;
+
+/// The kind of object that a legacy id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Kind {
+    /// A connected account.
+    ConnectedAccount,
+    /// An auth config.
+    AuthConfig,
+    /// A trigger instance.
+    TriggerInstance,
+}
+
+/// A pair as stored: the current id, under kind and UUID.
+#[derive(Debug, Serialize, Deserialize)]
+struct Pair {
+    id: String,
+}
+
+impl Document for Pair {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// One line of a file of pairs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    project: String,
+    #[serde(rename = "type")]
+    kind: Kind,
+    uuid: Uuid,
+    nanoid: String,
+}
+
+/// The result of loading pairs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// The number of new pairs.
+    pub new: usize,
+    /// The number of pairs that were loaded before.
+    pub known: usize,
+}
+
+/// The reason why pairs were not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Lines are invalid, with one text for each and at most twenty in total. Nothing was loaded.
+    #[error("{}", .0.join("\n  "))]
+    Lines(Vec<String>),
+    /// The store refused. Loading the same file again continues after the pairs that were written.
+    #[error("{0}")]
+    Store(#[from] Error),
+}
+
+impl Kind {
+    /// Returns the name of the kind for messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::ConnectedAccount => "connected account",
+            Self::AuthConfig => "auth config",
+            Self::TriggerInstance => "trigger instance",
+        }
+    }
+
+    /// Returns the id of a pair's record.
+    fn record_id(self, uuid: Uuid) -> String {
+        let kind = match self {
+            Self::ConnectedAccount => "account",
+            Self::AuthConfig => "auth_config",
+            Self::TriggerInstance => "trigger",
+        };
+        format!("{kind}:{uuid}")
+    }
+}
+
+/// Returns the current id of the object with a legacy id.
+///
+/// # Errors
+/// Returns an error if the project never had such an object, if it is deleted, or if the store
+/// cannot be read.
+pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> Result<String> {
+    let (field, id) = match app
+        .store
+        .get::<Pair>(project.id.as_str(), &kind.record_id(uuid))
+        .await?
+    {
+        Some(pair) => ("id", pair.body.id),
+        None => ("uuid", uuid.to_string()),
+    };
+    let object = match kind {
+        Kind::ConnectedAccount => find_object::<Account>(&app.store, project, field, &id).await?,
+        Kind::AuthConfig => find_object::<AuthConfig>(&app.store, project, field, &id).await?,
+        // This server stores no trigger instances, so the pair is the only source.
+        Kind::TriggerInstance if field == "id" => return Ok(id),
+        Kind::TriggerInstance => None,
+    };
+    match object {
+        Some((id, true)) => Ok(id),
+        Some((_, false)) => Err(Error::LegacyGone {
+            kind: kind.name(),
+            uuid,
+        }),
+        None => Err(Error::LegacyNotFound {
+            kind: kind.name(),
+            uuid,
+        }),
+    }
+}
+
+/// Returns the id of an object, including deleted ones, and true if it is live.
+async fn find_object<T: Document>(
+    store: &Store,
+    project: &Project,
+    field: &str,
+    value: &str,
+) -> Result<Option<(String, bool)>> {
+    let query = Query::for_project(project.id.as_str())
+        .is(field, value)
+        .with_deleted()
+        .page(0, 1);
+    let found = store.find::<T>(&query).await?.records.pop();
+    Ok(found.map(|record: Record<T>| (record.id.clone(), record.is_live())))
+}
+
+/// Loads pairs from lines of JSON objects with the members `project`, `type`, `uuid` and `nanoid`.
+/// Every line is checked before any pair is written.
+///
+/// # Errors
+/// Returns an error if a line cannot be read, names an object that does not exist, or gives a UUID
+/// a second meaning, or if the store refuses.
+pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<Loaded, LoadError> {
+    let (mut pairs, mut problems) = (BTreeMap::new(), Vec::new());
+    let mut loaded = Loaded::default();
+    for (number, text) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, text)| !text.trim().is_empty())
+    {
+        let checked = match serde_json::from_str::<Line>(text) {
+            Ok(line) => check(store, &line).await?.map(|known| (line, known)),
+            Err(cause) => Err(cause.to_string()),
+        };
+        match checked {
+            Ok((_, true)) => loaded.known += 1,
+            Ok((line, false)) => {
+                let record_id = line.kind.record_id(line.uuid);
+                match pairs.insert(record_id, (line.project, line.nanoid.clone())) {
+                    Some((_, other)) if other != line.nanoid => {
+                        problems.push(at_line(number, "an earlier line has another `nanoid`"))
+                    }
+                    _ => {}
+                }
+            }
+            Err(problem) => problems.push(at_line(number, &problem)),
+        }
+        if problems.len() == MAX_PROBLEMS {
+            break;
+        }
+    }
+    if !problems.is_empty() {
+        return Err(LoadError::Lines(problems));
+    }
+    loaded.new = pairs.len();
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    for part in pairs.chunks(BATCH_SIZE) {
+        let insert = |batch: Batch, (record_id, (project, id)): &(String, (String, String))| {
+            batch.insert(project, record_id, &Pair { id: id.clone() })
+        };
+        store
+            .commit(part.iter().fold(Batch::at(now), insert))
+            .await
+            .map_err(|cause| match cause {
+                CommitError::Taken { .. } => {
+                    Error::Unavailable("another process loads pairs".into())
+                }
+                other => other.into(),
+            })?;
+    }
+    Ok(loaded)
+}
+
+fn at_line(number: usize, problem: &str) -> String {
+    format!("line {}: {problem}", number + 1)
+}
+
+/// Checks one line. Returns the problem, or true if its pair is already known.
+async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, String>> {
+    let Line {
+        project,
+        kind,
+        uuid,
+        nanoid,
+    } = line;
+    let parsed = match kind {
+        Kind::ConnectedAccount => AccountId::parse(nanoid).map(drop),
+        Kind::AuthConfig => AuthConfigId::parse(nanoid).map(drop),
+        Kind::TriggerInstance => TriggerInstanceId::parse(nanoid).map(drop),
+    };
+    if let Err(cause) = parsed {
+        return Ok(Err(cause.to_string()));
+    }
+    let exists = match kind {
+        Kind::ConnectedAccount => store.get::<Account>(project, nanoid).await?.is_some(),
+        Kind::AuthConfig => store.get::<AuthConfig>(project, nanoid).await?.is_some(),
+        Kind::TriggerInstance => store.lookup::<StoredProject>(project).await?.is_some(),
+    };
+    if !exists {
+        return Ok(Err(format!(
+            "project {} has no {} {nanoid}",
+            truncate(project),
+            kind.name()
+        )));
+    }
+    match store.lookup::<Pair>(&kind.record_id(*uuid)).await? {
+        Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),
+        Some(pair) => Ok(Err(format!(
+            "{uuid} is already the legacy id of {} of project {}",
+            pair.body.id, pair.project
+        ))),
+        None => Ok(Ok(false)),
+    }
+}

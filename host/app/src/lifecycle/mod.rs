@@ -1,0 +1,8 @@
+//! The rules that concern data of every module: deletion of projects, archives of the whole store,
+//! ids of older clients, and the list of recurring jobs.
+
+pub mod archive;
+pub(crate) mod jobs;
+pub mod legacy_ids;
+pub mod remove_project;
+mod retention;

@@ -1,0 +1,255 @@
+//! Requests that take effect at most once, no matter how often they are sent.
+//!
+//! A request with an idempotency key is recorded before it starts, and its response is recorded
+//! when it ends. A repeated request gets the recorded response. A request that was interrupted, for
+//! example by a killed server, may or may not have taken effect. Its key refuses requests for as
+//! long as it is kept, because doing the request again would be a guess. The record is durable
+//! before the request starts, so the guarantee holds over restarts and between servers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use store::{Batch, Collection, CommitError, Document, Query, Record, Store, Time};
+
+use crate::{
+    App, Error, Result,
+    core::vault::{SealContext, Sealed},
+    projects::{Holder, quotas::Kind},
+    work::Lease,
+};
+
+/// Time for which a key is kept.
+const KEY_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Maximum size of a response that is kept, in bytes.
+pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
+/// Maximum length of a key, in characters.
+pub const MAX_KEY_CHARS: usize = 255;
+/// Maximum number of records that are erased in one batch.
+const ERASE_BATCH: u64 = 64;
+/// Interval at which expired keys are erased.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
+
+/// The collection of idempotency keys. The owner of the API key takes the place of the project id
+/// of other records.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "idempotency_keys",
+    fields: &[],
+};
+
+/// The record of a request.
+#[derive(Debug, Serialize, Deserialize)]
+struct IdempotencyRecord {
+    /// A digest of the request. A request with another digest is a different request.
+    digest: String,
+    state: State,
+}
+
+impl Document for IdempotencyRecord {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// The request has started, and its end is not recorded.
+    #[serde(rename = "begun")]
+    Started,
+    /// The request is done. The response is absent if it was too large, the quota of its owner was
+    /// used up, or the project keeps no responses.
+    Done {
+        status: u16,
+        #[serde(rename = "answer")]
+        response: Option<Sealed<String>>,
+    },
+}
+
+/// The result of recording a request.
+#[derive(Debug)]
+pub enum Claim {
+    /// The first request with its key. The caller does it and then reports its outcome to
+    /// [`complete`].
+    New(Pending),
+    /// A repeated request, with the response of the first one.
+    Replay(Response),
+}
+
+/// A recorded request that is still to be done.
+#[derive(Debug)]
+pub struct Pending {
+    record: Record<IdempotencyRecord>,
+}
+
+/// A recorded response.
+#[derive(Debug)]
+pub struct Response {
+    /// The HTTP status code.
+    pub status: u16,
+    /// The body, as JSON.
+    pub body: String,
+}
+
+/// The outcome of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The request was done, with this response.
+    Done(Response),
+    /// The request was done, and its response is not kept.
+    DoneWithoutResponse,
+    /// The request was refused without any effect. The key may be used again.
+    Refused,
+}
+
+/// Records a request under its idempotency key. Keys of different API keys are independent.
+///
+/// # Errors
+/// Returns an error if the key is malformed, was used for another request, has no response yet, or
+/// its response was not kept.
+pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Claim> {
+    if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(Error::invalid(format!(
+            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
+        )));
+    }
+    let (owner, now) = (holder.owner_id(), app.clock.now());
+    let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
+    let body = IdempotencyRecord {
+        digest: digest(request),
+        state: State::Started,
+    };
+    for _ in 0..5 {
+        match app
+            .store
+            .commit(Batch::at(now).insert(owner, &id, &body))
+            .await
+        {
+            Ok(()) => {
+                let record = Record {
+                    id,
+                    project: owner.to_owned(),
+                    revision: 1,
+                    created_at: now,
+                    updated_at: now,
+                    deleted_at: None,
+                    body,
+                };
+                return Ok(Claim::New(Pending { record }));
+            }
+            Err(CommitError::Taken { .. }) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+        match app.store.get::<IdempotencyRecord>(owner, &id).await? {
+            Some(record) if record.created_at < expiry_cutoff(now) => {
+                erase(&app.store, Batch::at(now).purge(&record)).await?
+            }
+            Some(record) => return replay(app, &record, &body.digest).await,
+            // The record was erased in the meantime, because the request was refused or the key
+            // expired.
+            None => {}
+        }
+    }
+    Err(Error::IdempotencyPending)
+}
+
+/// Returns the result for a request whose key is already recorded.
+async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> Result<Claim> {
+    if record.body.digest != digest {
+        return Err(Error::IdempotencyKeyReused);
+    }
+    match &record.body.state {
+        State::Started => Err(Error::IdempotencyPending),
+        State::Done { response: None, .. } => Err(Error::IdempotencyResponseGone),
+        State::Done {
+            status,
+            response: Some(response),
+        } => {
+            let key = app.vault.key(&record.project, app.clock.now()).await?;
+            Ok(Claim::Replay(Response {
+                status: *status,
+                body: key.open(place(record), response)?,
+            }))
+        }
+    }
+}
+
+/// Records the outcome of a request. The caller does not report a request whose outcome is unknown,
+/// and its record stays unchanged.
+///
+/// # Errors
+/// Returns an error if the store refuses.
+pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outcome) -> Result<()> {
+    let now = app.clock.now();
+    let (status, response) = match outcome {
+        Outcome::Refused => return erase(&app.store, Batch::at(now).purge(&record)).await,
+        Outcome::DoneWithoutResponse => (0, None),
+        Outcome::Done(Response { status, body })
+            if body.len() > MAX_RESPONSE_BYTES
+                || !app
+                    .quotas
+                    .take(Kind::Responses, &record.project, body.len(), now) =>
+        {
+            (status, None)
+        }
+        Outcome::Done(Response { status, body }) => {
+            let key = app.vault.key(&record.project, now).await?;
+            (status, Some(key.seal(place(&record), &body)?))
+        }
+    };
+    record.body.state = State::Done { status, response };
+    Ok(app.store.commit(Batch::at(now).update(&record)).await?)
+}
+
+/// Erases keys that are older than a day. This is a job that one server at a time runs.
+pub(crate) async fn delete_expired(app: &App, lease: &Lease) -> Result<()> {
+    let now = app.clock.now();
+    loop {
+        let expired = Query::all_projects()
+            .below("created_at", expiry_cutoff(now).0)
+            .page(0, ERASE_BATCH);
+        let expired = app.store.find::<IdempotencyRecord>(&expired).await?.records;
+        if expired.is_empty() {
+            return Ok(());
+        }
+        let batch = expired
+            .iter()
+            .fold(Batch::at(now), |batch, record| batch.purge(record));
+        erase(&app.store, lease.fence(batch)).await?;
+    }
+}
+
+/// Erases records. A record that another server has erased or changed first is not an error.
+async fn erase(store: &Store, batch: Batch) -> Result<()> {
+    match store.commit(batch).await {
+        Ok(()) | Err(CommitError::Stale) => Ok(()),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// Returns the creation time before which keys are expired.
+fn expiry_cutoff(now: Time) -> Time {
+    Time(
+        now.0
+            .saturating_sub(i64::try_from(KEY_TTL.as_millis()).unwrap_or(i64::MAX)),
+    )
+}
+
+/// Computes a digest over the parts and their lengths, so that no two lists of parts give the same
+/// input.
+fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex::encode(hash.finalize())
+}
+
+fn place(record: &Record<IdempotencyRecord>) -> SealContext<'_> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: &record.project,
+        id: &record.id,
+        field: "answer",
+    }
+}

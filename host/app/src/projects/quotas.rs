@@ -1,0 +1,301 @@
+//! Daily quotas: the bytes that each project writes into the execution log and as kept responses of
+//! idempotency keys.
+//!
+//! The bytes are counted in memory where they are written. Every minute and at shutdown, the counts
+//! are added to one record, which also returns the counts of other servers. Counting therefore adds
+//! no write to a request and needs no query. A killed server loses the counts of its last minute,
+//! and several servers together may exceed a quota by what they write in one minute. A day is
+//! counted in parts of four hours, so that written bytes count for 24 to 28 hours.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Store, Time};
+
+use crate::{App, Error, Result, core::INSTALLATION};
+
+/// The collection of the single record.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "daily_amounts",
+    fields: &[],
+};
+const ID: &str = "written";
+/// Length of a part of a day, in milliseconds.
+const PART_MS: i64 = 4 * 3_600_000;
+/// Number of past parts that count in addition to the current one.
+const COUNTED_PARTS: i64 = 6;
+/// Interval at which counts are added to the record.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The bytes that a project may write in a day. `None` means no limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// The quota of the execution log.
+    pub log: Option<u64>,
+    /// The quota of kept responses of idempotency keys.
+    pub responses: Option<u64>,
+}
+
+/// The kind of data that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Inputs and outputs of executions, and cassettes.
+    Log,
+    /// Kept responses of idempotency keys.
+    Responses,
+}
+
+/// Bytes by owner and part of a day.
+type Owners = BTreeMap<String, BTreeMap<i64, u64>>;
+
+/// The bytes of both kinds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Amounts {
+    log: Owners,
+    #[serde(rename = "answers")]
+    responses: Owners,
+}
+
+impl Document for Amounts {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// The counter of written bytes, which checks the quotas.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    settings: Settings,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// The counts of all servers, as last read from the record.
+    shared: Amounts,
+    /// The counts of this server that are not yet in the record.
+    own: Amounts,
+}
+
+impl Amounts {
+    fn owners(&self, kind: Kind) -> &Owners {
+        match kind {
+            Kind::Log => &self.log,
+            Kind::Responses => &self.responses,
+        }
+    }
+
+    fn owners_mut(&mut self, kind: Kind) -> &mut Owners {
+        match kind {
+            Kind::Log => &mut self.log,
+            Kind::Responses => &mut self.responses,
+        }
+    }
+
+    /// Returns the bytes of an owner that still count.
+    fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
+        self.owners(kind).get(owner).map_or(0, |parts| {
+            parts
+                .range(part - COUNTED_PARTS..)
+                .map(|(_, bytes)| bytes)
+                .sum()
+        })
+    }
+
+    fn add(&mut self, kind: Kind, owner: &str, part: i64, bytes: u64) {
+        let owners = self.owners_mut(kind);
+        match owners.get_mut(owner) {
+            Some(parts) => *parts.entry(part).or_default() += bytes,
+            None => drop(owners.insert(owner.to_owned(), BTreeMap::from([(part, bytes)]))),
+        }
+    }
+
+    /// Adds the counts of `other`.
+    fn add_all(&mut self, other: &Self) {
+        for kind in [Kind::Log, Kind::Responses] {
+            for (owner, parts) in other.owners(kind) {
+                parts
+                    .iter()
+                    .for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
+            }
+        }
+    }
+
+    /// Subtracts the counts of `other` and drops the parts that no longer count.
+    fn subtract(&mut self, other: &Self, part: i64) {
+        for kind in [Kind::Log, Kind::Responses] {
+            self.owners_mut(kind).retain(|owner, parts| {
+                let others = other.owners(kind).get(owner);
+                parts.retain(|at, bytes| {
+                    *bytes -= others
+                        .and_then(|others| others.get(at))
+                        .copied()
+                        .unwrap_or(0)
+                        .min(*bytes);
+                    *bytes > 0 && *at >= part - COUNTED_PARTS
+                });
+                !parts.is_empty()
+            });
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.log.is_empty() && self.responses.is_empty()
+    }
+}
+
+impl Quotas {
+    /// Opens the quotas with the counts of the stored record.
+    ///
+    /// # Errors
+    /// Returns an error if the record cannot be read.
+    pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
+        let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+        let shared = record.map(|record| record.body).unwrap_or_default();
+        Ok(Self {
+            settings,
+            counted: Mutex::new(Counted {
+                shared,
+                own: Amounts::default(),
+            }),
+        })
+    }
+
+    /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.
+    pub(crate) fn take(&self, kind: Kind, owner: &str, bytes: usize, now: Time) -> bool {
+        let quota = match kind {
+            Kind::Log => self.settings.log,
+            Kind::Responses => self.settings.responses,
+        };
+        let Some(quota) = quota else { return true };
+        let (part, bytes) = (now.0.div_euclid(PART_MS), bytes as u64);
+        let mut counted = self.lock();
+        let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
+        let fits = used.saturating_add(bytes) <= quota;
+        if fits {
+            counted.own.add(kind, owner, part, bytes);
+        }
+        fits
+    }
+
+    /// Adds the counts to the record and reads those of other servers. Counts that cannot be added
+    /// are kept for the next attempt.
+    pub(crate) async fn save(&self, store: &Store, now: Time) {
+        if let Err(cause) = self.add(store, now).await {
+            tracing::warn!(%cause, "the daily quotas could not be saved");
+        }
+    }
+
+    async fn add(&self, store: &Store, now: Time) -> Result<()> {
+        let (part, own) = (now.0.div_euclid(PART_MS), self.lock().own.clone());
+        let shared = if own.is_empty() {
+            let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+            record.map(|record| record.body).unwrap_or_default()
+        } else {
+            let add = |amounts: &mut Amounts| -> Result<Amounts> {
+                amounts.add_all(&own);
+                amounts.subtract(&Amounts::default(), part);
+                Ok(amounts.clone())
+            };
+            match store
+                .edit(INSTALLATION, ID, now, add)
+                .await
+                .map_err(Error::from)?
+            {
+                Some(shared) => shared,
+                None => {
+                    store
+                        .commit(Batch::at(now).insert(INSTALLATION, ID, &own))
+                        .await?;
+                    own.clone()
+                }
+            }
+        };
+        let mut counted = self.lock();
+        counted.shared = shared;
+        counted.own.subtract(&own, part);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds the counts to the record every minute. Never returns.
+pub(crate) async fn run_loop(app: &App) {
+    loop {
+        tokio::time::sleep(SAVE_INTERVAL).await;
+        app.quotas.save(&app.store, app.clock.now()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::COLLECTIONS;
+
+    const LIMITED: Settings = Settings {
+        log: Some(100),
+        responses: None,
+    };
+
+    #[test]
+    fn a_quota_is_of_one_owner_and_kind() {
+        let quotas = Quotas {
+            settings: LIMITED,
+            ..Quotas::default()
+        };
+        assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
+        assert!(!quotas.take(Kind::Log, "a", 41, Time(0)));
+        assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
+        assert!(quotas.take(Kind::Log, "b", 100, Time(0)));
+        assert!(
+            quotas.take(Kind::Responses, "a", 1_000, Time(0)),
+            "there is no limit"
+        );
+    }
+
+    #[test]
+    fn a_quota_is_free_again_after_a_day() {
+        let quotas = Quotas {
+            settings: LIMITED,
+            ..Quotas::default()
+        };
+        assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
+        assert!(!quotas.take(Kind::Log, "a", 1, Time(24 * 3_600_000)));
+        assert!(quotas.take(Kind::Log, "a", 100, Time(28 * 3_600_000)));
+    }
+
+    #[tokio::test]
+    async fn servers_and_starts_share_one_quota() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let open = async || Quotas::open(LIMITED, &store).await.unwrap();
+        let (one, other) = (open().await, open().await);
+        assert!(one.take(Kind::Log, "a", 50, Time(0)) && other.take(Kind::Log, "a", 40, Time(0)));
+        for server in [&one, &other, &one] {
+            server.save(&store, Time(0)).await;
+        }
+        for server in [&one, &other, &open().await] {
+            assert!(
+                !server.take(Kind::Log, "a", 11, Time(0)),
+                "90 of 100 are taken"
+            );
+        }
+        assert!(one.take(Kind::Log, "a", 10, Time(0)));
+        one.save(&store, Time(48 * 3_600_000)).await;
+        let record = store
+            .get::<Amounts>(INSTALLATION, ID)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            record.body.is_empty(),
+            "what does not count any more is forgotten"
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! The execution log: a record of each execution, its user and its outcome.
+//!
+//! A separate durable write per record costs far more than the execution of a small tool. Records
+//! are therefore written in groups, at most 20 ms late and at most 256 at a time. Executions of one
+//! project that ended together share one stored *page*, which costs the store as much as a single
+//! record. No record is dropped: a call reserves a slot in the buffer before its tool runs. While
+//! the buffer is full, the call waits, or is refused before anything starts. A slot is one of a
+//! number of records, and room for the bytes of one record. An execution is cut down to its record
+//! before it waits, see `pending`. A reader first waits until all earlier entries are written, so
+//! that the `log_id` of a response can be looked up at once.
+//!
+//! An execution may also leave a cassette, with which it can be replayed, see `cassette`.
+
+mod cassette;
+mod page;
+mod pending;
+mod read;
+mod retention;
+pub mod usage;
+mod write;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sandbox::Outcome;
+use store::{Store, Time};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    time::timeout,
+};
+
+pub(crate) use cassette::{CASSETTES, PendingCassette};
+pub use cassette::{CassettePolicy, cassette};
+pub(crate) use page::{DETAILS, PAGES};
+pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
+pub use read::{Condition, Field, Filter, ListPart, Operator, get, list};
+pub use retention::Retention;
+pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
+pub use sandbox::cassette::Cassette;
+pub use write::{MAX_GROUP_BYTES, Writer};
+
+use cassette::Recorder;
+use pending::Pending;
+
+use crate::{
+    Error, Result,
+    accounts::Source,
+    catalog::{Release, Usage},
+    core::{
+        clock::Clock,
+        ids::{AccountId, AuthConfigId, LogId},
+        vault::Vault,
+    },
+    projects::{SharedProject, quotas::Quotas},
+    runs::prompt::Tokens,
+};
+
+/// Maximum number of records that are written together.
+const MAX_GROUP_RECORDS: usize = 256;
+/// Time for which a call waits for a slot in a full buffer.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Room that an execution reserves for its record in addition to arguments and data, in bytes.
+pub const RECORD_OVERHEAD_BYTES: usize = 16 << 10;
+
+/// A finished execution, before it is cut down to the data that its record keeps.
+pub(crate) struct Entry {
+    pub id: LogId,
+    pub project: SharedProject,
+    pub tool: Arc<str>,
+    pub release: Arc<Release>,
+    pub user: String,
+    pub account: Option<AccountId>,
+    pub auth_config: Option<AuthConfigId>,
+    pub source: Source,
+    pub request_id: String,
+    pub started_at: Time,
+    pub ended_at: Time,
+    pub arguments: Bytes,
+    /// The tokens used, if a language model made the arguments.
+    pub tokens: Option<Tokens>,
+    pub data: Bytes,
+    pub error: Option<String>,
+    pub outcome: Outcome,
+    /// The cassette, if the execution was recorded and the cassette is to be kept.
+    pub cassette: Option<PendingCassette>,
+}
+
+enum Message {
+    Entry(Box<Pending>, Option<oneshot::Sender<()>>),
+    /// A request for a notification when all earlier entries are written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// The execution log, as used by callers and readers.
+pub struct Log {
+    sender: mpsc::Sender<Message>,
+    flush_signal: Arc<FlushSignal>,
+    wait_until_durable: bool,
+    /// The bytes of the buffer that are free for waiting records and cassettes.
+    buffer_room: Arc<Semaphore>,
+    /// The bytes of the buffer that an execution reserves before it starts.
+    reserved_bytes: u32,
+    max_payload_bytes: usize,
+    pub(crate) recorder: Recorder,
+    retention: Retention,
+}
+
+/// A reserved slot in the buffer.
+pub(crate) struct Slot {
+    permit: mpsc::OwnedPermit<Message>,
+    buffer_room: OwnedSemaphorePermit,
+    max_payload_bytes: usize,
+    flush_signal: Arc<FlushSignal>,
+    wait_until_durable: bool,
+}
+
+/// A signal that wakes the writer early, because a group is full or a caller waits. Without it,
+/// every record would wake the writer.
+#[derive(Default)]
+struct FlushSignal {
+    submitted: AtomicUsize,
+    notify: Notify,
+}
+
+/// The operator's settings of the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// True if a call responds only after its record is durable.
+    pub wait_until_durable: bool,
+    /// Maximum number of records that wait to be written.
+    pub max_waiting_records: usize,
+    /// Maximum size of the records and cassettes that wait to be written, in bytes.
+    pub max_waiting_bytes: usize,
+    /// Maximum size of the stored arguments and of the stored data, in bytes.
+    pub max_payload_bytes: usize,
+    /// The executions that leave a cassette.
+    pub cassettes: CassettePolicy,
+    /// Maximum size of the content of a cassette, in bytes.
+    pub max_cassette_bytes: usize,
+    /// The retention of records.
+    pub retention: Retention,
+}
+
+pub(crate) fn open(
+    settings: Settings,
+    store: Store,
+    vault: Arc<Vault>,
+    clock: Clock,
+    usage: Arc<Usage>,
+    quotas: Arc<Quotas>,
+) -> (Log, Writer) {
+    let Settings {
+        wait_until_durable,
+        max_waiting_records,
+        max_waiting_bytes,
+        max_payload_bytes,
+        cassettes,
+        max_cassette_bytes,
+        retention,
+    } = settings;
+    let (sender, receiver) = mpsc::channel(max_waiting_records);
+    let (flush_signal, buffer_room) = (
+        Arc::new(FlushSignal::default()),
+        Arc::new(Semaphore::new(max_waiting_bytes)),
+    );
+    let recorder = Recorder::new(cassettes, max_cassette_bytes, buffer_room.clone());
+    let reserved_bytes =
+        u32::try_from((RECORD_OVERHEAD_BYTES + 2 * max_payload_bytes).min(max_waiting_bytes))
+            .unwrap_or(u32::MAX);
+    let log = Log {
+        sender,
+        flush_signal: flush_signal.clone(),
+        wait_until_durable,
+        buffer_room,
+        reserved_bytes,
+        max_payload_bytes,
+        recorder,
+        retention,
+    };
+    let counts_saved_at = clock.now();
+    (
+        log,
+        Writer {
+            receiver,
+            flush_signal,
+            store,
+            vault,
+            clock,
+            usage,
+            quotas,
+            counts_saved_at,
+        },
+    )
+}
+
+impl Log {
+    /// Reserves a slot in the buffer, before the execution starts.
+    pub(crate) async fn reserve(&self) -> Result<Slot> {
+        let reserved = async {
+            let buffer_room = self
+                .buffer_room
+                .clone()
+                .acquire_many_owned(self.reserved_bytes)
+                .await
+                .map_err(|_| stopping())?;
+            let permit = self
+                .sender
+                .clone()
+                .reserve_owned()
+                .await
+                .map_err(|_| stopping())?;
+            Ok(Slot {
+                permit,
+                buffer_room,
+                max_payload_bytes: self.max_payload_bytes,
+                flush_signal: self.flush_signal.clone(),
+                wait_until_durable: self.wait_until_durable,
+            })
+        };
+        let full = || Error::Unavailable("the execution log cannot keep up".into());
+        timeout(SLOT_TIMEOUT, reserved)
+            .await
+            .unwrap_or_else(|_| Err(full()))
+    }
+
+    /// Waits until all earlier entries are written.
+    async fn wait_until_written(&self) -> Result<()> {
+        let (done, written) = oneshot::channel();
+        self.sender
+            .send(Message::Flush(done))
+            .await
+            .map_err(|_| stopping())?;
+        self.flush_signal.notify.notify_one();
+        written.await.map_err(|_| stopping())
+    }
+}
+
+impl Slot {
+    /// Enters a record. Returns false if the settings require the call to wait for the record and
+    /// the record could not be written.
+    pub(crate) async fn submit(self, entry: Entry) -> bool {
+        let (done, written) = if self.wait_until_durable {
+            Some(oneshot::channel()).unzip()
+        } else {
+            (None, None)
+        };
+        self.permit.send(Message::Entry(
+            Box::new(Pending::new(
+                entry,
+                self.max_payload_bytes,
+                self.buffer_room,
+            )),
+            done,
+        ));
+        if self.flush_signal.submitted.fetch_add(1, Ordering::Relaxed) + 1 == MAX_GROUP_RECORDS
+            || self.wait_until_durable
+        {
+            self.flush_signal.notify.notify_one();
+        }
+        match written {
+            Some(written) => written.await.is_ok(),
+            None => true,
+        }
+    }
+}
+
+fn stopping() -> Error {
+    Error::Unavailable("the server is stopping".into())
+}

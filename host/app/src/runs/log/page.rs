@@ -1,0 +1,260 @@
+//! Storage of executions in pages of one project, with sealed details beside them.
+//!
+//! A page holds executions that ended within a second of each other. Its creation time is the end
+//! of the last of them. The time in an execution's id therefore leads to its page: either the page
+//! was created soon after the execution began ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the
+//! page lists the execution as slow.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::{Collection, Document, Field, Kind, Time};
+
+use super::Pending;
+use crate::{
+    accounts::Source,
+    core::{
+        ids::{AccountId, AuthConfigId, LogId},
+        vault::{SealContext, Sealed},
+    },
+    runs::prompt::Tokens,
+};
+
+/// Maximum number of executions on a page. Moving larger pages costs the store more than they save.
+pub(super) const MAX_PAGE_RUNS: usize = 64;
+/// Maximum size of the details of a page, in bytes, unless a single execution has more.
+pub(super) const MAX_PAGE_DETAIL_BYTES: usize = 32 << 10;
+/// Maximum time between the end of the first execution on a page and the end of any other, in
+/// milliseconds.
+pub(super) const MAX_PAGE_SPAN_MS: i64 = 1_000;
+/// Duration from which a page lists an execution as slow, in milliseconds.
+pub(super) const SLOW_RUN_MS: i64 = 2_000;
+
+/// The collection of pages. Each list contains a value once.
+pub(crate) static PAGES: Collection = Collection {
+    name: "execution_pages",
+    fields: &[
+        Field::new("tools", Kind::List),
+        Field::new("toolkits", Kind::List),
+        Field::new("statuses", Kind::List),
+        Field::new("users", Kind::List),
+        Field::new("accounts", Kind::List),
+        Field::new("auth_configs", Kind::List),
+        Field::new("slow", Kind::List),
+    ],
+};
+
+/// The collection of details, under the id of the page.
+pub(crate) static DETAILS: Collection = Collection {
+    name: "execution_details",
+    fields: &[],
+};
+
+/// The executions of one project on a page, in the order of their ids.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Page {
+    pub runs: Vec<ExecutionRecord>,
+    tools: Vec<String>,
+    toolkits: Vec<String>,
+    statuses: Vec<String>,
+    users: Vec<String>,
+    accounts: Vec<String>,
+    auth_configs: Vec<String>,
+    slow: Vec<String>,
+}
+
+impl Document for Page {
+    const COLLECTION: &'static Collection = &PAGES;
+}
+
+/// The details of the executions on a page, in the same order. Executions of projects that store no
+/// data have none.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Details {
+    pub sealed: Sealed<Vec<Option<Detail>>>,
+}
+
+impl Document for Details {
+    const COLLECTION: &'static Collection = &DETAILS;
+}
+
+/// An execution as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecutionRecord {
+    /// The id of the log record.
+    pub id: LogId,
+    /// The slug of the tool.
+    pub tool: String,
+    /// The slug of the toolkit.
+    pub toolkit: String,
+    /// The exact version of the toolkit.
+    pub version: String,
+    /// The outcome.
+    pub status: Status,
+    /// The user of the execution.
+    pub user: String,
+    /// The connected account that was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<AccountId>,
+    /// The auth config of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth_config: Option<AuthConfigId>,
+    /// The source of the credential.
+    pub source: Source,
+    /// The id of the request that started the execution.
+    pub request: String,
+    /// The start time.
+    pub started_at: Time,
+    /// The end time.
+    pub ended_at: Time,
+    /// The processor time, in microseconds.
+    pub cpu_us: u64,
+    /// The elapsed time, in microseconds.
+    pub wall_us: u64,
+    /// The maximum size of the guest's memory, in bytes.
+    pub memory: u64,
+    /// The number of host function calls.
+    pub host_calls: u32,
+    /// The number of requests to the provider.
+    pub requests: usize,
+    /// The tokens used, if a language model made the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// The kind of the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// The outcome of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The tool returned a result.
+    Success,
+    /// The tool failed or was stopped.
+    Failed,
+}
+
+impl Status {
+    /// Returns the name used by the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The input and output of an execution.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Detail {
+    /// The arguments as received, or a note that they were too large to keep.
+    pub arguments: Box<RawValue>,
+    /// The data as returned, or a note that it was too large to keep.
+    pub data: Box<RawValue>,
+    /// The error of a failed execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The lines that the tool logged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<Line>,
+    /// The requests that the tool sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<SentRequest>,
+}
+
+/// A line that the tool logged.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// The level: `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    /// The time since the start, in milliseconds.
+    pub at_ms: u64,
+    /// The text.
+    pub message: String,
+}
+
+/// A request that the tool sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SentRequest {
+    /// The HTTP method.
+    pub method: String,
+    /// The URL, without secrets.
+    pub url: String,
+    /// The HTTP status code of the provider's response.
+    pub status: Option<u16>,
+    /// The reason why the request was not sent or got no response.
+    pub error: Option<String>,
+    /// The duration, in milliseconds.
+    pub elapsed_ms: u64,
+    /// The size of the request body, in bytes.
+    pub sent: u64,
+    /// The size of the response body, in bytes.
+    pub received: u64,
+}
+
+impl Page {
+    /// Creates a page of executions, which are in the order of their ids.
+    pub(super) fn new(runs: Vec<ExecutionRecord>) -> Self {
+        let list = |value: fn(&ExecutionRecord) -> Option<&str>| {
+            let mut values: Vec<_> = runs.iter().filter_map(value).map(str::to_owned).collect();
+            values.sort_unstable();
+            values.dedup();
+            values
+        };
+        Self {
+            tools: list(|run| Some(&run.tool)),
+            toolkits: list(|run| Some(&run.toolkit)),
+            statuses: list(|run| Some(run.status.as_str())),
+            users: list(|run| Some(&run.user)),
+            accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
+            auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),
+            slow: list(|run| run.is_slow().then(|| run.id.as_str())),
+            runs,
+        }
+    }
+}
+
+impl ExecutionRecord {
+    /// Returns true if the execution took so long that its page must list it. This includes
+    /// executions during which the clock was set back.
+    fn is_slow(&self) -> bool {
+        !(0..SLOW_RUN_MS).contains(&(self.ended_at.0 - self.started_at.0))
+    }
+}
+
+/// Divides the entries of one project, in order of arrival, into pages.
+pub(super) fn split_into_pages<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
+    let mut pages: Vec<Vec<&Pending>> = Vec::new();
+    let (mut detail_bytes, mut first) = (0, Time(0));
+    for entry in entries {
+        let size = entry.detail.as_ref().map_or(0, Detail::size);
+        let fits = pages.last().is_some_and(|page| {
+            page.len() < MAX_PAGE_RUNS
+                && detail_bytes + size <= MAX_PAGE_DETAIL_BYTES
+                && (entry.ended_at.0 - first.0).abs() < MAX_PAGE_SPAN_MS
+        });
+        if !fits {
+            pages.push(Vec::with_capacity(MAX_PAGE_RUNS.min(entries.len())));
+            (detail_bytes, first) = (0, entry.ended_at);
+        }
+        detail_bytes += size;
+        if let Some(page) = pages.last_mut() {
+            page.push(entry);
+        }
+    }
+    for page in &mut pages {
+        page.sort_by(|one, other| one.id.cmp(&other.id));
+    }
+    pages
+}
+
+/// Returns the location at which the details of a page are sealed.
+pub(super) fn place<'a>(project: &'a str, page: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: DETAILS.name,
+        project,
+        id: page,
+        field: "sealed",
+    }
+}

@@ -1,0 +1,401 @@
+//! Executions that wait to be written. They are cut down to the data that their records keep, so
+//! that nothing larger waits.
+//!
+//! A pending record holds room in the buffer for its bytes until it is written. An execution
+//! reserves room for arguments, data and an error before it starts, and releases the unused part
+//! here. If the log lines and requests of a tool need more, they take more room if it is free, and
+//! are left out otherwise.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use sandbox::{LogLine, Outcome, RequestRecord, Usage};
+use serde_json::value::RawValue;
+use store::Time;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    Entry, PendingCassette,
+    page::{Detail, ExecutionRecord, Line, SentRequest, Status},
+};
+use crate::{
+    accounts::Source,
+    catalog::Release,
+    core::ids::{AccountId, AuthConfigId, LogId},
+    projects::{LogVisibility, SharedProject},
+    runs::prompt::Tokens,
+};
+
+/// Log line of a record that had no room for the lines and requests of the tool.
+const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wait to be written";
+
+/// A record that waits to be written.
+pub(super) struct Pending {
+    pub(super) id: LogId,
+    pub(super) project: SharedProject,
+    pub(super) release: Arc<Release>,
+    pub(super) ended_at: Time,
+    /// The details, or `None` for projects that store no data.
+    pub(super) detail: Option<Detail>,
+    /// The size in memory, in bytes, which is about the size when written.
+    pub(super) size: usize,
+    pub(super) cassette: Option<PendingCassette>,
+    tool: Arc<str>,
+    user: String,
+    account: Option<AccountId>,
+    auth_config: Option<AuthConfigId>,
+    source: Source,
+    request_id: String,
+    started_at: Time,
+    tokens: Option<Tokens>,
+    failure: Option<String>,
+    usage: Usage,
+    requests: usize,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Pending {
+    /// Cuts an execution down to its record, with at most `payload` bytes of arguments and of data
+    /// each.
+    pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
+        let Outcome {
+            requests,
+            log,
+            usage,
+            ..
+        } = entry.outcome;
+        let sent = requests.len();
+        let failure = entry
+            .error
+            .as_deref()
+            .map(|error| error.split(':').next().unwrap_or_default().to_owned());
+        let keeps_data = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
+        let mut detail = keeps_data.then(|| Detail {
+            arguments: truncate_json(&entry.arguments, payload),
+            data: truncate_json(&entry.data, payload),
+            error: entry.error,
+            log: log.into_iter().map(Line::from).collect(),
+            requests: requests.into_iter().map(SentRequest::from).collect(),
+        });
+        let fixed_size = mem::size_of::<Self>() + entry.user.len() + entry.request_id.len();
+        let room = fit_room(room, fixed_size, &mut detail);
+        Self {
+            size: fixed_size + detail.as_ref().map_or(0, Detail::size),
+            id: entry.id,
+            project: entry.project,
+            release: entry.release,
+            ended_at: entry.ended_at,
+            detail,
+            cassette: entry.cassette,
+            tool: entry.tool,
+            user: entry.user,
+            account: entry.account,
+            auth_config: entry.auth_config,
+            source: entry.source,
+            request_id: entry.request_id,
+            started_at: entry.started_at,
+            tokens: entry.tokens,
+            failure,
+            usage,
+            requests: sent,
+            _room: room,
+        }
+    }
+
+    /// Returns the execution as it is stored.
+    pub(super) fn record(&self) -> ExecutionRecord {
+        ExecutionRecord {
+            id: self.id.clone(),
+            tool: self.tool.to_string(),
+            toolkit: self.release.slug.to_string(),
+            version: self.release.version.to_string(),
+            status: if self.failure.is_some() {
+                Status::Failed
+            } else {
+                Status::Success
+            },
+            user: self.user.clone(),
+            account: self.account.clone(),
+            auth_config: self.auth_config.clone(),
+            source: self.source,
+            request: self.request_id.clone(),
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            cpu_us: micros(self.usage.cpu),
+            wall_us: micros(self.usage.wall),
+            memory: self.usage.peak_memory,
+            host_calls: self.usage.host_calls,
+            requests: self.requests,
+            tokens: self.tokens.clone(),
+            failure: self.failure.clone(),
+        }
+    }
+}
+
+/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases
+/// unused room, or takes more if it is free. Otherwise it keeps the room and leaves out lines and
+/// requests.
+fn fit_room(
+    mut room: OwnedSemaphorePermit,
+    fixed_size: usize,
+    detail: &mut Option<Detail>,
+) -> OwnedSemaphorePermit {
+    let size = fixed_size + detail.as_ref().map_or(0, Detail::size);
+    let taken = room.num_permits();
+    if size <= taken {
+        drop(room.split(taken - size));
+        return room;
+    }
+    let missing = u32::try_from(size - taken).unwrap_or(u32::MAX);
+    match room.semaphore().clone().try_acquire_many_owned(missing) {
+        Ok(more) => room.merge(more),
+        Err(_) => detail
+            .iter_mut()
+            .for_each(|detail| detail.leave_out_trace(NO_ROOM_NOTE)),
+    }
+    room
+}
+
+impl Detail {
+    /// Returns the size in memory, in bytes, which is about the size when written.
+    pub(super) fn size(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let log: usize = self
+            .log
+            .iter()
+            .map(|line| mem::size_of::<Line>() + line.message.len())
+            .sum();
+        let sent =
+            |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
+        let requests: usize = self.requests.iter().map(sent).sum();
+        self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
+    }
+
+    /// Replaces all lines and requests by one line with the reason.
+    fn leave_out_trace(&mut self, why: &str) {
+        self.requests = Vec::new();
+        self.log = vec![Line {
+            level: "warn".to_owned(),
+            at_ms: 0,
+            message: why.to_owned(),
+        }];
+    }
+
+    /// Leaves out everything except the error, and gives the reason. Values that are shorter than
+    /// the note that would replace them stay.
+    pub(super) fn leave_out(&mut self, why: &str) {
+        for json in [&mut self.arguments, &mut self.data] {
+            let note = note(json.get().len());
+            if note.get().len() < json.get().len() {
+                *json = note;
+            }
+        }
+        self.leave_out_trace(why);
+    }
+}
+
+impl From<LogLine> for Line {
+    fn from(LogLine { level, at, message }: LogLine) -> Self {
+        Self {
+            level: level.to_string(),
+            at_ms: millis(at),
+            message,
+        }
+    }
+}
+
+impl From<RequestRecord> for SentRequest {
+    fn from(request: RequestRecord) -> Self {
+        let RequestRecord {
+            method,
+            url,
+            status,
+            error,
+            elapsed,
+            sent,
+            received,
+        } = request;
+        Self {
+            method,
+            url,
+            status,
+            error,
+            elapsed_ms: millis(elapsed),
+            sent,
+            received,
+        }
+    }
+}
+
+/// Returns the JSON text unchanged, or a note if it is larger than `max_bytes` bytes or not JSON.
+fn truncate_json(json: &Bytes, max_bytes: usize) -> Box<RawValue> {
+    let kept = if json.len() <= max_bytes {
+        serde_json::from_slice(json).ok()
+    } else {
+        None
+    };
+    kept.unwrap_or_else(|| note(json.len()))
+}
+
+/// Returns the note that replaces JSON text of this size.
+fn note(bytes: usize) -> Box<RawValue> {
+    let note = serde_json::json!({"omitted": true, "bytes": bytes});
+    serde_json::value::to_raw_value(&note).unwrap_or_default()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use sandbox::{Cause, Digest, Failure, Level};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::{
+        catalog::SchemaFile,
+        core::ids::{OrganizationId, ProjectId, Sequence},
+        projects::{Config, Project, StoredProject},
+    };
+
+    const PAYLOAD: usize = 1 << 10;
+
+    fn project(log_visibility: LogVisibility) -> SharedProject {
+        let config = Config {
+            log_visibility,
+            ..Config::default()
+        };
+        let stored = StoredProject {
+            name: "p".into(),
+            number: 1,
+            uuid: uuid::Uuid::nil(),
+            config,
+        };
+        let (id, organization) = (ProjectId::random(), OrganizationId::random());
+        let tenant = id.as_str().into();
+        Arc::new(Project {
+            id,
+            tenant,
+            organization,
+            stored,
+            created_at: Time(0),
+            updated_at: Time(0),
+        })
+    }
+
+    /// Returns an execution with a MiB of arguments, of which the record keeps only a note, and
+    /// with this many log lines.
+    pub(in crate::runs::log) fn entry(log_visibility: LogVisibility, lines: usize) -> Entry {
+        let manifest = serde_json::json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
+        });
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
+        let manifest = manifest.to_string();
+        let manifest = serde_json::from_str(&manifest).unwrap();
+        let line = LogLine {
+            level: Level::Info,
+            at: Duration::ZERO,
+            message: "x".repeat(100),
+        };
+        let failure = Failure {
+            cause: Cause::Tool,
+            kind: "broken".into(),
+            message: "m".into(),
+            retry_after: None,
+            upstream_status: None,
+            details: None,
+        };
+        Entry {
+            id: Sequence::new().log(Time(1)),
+            project: project(log_visibility),
+            tool: "ACME_RUN".into(),
+            release: Arc::new(
+                Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap(),
+            ),
+            user: "default".into(),
+            account: None,
+            auth_config: None,
+            source: Source::NoAuth,
+            request_id: "req_1".into(),
+            started_at: Time(1),
+            ended_at: Time(2),
+            arguments: format!("\"{}\"", "x".repeat(1 << 20)).into(),
+            tokens: None,
+            data: Bytes::from_static(b"{\"a\":1}"),
+            error: Some("broken: m".into()),
+            outcome: Outcome {
+                output: Err(failure),
+                requests: Vec::new(),
+                log: vec![line; lines],
+                usage: Usage::default(),
+                files: Vec::new(),
+                memory: None,
+                state: [("large".to_owned(), vec![0; 1 << 20])].into(),
+            },
+            cassette: None,
+        }
+    }
+
+    /// Returns the record of an execution that has reserved `taken` of `room` bytes, and the bytes
+    /// that are free afterwards.
+    pub(in crate::runs::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
+        let room = Arc::new(Semaphore::new(room));
+        let taken = room.clone().try_acquire_many_owned(taken).unwrap();
+        let pending = Pending::new(entry, PAYLOAD, taken);
+        let free = room.available_permits();
+        (pending, free)
+    }
+
+    #[test]
+    fn only_what_the_record_keeps_waits() {
+        let (pending, free) = pending(entry(LogVisibility::ShowAll, 1), 8_000, 8_000);
+        assert!(pending.size < 2 * PAYLOAD, "{}", pending.size);
+        assert_eq!(
+            free,
+            8_000 - pending.size,
+            "the room that it does not need is free"
+        );
+        let detail = pending.detail.as_ref().unwrap();
+        assert_eq!(
+            detail.arguments.get(),
+            r#"{"omitted":true,"bytes":1048578}"#
+        );
+        assert_eq!((detail.data.get(), detail.log.len()), (r#"{"a":1}"#, 1));
+        let record = pending.record();
+        assert_eq!(
+            (record.status, record.failure.as_deref()),
+            (Status::Failed, Some("broken"))
+        );
+    }
+
+    #[test]
+    fn projects_without_data_have_none_that_waits() {
+        let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
+        assert!(
+            pending.detail.is_none() && pending.size < PAYLOAD,
+            "{}",
+            pending.size
+        );
+        assert_eq!(free, 8_000 - pending.size);
+    }
+
+    #[test]
+    fn long_trace_takes_room_or_is_omitted() {
+        let (kept, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 80_000);
+        assert_eq!(
+            (kept.detail.as_ref().unwrap().log.len(), free),
+            (100, 80_000 - kept.size)
+        );
+        let (cut, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 9_000);
+        assert_eq!(
+            (&*cut.detail.as_ref().unwrap().log[0].message, free),
+            (NO_ROOM_NOTE, 1_000)
+        );
+        assert!(cut.size < 8_000, "{}", cut.size);
+    }
+}

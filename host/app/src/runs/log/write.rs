@@ -1,0 +1,264 @@
+//! The writer of the log, which makes entered records durable in groups.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use store::{Batch, CommitError, Store, Time};
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{
+    FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
+    page::{Details, Page, place, split_into_pages},
+};
+use crate::{
+    Error, Result,
+    catalog::Usage,
+    core::{clock::Clock, vault::Vault},
+    projects::quotas::{Kind, Quotas},
+};
+
+/// Maximum size of the records that are written together, in bytes, unless a single record has
+/// more.
+pub const MAX_GROUP_BYTES: usize = 8 << 20;
+/// Log line of a record that exceeds its project's quota.
+const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `logs.quota_mib`";
+
+/// Maximum time for which a record waits for others.
+const MAX_WRITE_DELAY: Duration = Duration::from_millis(20);
+/// Time before a failed write is retried.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// Interval at which execution counts are written, in milliseconds.
+const COUNT_INTERVAL_MS: i64 = 60_000;
+/// Maximum number of retries while the server is stopping.
+const MAX_FINAL_ATTEMPTS: u32 = 6;
+
+/// The writer of entered records. It ends when every [`Log`](super::Log) is dropped and everything
+/// is written.
+pub struct Writer {
+    pub(super) receiver: mpsc::Receiver<Message>,
+    pub(super) flush_signal: Arc<FlushSignal>,
+    pub(super) store: Store,
+    pub(super) vault: Arc<Vault>,
+    pub(super) clock: Clock,
+    pub(super) usage: Arc<Usage>,
+    pub(super) quotas: Arc<Quotas>,
+    /// The time at which the execution counts were last written.
+    pub(super) counts_saved_at: Time,
+}
+
+/// The outcome of writing a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WriteOutcome {
+    Written,
+    /// The store refuses the records permanently.
+    Refused,
+    /// The server stopped before the records were written.
+    Stopped,
+}
+
+impl Writer {
+    /// Writes entries until no more can come.
+    pub async fn run(mut self) {
+        let mut group = Vec::with_capacity(MAX_GROUP_RECORDS);
+        while self.receiver.recv_many(&mut group, MAX_GROUP_RECORDS).await > 0 {
+            // If the channel is closed, no signal can follow, so the received entries are written
+            // at once.
+            if group.len() < MAX_GROUP_RECORDS
+                && !group.iter().any(Message::has_waiter)
+                && !self.receiver.is_closed()
+            {
+                // The group is written in either case, on timeout or on the signal.
+                let _ = timeout(MAX_WRITE_DELAY, self.flush_signal.notify.notified()).await;
+            }
+            while group.len() < MAX_GROUP_RECORDS
+                && let Ok(more) = self.receiver.try_recv()
+            {
+                group.push(more);
+            }
+            self.flush_signal
+                .submitted
+                .store(self.receiver.len(), Ordering::Relaxed);
+            self.write(std::mem::take(&mut group)).await;
+            if self.clock.now().0 - self.counts_saved_at.0 >= COUNT_INTERVAL_MS {
+                self.save_counts().await;
+            }
+        }
+        self.save_counts().await;
+        // The job that does this every minute has ended before.
+        self.quotas.save(&self.store, self.counts_saved_at).await;
+    }
+
+    async fn save_counts(&mut self) {
+        self.counts_saved_at = self.clock.now();
+        if let Err(cause) = self.usage.save(&self.store, self.counts_saved_at).await {
+            tracing::warn!(%cause, "the execution counts of toolkits could not be written");
+        }
+    }
+
+    async fn write(&self, group: Vec<Message>) {
+        let mut entries = Vec::with_capacity(group.len());
+        let mut waiting = Vec::new();
+        for message in group {
+            match message {
+                Message::Entry(entry, done) => {
+                    entries.push(*entry);
+                    waiting.extend(done);
+                }
+                Message::Flush(done) => waiting.push(done),
+            }
+        }
+        let now = self.clock.now();
+        for entry in &mut entries {
+            if let Some(detail) = &mut entry.detail
+                && !self
+                    .quotas
+                    .take(Kind::Log, entry.project.id.as_str(), entry.size, now)
+            {
+                detail.leave_out(PAST_QUOTA_NOTE);
+            }
+        }
+        self.keep_cassettes(&entries).await;
+        let (mut written, mut rest) = (true, &entries[..]);
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(group_length(rest));
+            written &= match self.commit(group).await {
+                WriteOutcome::Refused if group.len() > 1 => self.one_by_one(group).await,
+                written => written == WriteOutcome::Written,
+            };
+            rest = later;
+        }
+        for entry in &entries {
+            self.usage.count(&entry.release.slug);
+        }
+        if written {
+            for done in waiting {
+                // The waiting caller may have gone.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Writes records one by one, so that a record that the store refuses does not affect the
+    /// others.
+    async fn one_by_one(&self, entries: &[Pending]) -> bool {
+        let mut all = true;
+        for entry in entries {
+            all &= self.commit(std::slice::from_ref(entry)).await == WriteOutcome::Written;
+        }
+        all
+    }
+
+    /// Commits records, and retries for as long as the server runs.
+    async fn commit(&self, entries: &[Pending]) -> WriteOutcome {
+        let mut final_attempts = 0;
+        loop {
+            let cause = match self.batch(entries).await {
+                Ok(batch) => match self.store.commit(batch).await {
+                    Ok(()) => return WriteOutcome::Written,
+                    // A retry cannot succeed.
+                    Err(
+                        cause @ (CommitError::Taken { .. }
+                        | CommitError::Stale
+                        | CommitError::Invalid(_)),
+                    ) => {
+                        tracing::error!(%cause, records = entries.len(), "log records were refused");
+                        return WriteOutcome::Refused;
+                    }
+                    Err(cause) => Error::from(cause),
+                },
+                Err(cause) => cause,
+            };
+            final_attempts += u32::from(self.receiver.is_closed());
+            if final_attempts > MAX_FINAL_ATTEMPTS {
+                tracing::error!(%cause, records = entries.len(), "log records are lost: the server is stopping");
+                return WriteOutcome::Stopped;
+            }
+            tracing::warn!(%cause, records = entries.len(), "log records wait for the store");
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+    }
+
+    async fn batch(&self, entries: &[Pending]) -> Result<Batch> {
+        let mut projects: Vec<(&str, Vec<&Pending>)> = Vec::new();
+        for entry in entries {
+            let project = entry.project.id.as_str();
+            match projects.iter_mut().find(|(own, _)| *own == project) {
+                Some((_, entries)) => entries.push(entry),
+                None => projects.push((project, vec![entry])),
+            }
+        }
+        let mut batch = Batch::at(self.clock.now());
+        for (project, entries) in projects {
+            for page in split_into_pages(&entries) {
+                batch = self.page(batch, project, &page).await?;
+            }
+        }
+        Ok(batch)
+    }
+
+    async fn page(&self, batch: Batch, project: &str, entries: &[&Pending]) -> Result<Batch> {
+        let Some(last) = entries.last() else {
+            return Ok(batch);
+        };
+        let (id, ended_at) = (
+            last.id.as_str(),
+            entries
+                .iter()
+                .map(|entry| entry.ended_at)
+                .max()
+                .unwrap_or_default(),
+        );
+        let page = Page::new(entries.iter().map(|entry| entry.record()).collect());
+        let batch = batch.insert_created(ended_at, project, id, &page);
+        let details: Vec<_> = entries.iter().map(|entry| &entry.detail).collect();
+        if details.iter().all(|detail| detail.is_none()) {
+            return Ok(batch);
+        }
+        let key = self.vault.key(project, batch.now).await?;
+        let details = Details {
+            sealed: key.seal(place(project, id), &details)?.cast(),
+        };
+        Ok(batch.insert_created(ended_at, project, id, &details))
+    }
+}
+
+impl Message {
+    /// Returns true if a caller waits for the message to be processed.
+    fn has_waiter(&self) -> bool {
+        !matches!(self, Self::Entry(_, None))
+    }
+}
+
+/// Returns the number of first records that are written together.
+fn group_length(entries: &[Pending]) -> usize {
+    let mut bytes = 0;
+    let fits = |entry: &&Pending| {
+        bytes += entry.size;
+        bytes <= MAX_GROUP_BYTES
+    };
+    entries.iter().take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        projects::LogVisibility,
+        runs::log::pending::tests::{entry, pending},
+    };
+
+    #[test]
+    fn large_records_are_written_in_small_groups() {
+        let of = |size: &usize| {
+            let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
+            record.size = *size;
+            record
+        };
+        let count = |sizes: &[usize]| group_length(&sizes.iter().map(of).collect::<Vec<_>>());
+        assert_eq!(count(&[1; 8]), 8);
+        assert_eq!(count(&[MAX_GROUP_BYTES / 2; 8]), 2);
+        assert_eq!(count(&[MAX_GROUP_BYTES + 1, 1]), 1);
+    }
+}
