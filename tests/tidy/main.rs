@@ -18,12 +18,16 @@ use std::{
 use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
     (
         "host-server",
         &["app", "store", "sandbox", "net", "manifest", "registry"],
     ),
-    ("host-app", &["sandbox", "store", "net", "manifest"]),
+    (
+        "host-app",
+        &["oauth", "sandbox", "store", "net", "manifest"],
+    ),
+    ("host-oauth", &["sandbox", "net", "manifest"]),
     ("host-sandbox", &["net", "manifest"]),
     ("host-store", &[]),
     ("host-net", &[]),
@@ -36,10 +40,11 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const WORKSPACE_CRATES: [&str; 9] = [
+const WORKSPACE_CRATES: [&str; 10] = [
     "app",
     "import",
     "net",
+    "oauth",
     "sandbox",
     "store",
     "manifest",
@@ -162,6 +167,74 @@ fn dependencies_point_down() {
             );
         }
     }
+}
+
+/// Modules of `app`, from bottom to top. A module may import only those before it.
+const FLOORS: [&str; 8] = [
+    "core",
+    "work",
+    "projects",
+    "catalog",
+    "files",
+    "accounts",
+    "runs",
+    "lifecycle",
+];
+
+/// Returns the modules that a source file of `app` names after `crate::`, also in a list in braces.
+fn modules_named(text: &str) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    for rest in text.split("crate::").skip(1) {
+        let (list, is_list) = match rest.strip_prefix('{') {
+            Some(list) => (list, true),
+            None => (rest, false),
+        };
+        let mut depth = 0;
+        let mut start = 0;
+        for (at, character) in list.char_indices() {
+            if depth == 0 && !(character.is_alphanumeric() || character == '_') {
+                let name = list[start..at].trim();
+                found.extend(FLOORS.iter().find(|floor| **floor == name));
+            }
+            match character {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => start = at + 1,
+                _ => {}
+            }
+            if !is_list && !(character.is_alphanumeric() || character == '_') {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_of_app_import_downwards() {
+    let folder = Path::new("host/app/src");
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let Ok(inside) = path.strip_prefix(folder) else {
+            continue;
+        };
+        let name = inside.iter().next().unwrap().to_string_lossy();
+        if name == "lib.rs" {
+            continue;
+        }
+        let own = FLOORS.iter().position(|floor| *floor == name);
+        let own = own.unwrap_or_else(|| panic!("{name} has no floor"));
+        for module in modules_named(&text) {
+            if FLOORS.iter().position(|floor| *floor == module) > Some(own) {
+                found.push(format!("{} imports {module}", path.display()));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "a lower floor imports a higher one: {found:#?}"
+    );
 }
 
 #[test]

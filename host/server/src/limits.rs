@@ -169,10 +169,10 @@ fn work() -> Vec<Bound> {
     let bound = |name, value: &dyn ToString, past, test| Bound { name, value: value.to_string(), past, test };
     let per = |all: usize, part: usize| format!("{all}; for one registered domain: {}", all / part);
     vec![
-        bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/large_work.rs large_bodies_leave_their_thread_to_others"),
-        bound("Larger bodies that are parsed, checked or hashed concurrently", &format!("{}; for one project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/large_work.rs large_bodies_wait_for_their_project"),
+        bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work.rs large_bodies_leave_their_thread_to_others"),
+        bound("Larger bodies that are parsed, checked or hashed concurrently", &format!("{}; for one project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/core/large_work.rs large_bodies_wait_for_their_project"),
         bound("Steps of the validation of a value", &format!("{}, and {} more for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; for the result of a tool `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
-        bound("Deadline for the validation of a larger value, including its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; for the result of a tool `tool_host_error`", "host/app/src/large_work.rs large_bodies_wait_for_their_project"),
+        bound("Deadline for the validation of a larger value, including its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; for the result of a tool `tool_host_error`", "host/app/src/core/large_work.rs large_bodies_wait_for_their_project"),
         bound("Schemas that check one value, references followed", &manifest::MAX_SCHEMAS_PER_VALUE, BROKEN, "tests/e2e/abuse/values.rs references_that_double_are_refused_at_publish"),
         bound("Schemas that follow from one another for the same value, references followed", &manifest::MAX_SCHEMA_CHAIN, BROKEN, "tests/e2e/abuse/values.rs recursive_schema_is_refused_at_publish"),
         bound("Different regular expressions in a schema", &manifest::MAX_PATTERNS_PER_SCHEMA, BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
@@ -200,8 +200,8 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
         bound("Concurrent requests of one list", &sandbox::Limits::default().concurrent_requests,
             "the other requests wait", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
-        bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/tools/log/pending.rs long_trace_takes_room_or_is_omitted"),
-        bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/tools/log/write.rs large_records_are_written_in_small_groups"),
+        bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/runs/log/pending.rs long_trace_takes_room_or_is_omitted"),
+        bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/runs/log/write.rs large_records_are_written_in_small_groups"),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! All errors of this crate, and the table that maps each to a code, slug, status and hint.
 //!
 //! A module returns a variant, the table describes it, and the server renders it. A tool that ran
-//! and failed is not an error but a result, see [`crate::runs::Execution`].
+//! and failed is not an error but a result.
 
 use std::time::Duration;
 
