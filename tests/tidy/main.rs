@@ -185,16 +185,17 @@ const FLOORS: [&str; 8] = [
 fn modules_named(text: &str) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     for rest in text.split("crate::").skip(1) {
-        let (list, is_list) = match rest.strip_prefix('{') {
-            Some(list) => (list, true),
-            None => (rest, false),
+        let is_part = |character: char| character.is_alphanumeric() || character == '_';
+        let Some(list) = rest.strip_prefix('{') else {
+            let end = rest.find(|character| !is_part(character));
+            found.insert(&rest[..end.unwrap_or(rest.len())]);
+            continue;
         };
         let mut depth = 0;
         let mut start = 0;
         for (at, character) in list.char_indices() {
-            if depth == 0 && !(character.is_alphanumeric() || character == '_') {
-                let name = list[start..at].trim();
-                found.extend(FLOORS.iter().find(|floor| **floor == name));
+            if depth == 0 && !is_part(character) {
+                found.insert(list[start..at].trim());
             }
             match character {
                 '{' => depth += 1,
@@ -203,12 +204,10 @@ fn modules_named(text: &str) -> BTreeSet<&'static str> {
                 ',' if depth == 0 => start = at + 1,
                 _ => {}
             }
-            if !is_list && !(character.is_alphanumeric() || character == '_') {
-                break;
-            }
         }
     }
-    found
+    let floors = FLOORS.into_iter();
+    floors.filter(|floor| found.contains(floor)).collect()
 }
 
 #[test]
