@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{FutureExt, future::BoxFuture};
 use sandbox::{Limits, Policy, ProxyRequest};
 
-use super::{proxy::allowed_origins, refusal_error};
+use super::{proxy::allowed_origins, run::refusal_error};
 use crate::{App, Error, Result, accounts::CredentialCheck};
 
 /// Sends the request of a check, see [`VerifyCredential`](crate::accounts::VerifyCredential).
