@@ -179,7 +179,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Timeout of an execution in the queue",
-        "host/sandbox/src/admission.rs tenant_at_its_limit_waits_then_is_refused",
+        "host/sandbox/src/schedule/admission.rs tenant_at_its_limit_waits_then_is_refused",
     ),
     (
         "Result in a response",
@@ -247,7 +247,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Files that an execution creates",
-        "host/sandbox/src/host/blob.rs files_are_limited_in_number_and_size",
+        "host/sandbox/src/toolkit/imports/blob.rs files_are_limited_in_number_and_size",
     ),
     (
         "Component",
@@ -263,7 +263,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Module instances",
-        "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly",
+        "host/sandbox/src/engine/check.rs counts_past_their_limit_are_refused_quickly",
     ),
     (
         "Memories",
@@ -271,11 +271,11 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Tables",
-        "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly",
+        "host/sandbox/src/engine/check.rs counts_past_their_limit_are_refused_quickly",
     ),
     (
         "Elements of a table",
-        "host/sandbox/src/limiter.rs tables_are_bounded_one_by_one_and_together",
+        "host/sandbox/src/schedule/limiter.rs tables_are_bounded_one_by_one_and_together",
     ),
     (
         "Processor time for compiling",

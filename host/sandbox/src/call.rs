@@ -9,22 +9,25 @@ use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
     Action, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Output, Refusal, Usage,
-    abi::v1::types,
-    admission::Permit,
     cassette::CassetteSession,
-    engine::Runtime,
+    engine::{Runtime, library::Loaded},
     failure::{self, over_size},
-    host::{
-        blob::Files,
-        http::{Node, Outgoing},
+    schedule::{
+        admission::Permit,
+        limiter::{Limiter, NodeMemory, Reservation},
+        meter::Meter,
+        quarantine::Quarantine,
+        scheduler::{self, Stopped},
+        ticker::{ActiveGuard, TICK},
     },
-    library::Loaded,
-    limiter::{Limiter, NodeMemory, Reservation},
-    meter::Meter,
-    quarantine::Quarantine,
-    scheduler::{self, Stopped},
-    state::State,
-    ticker::{ActiveGuard, TICK},
+    toolkit::{
+        State,
+        abi::v1::types,
+        imports::{
+            blob::Files,
+            http::{Node, Outgoing},
+        },
+    },
     trace::Trace,
 };
 

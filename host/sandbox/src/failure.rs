@@ -7,11 +7,9 @@ use wasmtime::{Trap, WasmBacktrace};
 
 use crate::{
     Cause, Failure, Limits,
-    abi::v1::types::ToolError,
-    meter::MAX_HELD_UP,
     outcome::kind,
-    scheduler::Stopped,
-    state::State,
+    schedule::{meter::MAX_HELD_UP, scheduler::Stopped},
+    toolkit::{State, abi::v1::types::ToolError},
     trace::{cut, one_line},
 };
 

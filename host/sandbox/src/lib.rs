@@ -10,37 +10,25 @@
 //! tenants. The host adds credentials to requests after they leave the guest and removes them from
 //! responses before the guest reads these.
 //!
-//! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. Modules of the
-//! install path, in reading order: `check`, `compile` and `cache`. Modules of the call path:
-//! `admission`, `library`, `call`, `scheduler` and the files of `host`. `engine` holds every engine
-//! setting and its reason.
-mod abi;
-mod admission;
-mod cache;
+//! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. The modules at
+//! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
+//! (`outcome`, `failure`, `trace`). The folders: `engine` turns bytes into machine code, `schedule`
+//! decides who may run, `toolkit` is what a guest can reach, `sign` signs requests and `cassette`
+//! records calls.
+
 mod call;
 pub mod cassette;
-mod check;
-mod compile;
 mod digest;
 mod engine;
 mod failure;
 mod grant;
-mod host;
 mod input;
-mod install;
-mod library;
-mod limiter;
 mod limits;
-mod meter;
 mod outcome;
-mod quarantine;
-mod redact;
-mod scheduler;
+mod schedule;
 mod settings;
 mod sign;
-mod state;
-mod syscalls;
-mod ticker;
+mod toolkit;
 mod trace;
 
 #[cfg(test)]
@@ -52,32 +40,32 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use admission::CallScheduler;
-use cache::Cache;
 use cassette::{Cassette, CassetteSession};
-use engine::Runtime;
-use library::Library;
-use limiter::NodeMemory;
-use quarantine::Quarantine;
-use scheduler::GuestThreads;
-use ticker::Ticker;
+use engine::{Runtime, cache::Cache, install, library::Library};
+use schedule::{
+    admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
+    ticker::Ticker,
+};
+use toolkit::imports::http;
 
-pub use check::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available};
-pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
-pub use engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
+pub use engine::{
+    MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES,
+    check::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available},
+    compile::compile_child,
+    install::{InstallError, Installed},
+};
 pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest};
-pub use install::{InstallError, Installed};
-pub use limiter::Reservation;
 pub use limits::Limits;
 pub use outcome::{
     Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyFailure, ProxyOutcome,
     ProxyResponse, Refusal, RequestRecord, Usage, kind,
 };
-pub use redact::STEPS_PER_BYTE;
+pub use schedule::limiter::Reservation;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
+pub use toolkit::redact::STEPS_PER_BYTE;
 
 /// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
 /// gigabytes of memory.
@@ -263,13 +251,13 @@ impl Sandbox {
         if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
-        let node = host::http::Node {
+        let node = http::Node {
             net: &inner.settings.net,
             memory: &inner.memory,
             threads: inner.guest_threads()?,
             cpu_permits: &permit.cpu_permits,
         };
-        Ok(host::http::send_proxy_request(node, request).await)
+        Ok(http::send_proxy_request(node, request).await)
     }
 
     async fn run(

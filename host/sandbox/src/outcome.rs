@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use bytes::Bytes;
 
-use crate::{File, limiter::Reservation};
+use crate::{File, schedule::limiter::Reservation};
 
 /// Result of a call that ran, successful or not.
 #[derive(Debug)]

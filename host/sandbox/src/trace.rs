@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Level, Limits, LogLine, RequestRecord, redact::Redactor};
+use crate::{Level, Limits, LogLine, RequestRecord, toolkit::redact::Redactor};
 
 /// Maximum length of a line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 16 << 10;

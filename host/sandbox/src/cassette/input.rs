@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{Content, Interaction};
-use crate::{Action, File, Inbound, redact::Redactor};
+use crate::{Action, File, Inbound, toolkit::redact::Redactor};
 
 /// Action that a toolkit was asked to perform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

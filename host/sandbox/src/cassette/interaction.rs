@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Content;
-use crate::{Digest, abi::v1::http, host::blob::Files, redact::Redactor};
+use crate::{
+    Digest,
+    toolkit::{abi::v1::http, imports::blob::Files, redact::Redactor},
+};
 
 /// Request and its result: a response or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -357,7 +360,7 @@ impl Response {
         let id = files
             .create(&name, &media_type)
             .and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
-        let full = |full: crate::abi::v1::blob::Error| http::Error {
+        let full = |full: crate::toolkit::abi::v1::blob::Error| http::Error {
             kind: "limit".to_owned(),
             message: full.message,
         };

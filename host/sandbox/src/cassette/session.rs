@@ -8,7 +8,7 @@ use std::{
 use manifest::cases;
 
 use super::{Cassette, Content, Import, Interaction, Request};
-use crate::{abi::v1::http, host::blob::Files, redact::Redactor};
+use crate::toolkit::{abi::v1::http, imports::blob::Files, redact::Redactor};
 
 /// Size of one recorded import in addition to its content, in bytes.
 const IMPORT_OVERHEAD_BYTES: usize = 64;

@@ -9,7 +9,7 @@ use net::{
 use super::error;
 use crate::{
     Policy,
-    abi::v1::http::Error,
+    toolkit::abi::v1::http::Error,
     trace::{cut, one_line},
 };
 

@@ -20,15 +20,16 @@ pub(crate) use exchange::{Node, Outgoing};
 pub(crate) use proxy::send_proxy_request;
 
 use crate::{
-    abi::v1::{
-        blob,
-        http::{self, Error, Host, Request, Response},
-    },
     cassette::{self, CassetteSession},
-    host::blob::Files,
-    meter::Meter,
-    scheduler::AbortOnDrop,
-    state::State,
+    schedule::{meter::Meter, scheduler::AbortOnDrop},
+    toolkit::{
+        State,
+        abi::v1::{
+            blob,
+            http::{self, Error, Host, Request, Response},
+        },
+        imports::blob::Files,
+    },
 };
 
 /// Content of a body, from which a request can be built repeatedly.

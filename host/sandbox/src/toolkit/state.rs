@@ -8,12 +8,11 @@ use std::{
 
 use wasmtime::{Result, component::ResourceTable};
 
+use super::imports::{blob::Files, http::Outgoing, wasi::Wasi};
 use crate::{
     Clock,
     cassette::CassetteSession,
-    host::{blob::Files, http::Outgoing, wasi::Wasi},
-    limiter::Limiter,
-    meter::Meter,
+    schedule::{limiter::Limiter, meter::Meter},
     trace::Trace,
 };
 

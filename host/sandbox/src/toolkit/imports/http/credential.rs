@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::{Part, Payload, error};
-use crate::{Credential, Secret, Signing, abi::v1::http::Error, sign::is_form};
+use crate::{Credential, Secret, Signing, sign::is_form, toolkit::abi::v1::http::Error};
 
 /// Characters that are not escaped in a path segment.
 const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -298,7 +298,7 @@ mod tests {
             let (url, _) = placed(placement.clone(), "https://a.example/~c~");
             let found = secrets(&credential(placement));
             let sent = url.rsplit(['/', '=']).next().unwrap();
-            let redactor = crate::redact::Redactor::new(&found);
+            let redactor = crate::toolkit::redact::Redactor::new(&found);
             assert!(
                 redactor.may_contain_secret(STANDARD.encode(format!("x{sent}")).as_bytes()),
                 "{url}"

@@ -7,7 +7,7 @@ use wasmtime::{
     component::{Component, ComponentExportIndex, HasSelf, Instance, InstancePre, Linker},
 };
 
-use crate::state::State;
+use crate::toolkit::State;
 
 mod bindings {
     wasmtime::component::bindgen!({

@@ -2,7 +2,7 @@
 
 use wasmtime::Result;
 
-use crate::{abi::v1::state::Host, state::State};
+use crate::toolkit::{State, abi::v1::state::Host};
 
 const MAX_KEYS: usize = 128;
 const MAX_KEY_BYTES: usize = 256;

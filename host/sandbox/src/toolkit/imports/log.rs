@@ -4,8 +4,10 @@ use wasmtime::Result;
 
 use crate::{
     Level,
-    abi::v1::log::{self, Host},
-    state::State,
+    toolkit::{
+        State,
+        abi::v1::log::{self, Host},
+    },
 };
 
 impl Host for State {

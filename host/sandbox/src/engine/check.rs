@@ -11,11 +11,11 @@ use wasmparser::{
     ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType,
 };
 
+use super::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
 use crate::{
     InstallError,
-    abi::v1::ENTRY,
-    engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
     limits::Limits,
+    toolkit::abi::v1::ENTRY,
     trace::{cut, one_line},
 };
 

@@ -2,7 +2,7 @@
 
 use wasmtime::Result;
 
-use crate::{abi::v1::random::Host, state::State};
+use crate::toolkit::{State, abi::v1::random::Host};
 
 /// Maximum number of bytes for one call.
 pub(super) const MAX_RANDOM_BYTES: u32 = 64 << 10;

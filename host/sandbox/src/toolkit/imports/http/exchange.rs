@@ -24,11 +24,15 @@ use super::{HttpResult, Payload, credential, error, exchange_timeout, rules, to_
 use crate::{
     Clock, Credential, Grant, Limits, MAX_SECRET_BYTES, MAX_SECRETS, Policy, Secret,
     SignatureStamp,
-    abi::v1::http::{Error, Request, Response},
-    host::{blob::Files, clock},
-    limiter::{NodeMemory, Reservation},
-    redact::{self, Redactor},
-    scheduler::AbortOnDrop,
+    schedule::{
+        limiter::{NodeMemory, Reservation},
+        scheduler::AbortOnDrop,
+    },
+    toolkit::{
+        abi::v1::http::{Error, Request, Response},
+        imports::{blob::Files, clock},
+        redact::{self, Redactor},
+    },
     trace::Trace,
 };
 

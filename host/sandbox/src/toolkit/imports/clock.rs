@@ -9,9 +9,8 @@ use wasmtime::Result;
 
 use crate::{
     Clock,
-    abi::v1::clock::Host,
     cassette::{CassetteSession, Nondeterminism},
-    state::State,
+    toolkit::{State, abi::v1::clock::Host},
 };
 
 /// Time beyond the end of a call that a sleep may last. A guest that oversleeps is then always

@@ -11,9 +11,11 @@ use wasmtime::Result;
 
 use crate::{
     Digest, File, Limits,
-    abi::v1::blob::{Error, Host, Info},
-    limiter::Reservation,
-    state::State,
+    schedule::limiter::Reservation,
+    toolkit::{
+        State,
+        abi::v1::blob::{Error, Host, Info},
+    },
     trace::cut,
 };
 
@@ -265,7 +267,7 @@ fn for_message(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limiter::NodeMemory;
+    use crate::schedule::limiter::NodeMemory;
 
     fn files(node: u64) -> Files {
         let given = File {

@@ -14,7 +14,8 @@ use std::{
 
 use tokio::sync::Mutex;
 
-use crate::{Digest, Refusal, abi::v1::Toolkit, cache::Cache, engine::Runtime};
+use super::{Runtime, cache::Cache};
+use crate::{Digest, Refusal, toolkit::abi::v1::Toolkit};
 
 /// Maximum number of simultaneous loads; one component is never loaded twice at the same time.
 const LOAD_LOCKS: usize = 8;

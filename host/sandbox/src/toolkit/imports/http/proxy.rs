@@ -15,8 +15,10 @@ use tokio::time::timeout;
 use super::{Node, Outgoing, credential, error, rules};
 use crate::{
     File, Level, LogLine, ProxyFailure, ProxyOutcome, ProxyRequest, ProxyResponse,
-    abi::v1::http::{Body, Content, Request},
-    host::blob::Files,
+    toolkit::{
+        abi::v1::http::{Body, Content, Request},
+        imports::blob::Files,
+    },
     trace::Trace,
 };
 

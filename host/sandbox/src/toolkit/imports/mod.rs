@@ -12,6 +12,6 @@ mod random;
 mod state;
 pub(crate) mod wasi;
 
-use crate::{abi::v1, state::State};
+use crate::toolkit::{State, abi::v1};
 
 impl v1::types::Host for State {}

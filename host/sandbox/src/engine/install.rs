@@ -7,14 +7,13 @@ use manifest::Manifest;
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
-use crate::{
-    Compiler, Digest,
-    abi::v1::Toolkit,
+use super::{
+    MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, Runtime,
     cache::Cache,
     check::{self, Checked, MAX_COMPONENT_BYTES},
     compile,
-    engine::{MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, Runtime},
 };
+use crate::{Compiler, Digest, toolkit::abi::v1::Toolkit};
 
 /// Component that can be called.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ use tokio::{
     time::{sleep_until, timeout_at},
 };
 
-use crate::{
+use super::{
     meter::{MAX_HELD_UP, Meter},
     ticker::TICK,
 };

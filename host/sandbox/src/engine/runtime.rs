@@ -10,7 +10,11 @@ use wasmtime::{
     WasmFeatures, component::Linker,
 };
 
-use crate::{Allocator, Settings, abi, host, limits::Limits, state::State};
+use crate::{
+    Allocator, Settings,
+    limits::Limits,
+    toolkit::{State, abi, imports},
+};
 
 /// Maximum number of core instances of one component. Components that embed interpreters need
 /// several; a component that needs more is treated as an attack.
@@ -69,7 +73,7 @@ impl Runtime {
         };
         let mut linker = Linker::new(&engine);
         abi::v1::add_to_linker(&mut linker)?;
-        host::wasi::add_to_linker(&mut linker)?;
+        imports::wasi::add_to_linker(&mut linker)?;
         Ok(Self {
             hash: hash(&engine),
             engine,

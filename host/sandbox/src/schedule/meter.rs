@@ -7,7 +7,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::ticker::TICK;
+use super::ticker::TICK;
 
 /// Maximum extension of a call's wall-clock time for its waits for a processor, all together.
 pub(crate) const MAX_HELD_UP: Duration = Duration::from_secs(60);

@@ -11,7 +11,8 @@ use std::sync::{
 
 use wasmtime::{ResourceLimiter, Result};
 
-use crate::{engine, meter::Meter};
+use super::meter::Meter;
+use crate::engine;
 
 /// Maximum number of elements of all tables of a guest together.
 const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;

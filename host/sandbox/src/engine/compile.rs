@@ -28,10 +28,8 @@ use tokio::{
 };
 use wasmtime::Engine;
 
-use crate::{
-    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::MAX_COMPONENT_BYTES, engine,
-    syscalls, trace::one_line,
-};
+use super::{check::MAX_COMPONENT_BYTES, config, syscalls};
+use crate::{COMPILE_ARG, CompileLimits, Compiler, InstallError, trace::one_line};
 
 /// Address space of the child in addition to its writable memory, for its program and its
 /// reservations, in bytes.
@@ -152,8 +150,8 @@ fn compile_stdin() -> Result<Vec<u8>, String> {
         .take(MAX_COMPONENT_BYTES as u64)
         .read_to_end(&mut component)
         .map_err(|cause| format!("the component cannot be read: {cause}"))?;
-    let engine = Engine::new(&engine::config())
-        .map_err(|cause| format!("the compiler cannot start: {cause:#}"))?;
+    let engine =
+        Engine::new(&config()).map_err(|cause| format!("the compiler cannot start: {cause:#}"))?;
     engine
         .precompile_component(&component)
         .map_err(|cause| reason(&cause))

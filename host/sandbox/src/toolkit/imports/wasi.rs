@@ -27,7 +27,7 @@ use super::{clock, random as randomness};
 use crate::{
     Clock, Level,
     cassette::{CassetteSession, Nondeterminism},
-    state::State,
+    toolkit::State,
     trace::Trace,
 };
 

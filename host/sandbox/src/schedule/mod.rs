@@ -1,0 +1,12 @@
+//! Who may run, for how long and with how much memory.
+//!
+//! `admission` decides when a call starts, `scheduler` on which thread it runs, and `ticker` how
+//! soon it notices that its time is over. `meter` counts what a call uses, `limiter` bounds its
+//! memory, and `quarantine` stops components that make the host panic.
+
+pub(crate) mod admission;
+pub(crate) mod limiter;
+pub(crate) mod meter;
+pub(crate) mod quarantine;
+pub(crate) mod scheduler;
+pub(crate) mod ticker;
