@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_USER_ID_CHARS;
+use super::account::MAX_USER_ID_CHARS;
 use crate::{Error, Result};
 
 /// Maximum number of users in one list of an account.

@@ -1,0 +1,165 @@
+//! Connected accounts as stored, and the rules for their user ids and aliases.
+
+use manifest::AuthMode;
+use serde::{Deserialize, Serialize};
+use store::{Collection, CommitError, Document, EditError, Field, Kind, Record, Time};
+use uuid::Uuid;
+
+use super::{Event, Sharing, Status};
+use crate::{
+    App, Error, Result,
+    core::ids::{AccountId, AuthConfigId},
+    projects::Project,
+};
+
+/// User id if the request names none.
+pub const DEFAULT_USER: &str = "default";
+
+pub(super) const MAX_USER_ID_CHARS: usize = 256;
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "connected_accounts",
+    fields: &[
+        Field::new("user_id", Kind::Text),
+        Field::new("toolkit", Kind::Text),
+        Field::new("auth_config", Kind::Text),
+        Field::new("status", Kind::Text),
+        Field::new("changed_at", Kind::Time),
+        Field::new("waits_until", Kind::Time),
+        Field::unique("uuid", Kind::Text),
+        Field::unique("alias_of", Kind::Text),
+        Field::new("account_type", Kind::Text),
+    ],
+};
+
+/// A connected account, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Account {
+    /// The project's own identifier for the user.
+    pub user_id: String,
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Auth config with which the account was connected.
+    pub auth_config: AuthConfigId,
+    /// Auth scheme. It is stored here as well because the auth config may be deleted.
+    pub scheme: AuthMode,
+    /// Current status.
+    pub status: Status,
+    /// Reason of the status, if the status alone does not explain it.
+    #[serde(default)]
+    pub status_reason: Option<String>,
+    /// Legacy id, for older clients.
+    pub uuid: Uuid,
+    /// Name that the user gave to the account; unique for user and toolkit.
+    #[serde(default)]
+    pub alias: Option<String>,
+    #[serde(default)]
+    pub(super) alias_of: Option<String>,
+    /// Time of the last change, for sorted lists.
+    pub(super) changed_at: Time,
+    /// Number of the current connection attempt. Records of an earlier attempt have no effect.
+    #[serde(default, rename = "attempt")]
+    pub(super) attempt_number: u32,
+    /// Time until which a pending account waits for its user.
+    #[serde(default)]
+    pub(super) waits_until: Option<Time>,
+    /// Reason that the provider gave when it refused the connection.
+    #[serde(default)]
+    pub failure: Option<Failure>,
+    /// Users who may use the account.
+    #[serde(flatten)]
+    pub sharing: Sharing,
+}
+
+/// Reason why a provider did not connect an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Error code, for example `access_denied` (RFC 6749, section 4.1.2.1).
+    pub error: String,
+    /// Description; may be empty.
+    pub description: String,
+}
+
+impl Document for Account {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Account {
+    /// Changes the status. The caller has checked the change with [`Status::after`].
+    pub(super) fn set_status(&mut self, status: Status, reason: Option<&str>, now: Time) {
+        if !matches!(status, Status::Initializing | Status::Initiated) {
+            self.waits_until = None;
+        }
+        (self.status, self.status_reason, self.changed_at) =
+            (status, reason.map(str::to_owned), now);
+        self.failure = None;
+    }
+}
+
+pub(crate) async fn record(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+) -> Result<Record<Account>> {
+    let found = app.store.get(project.id.as_str(), id.as_str()).await?;
+    found.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+}
+
+/// Returns the user id of a request.
+///
+/// # Errors
+/// Fails if the user id is longer than 256 characters.
+pub fn parse_user_id(given: Option<String>) -> Result<String> {
+    let user = given
+        .map(|user| user.trim().to_owned())
+        .filter(|user| !user.is_empty());
+    let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
+    if user.chars().count() > MAX_USER_ID_CHARS {
+        return Err(Error::invalid("user_id: at most 256 characters"));
+    }
+    Ok(user)
+}
+
+pub(super) fn parse_alias(given: Option<String>) -> Result<Option<String>> {
+    let alias = given
+        .map(|alias| alias.trim().to_owned())
+        .filter(|alias| !alias.is_empty());
+    match alias {
+        Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => Err(
+            Error::invalid("connection.alias: at most 100 printable characters"),
+        ),
+        alias => Ok(alias),
+    }
+}
+
+pub(super) fn unique_alias(user: &str, toolkit: &str, alias: &str) -> String {
+    format!("{user}\u{1f}{toolkit}\u{1f}{alias}")
+}
+
+/// Converts a conflict of the alias into its error.
+pub(super) fn map_alias_conflict(cause: EditError<Error>) -> Error {
+    match cause {
+        EditError::Commit(CommitError::Taken {
+            field: "alias_of", ..
+        }) => alias_taken(),
+        cause => cause.into(),
+    }
+}
+
+fn alias_taken() -> Error {
+    Error::AccountRefused("the alias is used by another account of this user and toolkit".into())
+}
+
+pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> Error {
+    let action = match event {
+        Event::Enabled => "resumed",
+        Event::Disabled => "paused",
+        Event::Revoked => "revoked",
+        _ => "changed",
+    };
+    Error::AccountRefused(format!(
+        "account {id} is {} and cannot be {action}",
+        status.as_str()
+    ))
+}

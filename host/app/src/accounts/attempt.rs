@@ -1,0 +1,229 @@
+//! Connection attempts: a user opens a page of this server, authorizes at the provider, and returns
+//! to this server.
+//!
+//! An attempt uses up to three secrets, and each secret names one [`ConnectionAttempt`] record: the
+//! link token of the page, the `state` of the authorization request (RFC 6749, section 10.12), and
+//! the session with which the project confirms its user. A secret is random, is stored only as a
+//! keyed hash, belongs to one account and one attempt, and expires. A `state` is erased before its
+//! code is exchanged, so that only one of several callbacks can use the code. The end of an attempt
+//! invalidates all its secrets, because each of them names the number of the attempt and the
+//! account then has another number.
+//!
+//! An attempt that started on the page is bound to the browser that opened the page. Another
+//! browser cannot complete it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
+
+use super::{Account, Event, Values};
+use crate::{
+    App, Error, Result,
+    core::{
+        ids::{self, AccountId, OrganizationId, ProjectId},
+        vault::{SealContext, Sealed, keyed_hash},
+    },
+    projects::{self, Project},
+    work::Lease,
+};
+
+/// Collection that this file owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "flows",
+    fields: &[Field::new("until", Kind::Time)],
+};
+
+/// Interval of the job that expires attempts and deletes old records.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time for which an expired record is kept, so that its link can still report that it has expired.
+const USED_LINK_TTL: Duration = Duration::from_secs(86_400);
+
+/// Records that one run of the job reads from each collection.
+const BATCH_SIZE: u64 = 200;
+
+/// Length of a secret in characters. Each character has almost six bits.
+const SECRET_CHARS: usize = 43;
+
+/// Status reason of an account whose user did not connect it in time.
+const TIMED_OUT_REASON: &str = "INITIATION_TIMEOUT";
+
+/// One step of a connection attempt, stored under the keyed hash of its secret.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ConnectionAttempt {
+    #[serde(rename = "stage")]
+    pub(super) step: Step,
+    pub(super) account: AccountId,
+    /// Number of the account's attempt. If the account has another number, this record is void.
+    #[serde(rename = "attempt")]
+    pub(super) attempt_number: u32,
+    /// Organization of the project, for requests that carry no key.
+    #[serde(rename = "organisation")]
+    pub(super) organization: OrganizationId,
+    #[serde(default)]
+    pub(super) callback_url: Option<String>,
+    /// Keyed hash of the browser's cookie, if the attempt started on the page.
+    #[serde(default)]
+    pub(super) browser: Option<String>,
+    pub(super) until: Time,
+    #[serde(rename = "held")]
+    pub(super) secrets: Sealed<PendingSecrets>,
+}
+
+impl Document for ConnectionAttempt {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Step of a connection attempt, which is also the kind of its secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Step {
+    /// The page is open to the user; the secret is the link token.
+    #[serde(rename = "link")]
+    Link,
+    /// The user is at the provider; the secret is the `state`.
+    #[serde(rename = "away")]
+    Authorize,
+    /// The project must confirm its user; the secret is the session.
+    #[serde(rename = "vouching")]
+    Verify,
+}
+
+impl Step {
+    /// Returns the text that is hashed with a secret. Record ids depend on it, so it never changes.
+    fn hash_prefix(self) -> &'static str {
+        match self {
+            Self::Link => "Link",
+            Self::Authorize => "Away",
+            Self::Verify => "Vouching",
+        }
+    }
+}
+
+/// Secrets of a connection attempt.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct PendingSecrets {
+    /// Values of the account.
+    pub(super) values: Values,
+    /// PKCE code verifier, which proves that the code exchange comes from the sender of the
+    /// authorization request (RFC 7636).
+    pub(super) verifier: String,
+    /// Redirect URI, as it was sent in the authorization request.
+    pub(super) redirect_uri: String,
+    /// Lifetime of the token in seconds, once there is a token.
+    pub(super) lifetime: Option<u64>,
+}
+
+impl App {
+    /// Returns the name under which the record of a secret is stored.
+    pub(super) fn attempt_record_id(&self, step: Step, secret: &str) -> String {
+        let key = self.vault.derive("flows");
+        hex::encode(keyed_hash(
+            &key,
+            format!("{} {secret}", step.hash_prefix()).as_bytes(),
+        ))
+    }
+
+    pub(super) fn browser_hash(&self, browser: &str) -> String {
+        hex::encode(keyed_hash(
+            &self.vault.derive("browsers"),
+            browser.as_bytes(),
+        ))
+    }
+
+    pub(super) async fn attempt_project(
+        &self,
+        attempt: &Record<ConnectionAttempt>,
+    ) -> Result<Project> {
+        let id = ProjectId::parse(&attempt.project)?;
+        projects::get(self, &attempt.body.organization, &id)
+            .await
+            .map_err(|cause| match cause {
+                Error::ProjectNotFound(_) => Error::AttemptUnknown,
+                other => other,
+            })
+    }
+
+    pub(super) async fn seal_secrets(
+        &self,
+        project: &Project,
+        name: &str,
+        secrets: &PendingSecrets,
+    ) -> Result<Sealed<PendingSecrets>> {
+        self.vault
+            .key(project.id.as_str(), self.clock.now())
+            .await?
+            .seal(seal_context(project, name), secrets)
+    }
+
+    pub(super) async fn open_secrets(
+        &self,
+        project: &Project,
+        attempt: &Record<ConnectionAttempt>,
+    ) -> Result<PendingSecrets> {
+        let key = self
+            .vault
+            .key(project.id.as_str(), self.clock.now())
+            .await?;
+        key.open(seal_context(project, &attempt.id), &attempt.body.secrets)
+    }
+}
+
+fn seal_context<'a>(project: &'a Project, name: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.id.as_str(),
+        id: name,
+        field: "held",
+    }
+}
+
+pub(super) fn secret(prefix: &str) -> String {
+    format!("{prefix}{}", ids::random_text(SECRET_CHARS))
+}
+
+pub(super) fn link_gone(cause: Error) -> Error {
+    match cause {
+        Error::AccountNotFound(_) => Error::AttemptUnknown,
+        other => other,
+    }
+}
+
+/// Expires accounts whose user did not return in time, and deletes old records.
+pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
+    let now = app.clock.now();
+    let waiting = Query::all_projects()
+        .below("waits_until", now.0.saturating_add(1))
+        .page(0, BATCH_SIZE);
+    for mut account in app.store.find::<Account>(&waiting).await?.records {
+        match account.body.status.after(Event::TimedOut) {
+            Some(status) => account.body.set_status(status, Some(TIMED_OUT_REASON), now),
+            None => account.body.waits_until = None,
+        }
+        commit(app, lease.fence(Batch::at(now).update(&account))).await?;
+    }
+    let delete_before = now
+        .0
+        .saturating_sub(i64::try_from(USED_LINK_TTL.as_millis()).unwrap_or(i64::MAX));
+    for attempt in app
+        .store
+        .find::<ConnectionAttempt>(
+            &Query::all_projects()
+                .below("until", delete_before)
+                .page(0, BATCH_SIZE),
+        )
+        .await?
+        .records
+    {
+        commit(app, lease.fence(Batch::at(now).purge(&attempt))).await?;
+    }
+    Ok(())
+}
+
+async fn commit(app: &App, batch: Batch) -> Result<()> {
+    match app.store.commit(batch).await {
+        // Another writer has changed the record meanwhile; the next run reads it again.
+        Ok(()) | Err(CommitError::Stale) => Ok(()),
+        Err(cause) => Err(cause.into()),
+    }
+}

@@ -1,0 +1,327 @@
+//! Creation and changes of auth configs, and the checks that both share.
+
+use manifest::{AuthMode, AuthScheme, Sign};
+use oauth::Client;
+use serde_json::{Map, Value};
+use store::{Batch, Record};
+use uuid::Uuid;
+
+use super::{
+    AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get, secrets::seal_context,
+};
+use crate::{
+    App, Error, Result,
+    accounts::oauth_apps,
+    catalog::{LATEST, Release},
+    core::ids::{self, AuthConfigId},
+    projects::{self, Project},
+};
+
+/// Request to create an auth config.
+#[derive(Debug, Default)]
+pub struct NewAuthConfig {
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Name of the scheme; absent for a service-managed auth config.
+    pub scheme: Option<String>,
+    /// Name; absent for a name generated from the toolkit's slug.
+    pub name: Option<String>,
+    /// Secret parts.
+    pub credentials: Credentials,
+    /// See [`AuthConfig::restrict_to`].
+    pub restrict_to: Vec<String>,
+    /// See [`AuthConfig::tools_for_execution`].
+    pub tools_for_execution: Vec<String>,
+    /// See [`AuthConfig::tools_for_connection`].
+    pub tools_for_connection: Vec<String>,
+    /// See [`AuthConfig::in_sessions`].
+    pub in_sessions: bool,
+}
+
+/// Changes of an auth config. Absent fields stay as they are.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Kind that the caller expects: true for service-managed.
+    pub managed: bool,
+    /// See [`AuthConfig::name`].
+    pub name: Option<String>,
+    /// Merged over the client credentials by name; null or an empty list removes a value.
+    pub own: Map<String, Value>,
+    /// Merged over the shared values in the same way.
+    pub shared: Map<String, Value>,
+    /// See [`Credentials::proxy`]; an inner `None` removes the proxy.
+    pub proxy: Option<Option<Proxy>>,
+    /// See [`AuthConfig::restrict_to`].
+    pub restrict_to: Option<Vec<String>>,
+    /// See [`AuthConfig::tools_for_execution`].
+    pub tools_for_execution: Option<Vec<String>>,
+    /// See [`AuthConfig::tools_for_connection`].
+    pub tools_for_connection: Option<Vec<String>>,
+    /// See [`AuthConfig::in_sessions`].
+    pub in_sessions: Option<bool>,
+}
+
+/// Creates an auth config.
+///
+/// # Errors
+/// Fails if the toolkit is unknown or does not offer the scheme, credentials are missing or
+/// invalid, or the store refuses.
+pub async fn create(
+    app: &App,
+    project: &Project,
+    request: NewAuthConfig,
+) -> Result<Record<AuthConfig>> {
+    let release = app.catalog.release(&request.toolkit, LATEST)?;
+    let managed = request.scheme.is_none();
+    let scheme = match request.scheme {
+        Some(name) => offered_scheme(&release, &name)?,
+        None if oauth_apps::is_managed(app, &release).await? => AuthMode::Oauth2,
+        None => return Err(Error::NoManagedAuth(release.slug.to_string())),
+    };
+    check_client(
+        scheme,
+        release.scheme(scheme),
+        managed,
+        &request.credentials.own,
+    )?;
+    request
+        .credentials
+        .proxy
+        .as_ref()
+        .map(Proxy::to_net_proxy)
+        .transpose()?;
+    let id = AuthConfigId::random();
+    let now = app.clock.now();
+    let name = match request
+        .name
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+    {
+        Some(name) => checked_name(name)?,
+        None => format!("{}-{}", release.slug, ids::random_text(6)),
+    };
+    let key = app.vault.key(project.id.as_str(), now).await?;
+    let body = AuthConfig {
+        folded: search_text(&name, id.as_str()),
+        name,
+        toolkit: release.slug.to_string(),
+        scheme,
+        managed,
+        status: Status::Enabled,
+        uuid: Uuid::new_v4(),
+        restrict_to: request.restrict_to,
+        tools_for_execution: request.tools_for_execution,
+        tools_for_connection: request.tools_for_connection,
+        in_sessions: request.in_sessions,
+        credentials: key.seal(
+            seal_context(&project.id, id.as_str(), "credentials"),
+            &request.credentials.own,
+        )?,
+        shared: key.seal(
+            seal_context(&project.id, id.as_str(), "shared"),
+            &request.credentials.shared,
+        )?,
+        proxy: match &request.credentials.proxy {
+            Some(proxy) => Some(key.seal(seal_context(&project.id, id.as_str(), "proxy"), proxy)?),
+            None => None,
+        },
+    };
+    projects::insert(app, project, id.as_str(), &body).await?;
+    get(app, project, &id).await
+}
+
+/// Changes an auth config, for existing and for new connections.
+///
+/// # Errors
+/// Fails if the auth config does not exist or is of the other kind, the resulting credentials are
+/// incomplete, or the store refuses.
+pub async fn change(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+    changes: Changes,
+) -> Result<()> {
+    let name = changes
+        .name
+        .map(|name| checked_name(name.trim().to_owned()))
+        .transpose()?;
+    changes
+        .proxy
+        .iter()
+        .flatten()
+        .try_for_each(|proxy| proxy.to_net_proxy().map(drop))?;
+    let changed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut record = get(app, project, id).await?;
+        if record.body.managed != changes.managed {
+            let own = if record.body.managed {
+                "default"
+            } else {
+                "custom"
+            };
+            return Err(Error::invalid(format!(
+                "type: auth config {id} is of type {own}"
+            )));
+        }
+        let mut credentials = credentials(app, project, &record).await?;
+        for (values, changed) in [
+            (&mut credentials.own, &changes.own),
+            (&mut credentials.shared, &changes.shared),
+        ] {
+            values.extend(changed.clone());
+            values.retain(|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+        }
+        // A toolkit that no longer exists requires nothing.
+        let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
+        let auth_scheme = release
+            .as_ref()
+            .and_then(|release| release.scheme(record.body.scheme));
+        check_client(
+            record.body.scheme,
+            auth_scheme,
+            record.body.managed,
+            &credentials.own,
+        )?;
+        let now = app.clock.now();
+        let key = app.vault.key(project.id.as_str(), now).await?;
+        let body = &mut record.body;
+        body.credentials = key.seal(
+            seal_context(&project.id, id.as_str(), "credentials"),
+            &credentials.own,
+        )?;
+        body.shared = key.seal(
+            seal_context(&project.id, id.as_str(), "shared"),
+            &credentials.shared,
+        )?;
+        if let Some(proxy) = &changes.proxy {
+            let context = seal_context(&project.id, id.as_str(), "proxy");
+            body.proxy = proxy
+                .as_ref()
+                .map(|proxy| key.seal(context, proxy))
+                .transpose()?;
+        }
+        if let Some(name) = &name {
+            (body.name, body.folded) = (name.clone(), search_text(name, id.as_str()));
+        }
+        for (own, changed) in [
+            (&mut body.restrict_to, &changes.restrict_to),
+            (&mut body.tools_for_execution, &changes.tools_for_execution),
+            (
+                &mut body.tools_for_connection,
+                &changes.tools_for_connection,
+            ),
+        ] {
+            if let Some(changed) = changed {
+                own.clone_from(changed);
+            }
+        }
+        body.in_sessions = changes.in_sessions.unwrap_or(body.in_sessions);
+        Ok((Batch::at(now).update(&record), ()))
+    });
+    Ok(changed.await?)
+}
+
+fn checked_name(name: String) -> Result<String> {
+    if name.is_empty() || name.chars().count() > 256 {
+        return Err(Error::invalid(
+            "auth_config.name: must have 1 to 256 characters",
+        ));
+    }
+    Ok(name)
+}
+
+fn search_text(name: &str, id: &str) -> String {
+    format!("{} {}", name.to_lowercase(), id.to_lowercase())
+}
+
+/// Checks that an auth config with the project's own client has the credentials that its scheme
+/// requires.
+fn check_client(
+    mode: AuthMode,
+    auth_scheme: Option<&AuthScheme>,
+    managed: bool,
+    own: &Map<String, Value>,
+) -> Result<()> {
+    let client = Client::from_credentials(own);
+    if mode == AuthMode::Oauth2 && !managed && client.is_none() {
+        return Err(Error::invalid(
+            "auth_config.credentials.client_id: is required with OAUTH2",
+        ));
+    }
+    if mode == AuthMode::Oauth1 {
+        let signs = auth_scheme
+            .and_then(|scheme| scheme.sign.as_ref())
+            .is_some_and(Sign::has_private_key);
+        let proof = client.as_ref().and_then(|client| {
+            if signs {
+                client.private_key.as_ref()
+            } else {
+                client.secret.as_ref()
+            }
+        });
+        if proof.is_none() {
+            let proof = if signs {
+                "private_key"
+            } else {
+                "consumer_secret"
+            };
+            let text = format!(
+                "auth_config.credentials: consumer_key and {proof} are required with OAUTH1"
+            );
+            return Err(Error::invalid(text));
+        }
+    }
+    if let (Some(client), Some(scheme)) = (&client, auth_scheme) {
+        let checked = client.check_key(scheme);
+        checked
+            .map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
+    }
+    for name in ["scopes", "user_scopes"] {
+        let text = |value: &Value| value.is_string();
+        let good = own.get(name).is_none_or(|value| {
+            text(value) || value.as_array().is_some_and(|list| list.iter().all(text))
+        });
+        if !good {
+            return Err(Error::invalid(format!(
+                "auth_config.credentials.{name}: must be a string or a list of strings"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the scheme with that name, if the toolkit offers it.
+pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
+    let modes = [
+        AuthMode::Oauth2,
+        AuthMode::S2sOauth2,
+        AuthMode::DcrOauth,
+        AuthMode::CimdOauth,
+        AuthMode::ApiKey,
+        AuthMode::BearerToken,
+        AuthMode::Basic,
+        AuthMode::BasicWithJwt,
+        AuthMode::GoogleServiceAccount,
+        AuthMode::ServiceAccount,
+        AuthMode::BillcomAuth,
+        AuthMode::CalcomAuth,
+        AuthMode::Oauth1,
+        AuthMode::Saml,
+        AuthMode::NoAuth,
+    ];
+    let upper = name.to_ascii_uppercase();
+    let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
+        let given = crate::core::truncate(name);
+        return Err(Error::invalid(format!(
+            "auth_config.authScheme: `{given}` is not an auth scheme"
+        )));
+    };
+    if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
+        return Ok(mode);
+    }
+    Err(Error::SchemeNotOffered {
+        toolkit: release.slug.to_string(),
+        scheme: upper,
+    })
+}

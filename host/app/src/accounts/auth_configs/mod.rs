@@ -1,0 +1,283 @@
+//! Auth configs: settings with which a project connects accounts of one toolkit.
+//!
+//! A disabled auth config starts no new connections and appears in lists only on request. A deleted
+//! auth config no longer exists. Accounts that were connected with it stay visible but can no
+//! longer be used.
+
+mod edit;
+mod secrets;
+
+use manifest::AuthMode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Store, Time, Window};
+use uuid::Uuid;
+
+pub(crate) use edit::offered_scheme;
+pub use edit::{Changes, NewAuthConfig, change, create};
+pub use secrets::{Credentials, Proxy, credentials};
+pub(crate) use secrets::{net_proxy, open_credentials, scopes};
+
+use crate::{
+    App, Error, Result,
+    accounts::{self, Account},
+    core::{
+        ids::{AuthConfigId, ProjectId},
+        vault::Sealed,
+    },
+    projects::Project,
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "auth_configs",
+    fields: &[
+        Field::new("toolkit", Kind::Text),
+        Field::new("status", Kind::Text),
+        Field::new("managed", Kind::Text),
+        Field::new("folded", Kind::Text),
+        Field::unique("uuid", Kind::Text),
+    ],
+};
+
+/// An auth config, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AuthConfig {
+    /// Display name.
+    pub name: String,
+    /// Name and id in lower case, for search.
+    folded: String,
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Auth scheme with which accounts are connected.
+    pub scheme: AuthMode,
+    /// True if the operator's OAuth app is used.
+    pub managed: bool,
+    /// Status; it decides whether new connections may start.
+    pub status: Status,
+    /// Legacy id, for older clients.
+    pub uuid: Uuid,
+    /// Tools to which the accounts are restricted; empty for no restriction.
+    #[serde(default)]
+    pub restrict_to: Vec<String>,
+    /// Tools that may run with the accounts; empty for all.
+    #[serde(default)]
+    pub tools_for_execution: Vec<String>,
+    /// Tools whose scopes are requested in new connections.
+    #[serde(default)]
+    pub tools_for_connection: Vec<String>,
+    /// True if sessions may use the auth config.
+    #[serde(default)]
+    pub in_sessions: bool,
+    credentials: Sealed<Map<String, Value>>,
+    shared: Sealed<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proxy: Option<Sealed<Proxy>>,
+}
+
+impl Document for AuthConfig {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Status of an auth config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Status {
+    /// New connections may start.
+    Enabled,
+    /// New connections may not start.
+    Disabled,
+}
+
+impl Status {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enabled => "ENABLED",
+            Self::Disabled => "DISABLED",
+        }
+    }
+}
+
+impl AuthConfig {
+    /// Returns true if a tool may run with the accounts of this auth config.
+    #[must_use]
+    pub fn allows(&self, tool: &str) -> bool {
+        let lets = |list: &[String]| {
+            list.is_empty() || list.iter().any(|own| own.eq_ignore_ascii_case(tool))
+        };
+        lets(&self.tools_for_execution) && lets(&self.restrict_to)
+    }
+}
+
+/// Filter for lists of auth configs. Empty fields do not filter.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Slugs of toolkits.
+    pub toolkits: Vec<String>,
+    /// Service-managed or custom auth configs only.
+    pub managed: Option<bool>,
+    /// True to include disabled auth configs.
+    pub disabled: bool,
+    /// Auth configs in this status only.
+    pub status: Option<Status>,
+    /// Part of the name or id.
+    pub search: String,
+    /// Latest time of creation.
+    pub until: Option<Time>,
+}
+
+/// Returns an auth config of the project.
+///
+/// # Errors
+/// Fails if the auth config does not exist.
+pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
+    find(app, project, id)
+        .await?
+        .ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
+}
+
+/// Returns an auth config of the project, if it exists.
+pub(crate) async fn find(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+) -> Result<Option<Record<AuthConfig>>> {
+    find_in(&app.store, &project.id, id).await
+}
+
+/// Variant of [`find`] for callers that have only the store.
+pub(crate) async fn find_in(
+    store: &Store,
+    project: &ProjectId,
+    id: &AuthConfigId,
+) -> Result<Option<Record<AuthConfig>>> {
+    Ok(store.get(project.as_str(), id.as_str()).await?)
+}
+
+/// Returns a page of auth configs, newest first, and their total number.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    window: Window,
+) -> Result<Listed<Record<AuthConfig>>> {
+    let mut query = Query::for_project(project.id.as_str())
+        .descending()
+        .window(window);
+    if !filter.toolkits.is_empty() {
+        query = query.any_of(
+            "toolkit",
+            filter.toolkits.iter().map(|slug| slug.to_lowercase()),
+        );
+    }
+    if let Some(managed) = filter.managed {
+        query = query.is("managed", if managed { "true" } else { "false" });
+    }
+    match (filter.status, filter.disabled) {
+        (Some(status), _) => query = query.is("status", status.as_str()),
+        (None, false) => query = query.is("status", Status::Enabled.as_str()),
+        (None, true) => {}
+    }
+    if !filter.search.is_empty() {
+        query = query.contains("folded", &filter.search.to_lowercase());
+    }
+    if let Some(until) = filter.until {
+        query = query.below("created_at", until.0.saturating_add(1));
+    }
+    Ok(app.store.list(&query).await?)
+}
+
+/// Returns the number of active accounts that were connected with an auth config.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
+    let query = Query::for_project(project.id.as_str())
+        .is("auth_config", id)
+        .is("status", "ACTIVE")
+        .page(0, 0);
+    Ok(app.store.find::<Account>(&query).await?.total)
+}
+
+/// Enables or disables an auth config.
+///
+/// # Errors
+/// Fails if the auth config does not exist, or the store refuses.
+pub async fn set_status(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+    status: Status,
+) -> Result<()> {
+    let change = |config: &mut AuthConfig| -> std::result::Result<(), Error> {
+        config.status = status;
+        Ok(())
+    };
+    let done = app
+        .store
+        .edit(project.id.as_str(), id.as_str(), app.clock.now(), change)
+        .await
+        .map_err(Error::from)?;
+    done.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
+}
+
+/// Deletes an auth config and the dynamic clients that were registered for it. Its accounts stay
+/// but can no longer be used. With `revoke`, their credentials are revoked first. A repeated call
+/// continues an interrupted revocation.
+///
+/// # Errors
+/// Fails if the auth config does not exist, or the store refuses.
+pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: bool) -> Result<()> {
+    if revoke {
+        // A disabled auth config prevents new connections during the revocation.
+        set_status(app, project, id, Status::Disabled).await?;
+        accounts::revoke_all(app, project, id).await?;
+    }
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let batch = Batch::at(app.clock.now()).remove(&get(app, project, id).await?);
+        Ok::<_, Error>((accounts::purge_clients(app, project, id, batch).await?, ()))
+    });
+    removed.await?;
+    // Registrations that were in progress during the deletion are deleted here. No new ones can
+    // start now.
+    accounts::delete_clients(app, project, id).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(restrict_to: &[&str], for_execution: &[&str]) -> AuthConfig {
+        let sealed = || serde_json::from_str("\"v1.a.b\"").unwrap();
+        let owned = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
+        AuthConfig {
+            name: "n".into(),
+            folded: "n".into(),
+            toolkit: "mail".into(),
+            scheme: AuthMode::ApiKey,
+            managed: false,
+            status: Status::Enabled,
+            uuid: Uuid::nil(),
+            restrict_to: owned(restrict_to),
+            tools_for_execution: owned(for_execution),
+            tools_for_connection: vec![],
+            in_sessions: false,
+            credentials: sealed(),
+            shared: sealed(),
+            proxy: None,
+        }
+    }
+
+    #[test]
+    fn both_lists_must_let_a_tool_through() {
+        assert!(config(&[], &[]).allows("MAIL_SEND"));
+        assert!(config(&["mail_send"], &[]).allows("MAIL_SEND"));
+        assert!(!config(&["MAIL_SEND"], &["MAIL_LIST"]).allows("MAIL_SEND"));
+        assert!(!config(&[], &["MAIL_LIST"]).allows("MAIL_SEND"));
+    }
+}

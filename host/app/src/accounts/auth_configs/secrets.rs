@@ -1,0 +1,192 @@
+//! Secret parts of an auth config: the client at the provider, shared values, and the proxy.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{Record, Time};
+
+use super::{AuthConfig, COLLECTION};
+use crate::{
+    App, Error, Result,
+    core::{
+        ids::ProjectId,
+        vault::{SealContext, Vault},
+    },
+    projects::Project,
+};
+
+/// Proxy for requests to the provider: tool requests, proxy requests of callers, and token
+/// requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proxy {
+    /// Address of the proxy: `http://host:port` or `https://host:port`.
+    pub url: String,
+    /// Credential of the proxy: `user:password`, a bearer token, or a complete value of
+    /// `proxy-authorization` with its scheme.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Proxy {
+    /// Builds the proxy with its `proxy-authorization` value (RFC 9110, section 11.7.2; RFC 7617;
+    /// RFC 6750).
+    pub(super) fn to_net_proxy(&self) -> Result<net::Proxy> {
+        let authorization = self.key.as_deref().map(|key| match key {
+            whole if whole.contains(' ') => whole.to_owned(),
+            pair if pair.contains(':') => format!("Basic {}", BASE64.encode(pair)),
+            token => format!("Bearer {token}"),
+        });
+        net::Proxy::new(&self.url, authorization.as_deref())
+            .map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
+    }
+}
+
+/// Secret parts of an auth config, decrypted.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Credentials {
+    /// Client credentials under scheme-specific names, `scopes`, and `user_scopes`.
+    pub own: Map<String, Value>,
+    /// Values that each account inherits unless it sets its own.
+    pub shared: Map<String, Value>,
+    /// Proxy for requests to the provider; none for direct connections.
+    pub proxy: Option<Proxy>,
+}
+
+impl Credentials {
+    /// Returns the proxy for requests to the provider, if one is set.
+    pub(crate) fn net_proxy(&self) -> Result<Option<Arc<net::Proxy>>> {
+        Ok(self
+            .proxy
+            .as_ref()
+            .map(Proxy::to_net_proxy)
+            .transpose()?
+            .map(Arc::new))
+    }
+}
+
+/// Decrypts the secret parts.
+///
+/// # Errors
+/// Fails if they cannot be decrypted.
+pub async fn credentials(
+    app: &App,
+    project: &Project,
+    record: &Record<AuthConfig>,
+) -> Result<Credentials> {
+    open_credentials(&app.vault, &project.id, record, app.clock.now()).await
+}
+
+/// Variant of [`credentials`] for callers that have only the vault.
+pub(crate) async fn open_credentials(
+    vault: &Vault,
+    project: &ProjectId,
+    record: &Record<AuthConfig>,
+    now: Time,
+) -> Result<Credentials> {
+    let key = vault.key(project.as_str(), now).await?;
+    Ok(Credentials {
+        own: key.open(
+            seal_context(project, &record.id, "credentials"),
+            &record.body.credentials,
+        )?,
+        shared: key.open(
+            seal_context(project, &record.id, "shared"),
+            &record.body.shared,
+        )?,
+        proxy: match &record.body.proxy {
+            Some(proxy) => Some(key.open(seal_context(project, &record.id, "proxy"), proxy)?),
+            None => None,
+        },
+    })
+}
+
+/// Returns the proxy for requests to the provider of an auth config, if one is set.
+pub(crate) async fn net_proxy(
+    app: &App,
+    project: &Project,
+    record: &Record<AuthConfig>,
+) -> Result<Option<Arc<net::Proxy>>> {
+    if record.body.proxy.is_none() {
+        return Ok(None);
+    }
+    credentials(app, project, record).await?.net_proxy()
+}
+
+/// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
+pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
+    let parts = |text: &str| {
+        let parts = text
+            .split([',', ' '])
+            .map(str::trim)
+            .filter(|scope| !scope.is_empty());
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    match own.get(name) {
+        Some(Value::String(text)) => parts(text),
+        // A scope in a list may contain any character.
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn seal_context<'a>(
+    project: &'a ProjectId,
+    id: &'a str,
+    field: &'static str,
+) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxy_key_becomes_an_authorization_value() {
+        let way = |key: &str| {
+            Proxy {
+                url: "http://proxy.example:3128".into(),
+                key: Some(key.into()),
+            }
+            .to_net_proxy()
+            .unwrap()
+        };
+        let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
+        assert_eq!(way("user:pass"), with("Basic dXNlcjpwYXNz"));
+        assert_eq!(way("abc"), with("Bearer abc"));
+        assert_eq!(way("Custom a:b"), with("Custom a:b"));
+        assert!(
+            Proxy {
+                url: "proxy.example".into(),
+                key: None
+            }
+            .to_net_proxy()
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn scopes_are_a_text_or_a_list() {
+        let of = |json: Value| scopes(json.as_object().unwrap(), "scopes");
+        assert_eq!(
+            of(serde_json::json!({"scopes": "a, b c,,d"})),
+            ["a", "b", "c", "d"]
+        );
+        assert_eq!(
+            of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})),
+            ["a", "https://x.example/b c"]
+        );
+        assert!(of(serde_json::json!({"user_scopes": "a"})).is_empty());
+    }
+}

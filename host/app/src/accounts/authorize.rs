@@ -1,0 +1,370 @@
+//! Authorization requests: the address at which a user authorizes a connection, for a new account and
+//! for another attempt of an existing one.
+
+use manifest::AuthMode;
+use oauth::{AuthorizeParams, Flow, Refusal};
+use store::{Batch, Record};
+use url::Url;
+
+use super::{
+    AccountView, Event, Status, Values,
+    account::{COLLECTION, record},
+    attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
+    auth_configs::{self, AuthConfig},
+    create::{ValidatedRequest, insert},
+    credential::{Credential, open_credential},
+    get,
+    oauth_clients::{self, RegistrationRequest, client_metadata_url},
+    redirect::check_redirect_url,
+    scheme,
+    tokens::ClientContext,
+};
+use crate::{
+    App, Error, Result,
+    catalog::{LATEST, Release},
+    core::{
+        clock::time_after,
+        ids::{AccountId, AuthConfigId},
+    },
+    projects::Project,
+};
+
+/// Path to which providers redirect browsers.
+const CALLBACK_PATH: &str = "/api/v3/toolkits/auth/callback";
+
+/// Name of the value with the authorization address of a pending account.
+pub(super) const REDIRECT_URL_VALUE: &str = "redirectUrl";
+
+/// Names of account values that come from the provider, not from the user.
+const PROVIDER_VALUES: [&str; 9] = [
+    "access_token",
+    "refresh_token",
+    "id_token",
+    "token_type",
+    "scope",
+    "expires_in",
+    "oauth_token",
+    "oauth_token_secret",
+    AUTH_URI_VALUE,
+];
+
+/// Name under which OAuth 1 clients expect the authorization address.
+const AUTH_URI_VALUE: &str = "authUri";
+
+/// A new connection attempt for an account.
+#[derive(Debug)]
+pub struct Reconnection {
+    /// Status of the account.
+    pub status: Status,
+    /// Authorization address; absent if the scheme has no redirect.
+    pub redirect_url: Option<String>,
+}
+
+/// Creates a pending account and the address at which its user authorizes the connection.
+pub(super) async fn create(
+    app: &App,
+    project: &Project,
+    validated: ValidatedRequest,
+    callback_url: Option<String>,
+) -> Result<AccountView> {
+    validated.check_user_verified(project)?;
+    let callback_url = callback_url
+        .map(|url| check_redirect_url("connection.callback_url", url))
+        .transpose()?;
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let until = time_after(now, app.accounts.settings.pending_ttl);
+    let mut account = validated.new_account(Status::Initiated, Some(until), now)?;
+    account.attempt_number = 1;
+    let input = AuthorizationInput {
+        project,
+        id: &id,
+        attempt_number: account.attempt_number,
+        config: &validated.config,
+        release: &validated.release,
+        values: validated.values.clone(),
+        callback_url,
+        browser: None,
+    };
+    let AuthorizationStarted {
+        name,
+        attempt,
+        shown,
+        ..
+    } = input.start_authorization(app).await?;
+    let mut values = validated.values.clone();
+    values.extend(shown);
+    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
+    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+    insert(
+        app,
+        project,
+        &validated,
+        &id,
+        &account,
+        &credential,
+        add_records,
+    )
+    .await?;
+    get(app, project, &id).await
+}
+
+/// Starts another connection attempt for an account. An account of a scheme without redirect stays
+/// as it is.
+///
+/// # Errors
+/// Fails if the account does not exist, fields are missing, its auth config is deleted or disabled,
+/// or the store refuses.
+pub async fn reconnect(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    callback_url: Option<String>,
+) -> Result<Reconnection> {
+    let callback_url = callback_url
+        .map(|url| check_redirect_url("redirect_url", url))
+        .transpose()?;
+    let begun = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut account = record(app, project, id).await?;
+        if !account.body.scheme.redirects() {
+            let unchanged = Reconnection {
+                status: account.body.status,
+                redirect_url: None,
+            };
+            return Ok((Batch::at(app.clock.now()), unchanged));
+        }
+        let config = auth_configs::find(app, project, &account.body.auth_config).await?;
+        let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
+        let config = config.ok_or_else(|| {
+            Error::AccountRefused(format!(
+                "the auth config of account {id} is deleted or disabled"
+            ))
+        })?;
+        let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+        let (old, credential) = open_credential(app, project, &account).await?;
+        let mut values = user_values(account.body.scheme, &old);
+        if let Some(scheme) = release.scheme(account.body.scheme) {
+            values = scheme::complete(scheme, values).map_err(Error::AccountFields)?;
+        }
+        let now = app.clock.now();
+        let status = account.body.status;
+        let unasked =
+            || Error::Unavailable("the account is being changed by another request".into());
+        let status = status
+            .after(Event::ReconnectRequested)
+            .ok_or_else(unasked)?;
+        account.body.attempt_number += 1;
+        let input = AuthorizationInput {
+            project,
+            id,
+            attempt_number: account.body.attempt_number,
+            config: &config,
+            release: &release,
+            values: values.clone(),
+            callback_url: callback_url.clone(),
+            browser: None,
+        };
+        let AuthorizationStarted {
+            name,
+            attempt,
+            url,
+            shown,
+        } = input.start_authorization(app).await?;
+        let mut batch = Batch::at(now)
+            .check(&config)
+            .insert(project.id.as_str(), &name, &attempt);
+        if status == Status::Initiated {
+            account.body.set_status(status, None, now);
+            account.body.waits_until = Some(time_after(now, app.accounts.settings.pending_ttl));
+            values.extend(shown);
+            let body = Credential::new(app.accounts.seal(&project.id, id, &values).await?);
+            batch = batch.update(&Record { body, ..credential });
+        }
+        let started = Reconnection {
+            status,
+            redirect_url: Some(url),
+        };
+        Ok((batch.update(&account), started))
+    });
+    Ok(begun.await?)
+}
+
+/// Input of an authorization request.
+pub(super) struct AuthorizationInput<'a> {
+    pub(super) project: &'a Project,
+    pub(super) id: &'a AccountId,
+    pub(super) attempt_number: u32,
+    pub(super) config: &'a Record<AuthConfig>,
+    pub(super) release: &'a Release,
+    pub(super) values: Values,
+    pub(super) callback_url: Option<String>,
+    pub(super) browser: Option<String>,
+}
+
+impl AuthorizationInput<'_> {
+    /// Creates the state and the authorization address.
+    pub(super) async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
+        let mode = self.config.body.scheme;
+        let scheme = self
+            .release
+            .scheme(mode)
+            .ok_or_else(|| Error::SchemeNotOffered {
+                toolkit: self.release.slug.to_string(),
+                scheme: mode.as_str().to_owned(),
+            })?;
+        let ClientContext {
+            net,
+            client,
+            mut scopes,
+            user_scopes,
+            redirect_uri,
+        } = app
+            .accounts
+            .client_context(&self.project.id, self.config)
+            .await?;
+        for tool in self
+            .config
+            .body
+            .tools_for_connection
+            .iter()
+            .filter_map(|slug| self.release.tool(slug))
+        {
+            scopes.extend(tool.scopes.iter().cloned());
+        }
+        let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+        let state = secret("");
+        let verifier = secret("");
+        let now = app.clock.now();
+        let mut values = self.values.clone();
+        let oauth_flow = Flow {
+            net: &net,
+            now_ms: now.0,
+            scheme,
+            client: &client,
+            values: &self.values,
+        };
+        let scheme = app
+            .accounts
+            .metadata
+            .resolve(&oauth_flow)
+            .await
+            .map_err(Error::from)?;
+        match mode {
+            AuthMode::DcrOauth if client.id.is_empty() => {
+                let registration = RegistrationRequest {
+                    project: self.project.id.clone(),
+                    auth_config: AuthConfigId::parse(&self.config.id)?,
+                    scheme: scheme.clone().into_owned(),
+                    net: net.clone(),
+                    values: self.values.clone(),
+                    redirect_uri: redirect_uri.clone(),
+                    name: self.project.shown_name().to_owned(),
+                };
+                values.extend(app.accounts.dynamic_client(registration).await?);
+            }
+            AuthMode::CimdOauth if client.id.is_empty() => {
+                values.insert(
+                    "client_id".to_owned(),
+                    client_metadata_url(app, &self.config.id)?.into(),
+                );
+            }
+            _ => {}
+        }
+        let oauth_flow = Flow {
+            net: &net,
+            now_ms: now.0,
+            scheme: &scheme,
+            client: &client,
+            values: &values,
+        };
+        let params = AuthorizeParams {
+            redirect_uri: &redirect_uri,
+            state: &state,
+            verifier: Some(&verifier),
+            scopes: &scopes,
+            user_scopes: &user_scopes,
+        };
+        let (url, temporary): (Url, Values) = match &scheme.oauth1 {
+            Some(_) => oauth_flow
+                .authorize_oauth1(&redirect_uri, &state)
+                .await
+                .map_err(Error::from)?,
+            None => (
+                oauth_flow.authorize(params).map_err(Error::from)?,
+                Values::new(),
+            ),
+        };
+        let name = app.attempt_record_id(Step::Authorize, &state);
+        values.extend(temporary.clone());
+        let mut shown = temporary;
+        if !shown.is_empty() {
+            shown.insert(AUTH_URI_VALUE.to_owned(), url.as_str().into());
+        }
+        shown.insert(REDIRECT_URL_VALUE.to_owned(), url.as_str().into());
+        let secrets = PendingSecrets {
+            values,
+            verifier,
+            redirect_uri,
+            lifetime: None,
+        };
+        let attempt = ConnectionAttempt {
+            step: Step::Authorize,
+            account: self.id.clone(),
+            attempt_number: self.attempt_number,
+            organization: self.project.organization.clone(),
+            callback_url: self.callback_url,
+            browser: self.browser,
+            until: time_after(now, app.accounts.settings.authorization_ttl),
+            secrets: app.seal_secrets(self.project, &name, &secrets).await?,
+        };
+        Ok(AuthorizationStarted {
+            name,
+            attempt,
+            url: url.into(),
+            shown,
+        })
+    }
+}
+
+/// A started authorization.
+pub(super) struct AuthorizationStarted {
+    /// Name of the record of the state.
+    pub(super) name: String,
+    pub(super) attempt: ConnectionAttempt,
+    /// Address at which the user authorizes the connection.
+    pub(super) url: String,
+    /// Values that the account shows while it waits for its user.
+    pub(super) shown: Values,
+}
+
+/// Returns the address to which providers redirect browsers, unless an auth config sets another
+/// one.
+pub(super) fn callback_url(app: &App) -> String {
+    format!("{}{CALLBACK_PATH}", app.base_url())
+}
+
+impl From<Refusal> for Error {
+    /// Converts the refusal of an authorization request or a client registration.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unavailable { .. } => Self::Unavailable(refusal.to_string()),
+            refusal => Self::AccountRefused(refusal.to_string()),
+        }
+    }
+}
+
+/// Returns the values that come from the user, without those that come from the provider.
+pub(super) fn user_values(mode: AuthMode, values: &Values) -> Values {
+    // If the server creates the client itself, the client's id and secret are no fields.
+    let is_server_created = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+    let is_from_provider = |name: &str| {
+        PROVIDER_VALUES.contains(&name)
+            || name == REDIRECT_URL_VALUE
+            || is_server_created && oauth_clients::ACCOUNT_VALUES.contains(&name)
+    };
+    values
+        .iter()
+        .filter(|(name, _)| !is_from_provider(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}

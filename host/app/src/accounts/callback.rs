@@ -1,0 +1,353 @@
+//! Callbacks: a provider redirects the browser back, and the code is exchanged for tokens.
+
+use std::time::Duration;
+
+use manifest::{AuthScheme, OAuth2};
+use oauth::{ExchangeParams, Flow, Refusal, Tokens};
+use store::{Batch, CommitError};
+use url::Url;
+
+use super::{
+    Failure, RedirectTo,
+    account::{COLLECTION, record},
+    attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
+    auth_configs,
+    completion::{activate, fail_attempt},
+    redirect::with_query,
+    tokens::{ClientContext, TokenOwner},
+};
+use crate::{App, Error, Result, core::clock::time_after, projects::Project};
+
+/// Time within which a project must confirm its user.
+const USER_VERIFICATION_TTL: Duration = Duration::from_secs(600);
+
+/// Maximum length of a text from a provider in characters.
+const MAX_ERROR_CHARS: usize = 300;
+
+const SESSION_PREFIX: &str = "session_";
+
+/// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
+///
+/// # Errors
+/// Fails with [`Error::AttemptUnknown`] if the `state` belongs to no attempt that this browser may
+/// complete now. In that case nothing was sent and nothing has changed.
+pub async fn callback(
+    app: &App,
+    query: &[(String, String)],
+    browser: Option<&str>,
+) -> Result<RedirectTo> {
+    let state = single_parameter(query, "state").ok_or(Error::AttemptUnknown)?;
+    let name = app.attempt_record_id(Step::Authorize, state);
+    let attempt = app
+        .store
+        .lookup::<ConnectionAttempt>(&name)
+        .await?
+        .ok_or(Error::AttemptUnknown)?;
+    let now = app.clock.now();
+    let same_browser =
+        attempt.body.browser.as_ref().is_none_or(|expected| {
+            browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
+        });
+    if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
+        return Err(Error::AttemptUnknown);
+    }
+    let project = app.attempt_project(&attempt).await?;
+    let id = attempt.body.account.clone();
+    let account = record(app, &project, &id).await.map_err(link_gone)?;
+    if account.body.attempt_number != attempt.body.attempt_number {
+        return Err(Error::AttemptUnknown);
+    }
+    let owner =
+        TokenOwner::for_account(app, &project, &account).map_err(|_| Error::AttemptUnknown)?;
+    // The state is spent from here on: a second callback finds no record.
+    match app.store.commit(Batch::at(now).purge(&attempt)).await {
+        Ok(()) => {}
+        Err(CommitError::Stale) => return Err(Error::AttemptUnknown),
+        Err(cause) => return Err(cause.into()),
+    }
+    let secrets = app.open_secrets(&project, &attempt).await?;
+    let redirect =
+        |outcome| RedirectTo(app.return_url(attempt.body.callback_url.as_deref(), &id, outcome));
+    let exchanged = exchange_callback(app, &project, &owner, &secrets, query).await;
+    let mut values = secrets.values;
+    let attempt_number = attempt.body.attempt_number;
+    let tokens = match exchanged {
+        Ok(tokens) => tokens,
+        Err(failure) => {
+            fail_attempt(app, &project, &id, attempt_number, &failure).await?;
+            return Ok(redirect(Err(failure.error)));
+        }
+    };
+    let lifetime = tokens.lifetime;
+    values.extend(tokens.values);
+    if let Some(verifier) = &project.stored.config.verifier_url {
+        let session = secret(SESSION_PREFIX);
+        let name = app.attempt_record_id(Step::Verify, &session);
+        let lifetime = lifetime.map(|lifetime| lifetime.as_secs());
+        let secrets = PendingSecrets {
+            values: values.clone(),
+            lifetime,
+            ..PendingSecrets::default()
+        };
+        let secrets = app.seal_secrets(&project, &name, &secrets).await?;
+        let ConnectionAttempt {
+            account,
+            attempt_number,
+            organization,
+            callback_url,
+            ..
+        } = attempt.body;
+        let until = time_after(now, USER_VERIFICATION_TTL);
+        let verification = ConnectionAttempt {
+            step: Step::Verify,
+            account,
+            attempt_number,
+            organization,
+            callback_url,
+            browser: None,
+            until,
+            secrets,
+        };
+        // The tokens are kept only for an account that still waits for them.
+        let stored = app.store.change(&COLLECTION, id.as_str(), || async {
+            let found = record(app, &project, &id).await.map_err(link_gone)?;
+            if found.body.attempt_number != verification.attempt_number {
+                return Err(Error::AttemptUnknown);
+            }
+            Ok((
+                Batch::at(now)
+                    .check(&found)
+                    .insert(project.id.as_str(), &name, &verification),
+                (),
+            ))
+        });
+        return match stored.await.map_err(Error::from) {
+            Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
+            Err(Error::AttemptUnknown) => {
+                app.accounts.revoke_best_effort(&owner, &values).await;
+                Ok(RedirectTo(app.return_url(
+                    verification.callback_url.as_deref(),
+                    &id,
+                    Err("superseded".to_owned()),
+                )))
+            }
+            Err(cause) => Err(cause),
+        };
+    }
+    match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
+        Ok(()) => Ok(redirect(Ok(()))),
+        Err(Error::AttemptUnknown) => Ok(redirect(Err("superseded".to_owned()))),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Exchanges the callback's code for tokens, or returns the reason of the failure.
+async fn exchange_callback(
+    app: &App,
+    project: &Project,
+    owner: &TokenOwner,
+    secrets: &PendingSecrets,
+    query: &[(String, String)],
+) -> std::result::Result<Tokens, Failure> {
+    let failure = |error: &str, description: String| Failure {
+        error: error.to_owned(),
+        description,
+    };
+    let scheme = owner
+        .scheme()
+        .map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
+    let config = auth_configs::find(app, project, &owner.auth_config).await;
+    let config = config.ok().flatten();
+    let config =
+        config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
+    let context = app.accounts.client_context(&project.id, &config).await;
+    let ClientContext { net, client, .. } =
+        context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let oauth_flow = Flow {
+        net: &net,
+        now_ms: app.clock.now().0,
+        scheme,
+        client: &client,
+        values: &secrets.values,
+    };
+    let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
+    let scheme =
+        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?;
+    // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
+    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
+    // The OAuth 1 specification defines no error response. These are the forms that providers use.
+    if let Some(error) = query
+        .iter()
+        .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
+    {
+        let description = single_parameter(query, "error_description")
+            .map(truncate)
+            .unwrap_or_default();
+        return Err(Failure {
+            error: truncate(&error.1),
+            description,
+        });
+    }
+    let named = match &scheme.oauth1 {
+        Some(_) => "oauth_verifier",
+        None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),
+    };
+    if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
+        return Err(failure("access_denied", String::new()));
+    }
+    let code = single_parameter(query, named).filter(|code| !code.is_empty());
+    let code = code.ok_or_else(|| {
+        failure(
+            "invalid_response",
+            "the callback contains no authorization code".into(),
+        )
+    })?;
+    let verifier = Some(secrets.verifier.as_str());
+    let code = ExchangeParams {
+        code,
+        redirect_uri: &secrets.redirect_uri,
+        verifier,
+        callback: query,
+    };
+    let exchanged = Flow {
+        scheme,
+        ..oauth_flow
+    }
+    .exchange(code)
+    .await;
+    if exchanged.as_ref().is_err_and(Refusal::is_invalid_client)
+        && let Err(cause) = app
+            .accounts
+            .delete_rejected_client(&project.id, &owner.auth_config, &secrets.values)
+            .await
+    {
+        tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
+    }
+    exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
+}
+
+/// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer
+/// means that two attempts were mixed up. If the issuer's identifier is not known, it must have the
+/// origin of the authorization or token endpoint.
+fn check_issuer(
+    scheme: &AuthScheme,
+    query: &[(String, String)],
+) -> std::result::Result<(), String> {
+    let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
+    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
+    let oauth2 = scheme.oauth2.as_ref();
+    let known_issuer = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
+    match named[..] {
+        [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
+            Err("the callback does not name its issuer".into())
+        }
+        [] => Ok(()),
+        [(_, issuer)] if known_issuer.is_some_and(|known| known == issuer) => Ok(()),
+        [(_, issuer)] if known_issuer.is_none() => {
+            let mut endpoints = oauth2
+                .iter()
+                .flat_map(|oauth2| [origin(&oauth2.authorize_url), origin(&oauth2.token_url)])
+                .flatten();
+            let issuer = origin(issuer).filter(url::Origin::is_tuple);
+            match issuer {
+                Some(issuer) if endpoints.any(|endpoint| endpoint == issuer) => Ok(()),
+                _ => Err("the callback names another issuer".into()),
+            }
+        }
+        [_] => Err("the callback names another issuer".into()),
+        _ => Err("the callback names several issuers".into()),
+    }
+}
+
+/// Returns the value of a parameter that occurs exactly once. A repeated parameter counts as
+/// absent, because other parsers may read a different occurrence.
+fn single_parameter<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let mut found = query.iter().filter(|(own, _)| own == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Some(value),
+        _ => None,
+    }
+}
+
+/// Shortens a text from a provider to one line.
+fn truncate(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    manifest::cleaned(&line)
+        .chars()
+        .take(MAX_ERROR_CHARS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pairs(query: &str) -> Vec<(String, String)> {
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
+    }
+
+    #[test]
+    fn callback_of_another_issuer_is_refused() {
+        let scheme: AuthScheme = serde_json::from_value(json!({
+            "mode": "OAUTH2", "name": "n",
+            "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
+        }))
+        .unwrap();
+        for (query, good) in [
+            ("code=c", true),
+            ("iss=https://login.example.com", true),
+            ("iss=https://login.example.com/tenant", true),
+            ("iss=https://api.example.com/", true),
+            ("iss=https://login.example.com.evil.net", false),
+            ("iss=http://login.example.com", false),
+            ("iss=", false),
+            ("iss=data:,x", false),
+            ("iss=https://login.example.com&iss=https://evil.net", false),
+        ] {
+            assert_eq!(
+                check_issuer(&scheme, &pairs(query)).is_ok(),
+                good,
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn known_issuer_must_match_exactly() {
+        let scheme: AuthScheme = serde_json::from_value(json!({
+            "mode": "OAUTH2", "name": "n",
+            "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
+        }))
+        .unwrap();
+        for (query, good) in [
+            ("iss=https://login.example.com/a", true),
+            ("iss=https://login.example.com", false),
+            ("iss=https://login.example.com/a/", false),
+            ("code=c", false),
+            (
+                "iss=https://login.example.com/a&iss=https://login.example.com/a",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                check_issuer(&scheme, &pairs(query)).is_ok(),
+                good,
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_comes_twice_is_none() {
+        assert_eq!(
+            single_parameter(&pairs("state=a&code=b"), "state"),
+            Some("a")
+        );
+        assert_eq!(single_parameter(&pairs("state=a&state=a"), "state"), None);
+        assert_eq!(single_parameter(&pairs("code=a"), "state"), None);
+    }
+}

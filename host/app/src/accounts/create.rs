@@ -1,0 +1,268 @@
+//! Creation of accounts, with a credential that the request contains or that is obtained from it.
+
+use std::{sync::Arc, time::Duration};
+
+use manifest::{AuthMode, AuthScheme};
+use store::{Batch, Record, Time};
+use uuid::Uuid;
+
+use super::{
+    Account, AccountView, Sharing, SharingChange, Status, Values,
+    account::{DEFAULT_USER, map_alias_conflict, parse_alias, parse_user_id, unique_alias},
+    auth_configs::{self, AuthConfig},
+    authorize::{self, REDIRECT_URL_VALUE},
+    credential::{Credential, access_token},
+    get, scheme,
+    tokens::obtains_from_fields,
+    verification::verify_values,
+};
+use crate::{
+    App, Error, Result,
+    catalog::{LATEST, Release},
+    core::ids::{AccountId, AuthConfigId},
+    projects::Project,
+};
+
+/// Request to create an account.
+#[derive(Debug)]
+pub struct NewAccount {
+    /// Auth config of the account.
+    pub auth_config: AuthConfigId,
+    /// The project's own identifier for the user.
+    pub user_id: Option<String>,
+    /// Scheme that the caller expects, if it names one.
+    pub scheme: Option<String>,
+    /// Values of the scheme's fields.
+    pub values: Values,
+    /// Name that the user gives to the account.
+    pub alias: Option<String>,
+    /// Users who may also use the account; none by default.
+    pub sharing: SharingChange,
+    /// Address to which the user's browser is redirected after the callback.
+    pub callback_url: Option<String>,
+    /// True if the provider must accept the credential before the account is created.
+    pub validate: bool,
+}
+
+/// Validated request to connect an account.
+pub(super) struct ValidatedRequest {
+    pub(super) config: Record<AuthConfig>,
+    pub(super) release: Arc<Release>,
+    pub(super) user_id: String,
+    pub(super) alias: Option<String>,
+    pub(super) sharing: Sharing,
+    /// Given values, merged over the shared values of the auth config.
+    pub(super) values: Values,
+}
+
+impl ValidatedRequest {
+    pub(super) async fn new(
+        app: &App,
+        project: &Project,
+        config: &AuthConfigId,
+        user: Option<String>,
+        given: Values,
+    ) -> Result<Self> {
+        let config = enabled_config(app, project, config).await?;
+        let release = app.catalog.release(&config.body.toolkit, LATEST)?;
+        let mut values = auth_configs::credentials(app, project, &config)
+            .await?
+            .shared;
+        values.extend(given);
+        // Clients may send the status among the values; it is no field.
+        for name in ["status", REDIRECT_URL_VALUE] {
+            values.remove(name);
+        }
+        let user_id = parse_user_id(user)?;
+        Ok(Self {
+            config,
+            release,
+            user_id,
+            alias: None,
+            sharing: Sharing::default(),
+            values,
+        })
+    }
+
+    pub(super) fn scheme(&self) -> Option<&AuthScheme> {
+        self.release.scheme(self.config.body.scheme)
+    }
+
+    /// Requires a user id if the project confirms its users.
+    pub(super) fn check_user_verified(&self, project: &Project) -> Result<()> {
+        if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
+            return Err(Error::AccountRefused(
+                "the project verifies its users (`oauth_callback_verifier_url` is set): `user_id` is required".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Builds the initial account.
+    pub(super) fn new_account(
+        &self,
+        status: Status,
+        waits_until: Option<Time>,
+        now: Time,
+    ) -> Result<Account> {
+        let user = &self.user_id;
+        let slug = &self.release.slug;
+        Ok(Account {
+            alias_of: self
+                .alias
+                .as_ref()
+                .map(|alias| unique_alias(user, slug, alias)),
+            alias: self.alias.clone(),
+            user_id: user.clone(),
+            toolkit: slug.to_string(),
+            auth_config: AuthConfigId::parse(&self.config.id)?,
+            scheme: self.config.body.scheme,
+            status,
+            status_reason: None,
+            uuid: Uuid::new_v4(),
+            changed_at: now,
+            attempt_number: 0,
+            waits_until,
+            failure: None,
+            sharing: self.sharing.clone(),
+        })
+    }
+}
+
+/// Returns an auth config that allows new connections.
+pub(super) async fn enabled_config(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+) -> Result<Record<AuthConfig>> {
+    let config = auth_configs::get(app, project, id).await?;
+    if config.body.status == auth_configs::Status::Disabled {
+        return Err(Error::AccountRefused(format!(
+            "auth config {id} is disabled"
+        )));
+    }
+    Ok(config)
+}
+
+/// Connects an account, or starts the authorization of its user at the provider.
+///
+/// # Errors
+/// Fails if the auth config is unknown or disabled, fields are missing, the alias is taken, the
+/// provider does not accept the credential, or the store refuses.
+pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<AccountView> {
+    let mut validated = ValidatedRequest::new(
+        app,
+        project,
+        &request.auth_config,
+        request.user_id,
+        request.values,
+    )
+    .await?;
+    let mode = validated.config.body.scheme;
+    if let Some(given) = &request.scheme
+        && auth_configs::offered_scheme(&validated.release, given)? != mode
+    {
+        let id = &validated.config.id;
+        let own = mode.as_str();
+        return Err(Error::AccountRefused(format!(
+            "auth config {id} connects with {own}, not with {}",
+            crate::core::truncate(given)
+        )));
+    }
+    validated.alias = parse_alias(request.alias)?;
+    validated.sharing = Sharing::default().with(&request.sharing)?;
+    if let Some(scheme) = validated.scheme() {
+        validated.values =
+            scheme::complete(scheme, validated.values.clone()).map_err(Error::AccountFields)?;
+    }
+    // Tokens that another system has obtained are imported.
+    let has_tokens = match mode {
+        AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
+            .iter()
+            .all(|name| validated.values.contains_key(*name)),
+        _ => access_token(&validated.values).is_some(),
+    };
+    if mode.redirects() && !has_tokens {
+        return authorize::create(app, project, validated, request.callback_url).await;
+    }
+    let lifetime = validated
+        .values
+        .get("expires_in")
+        .and_then(scheme::text)
+        .and_then(|text| text.parse().ok());
+    let mut lifetime = lifetime.map(Duration::from_secs);
+    if let Some(scheme) = validated
+        .scheme()
+        .filter(|_| obtains_from_fields(mode) && !has_tokens)
+    {
+        let values = validated.values.clone();
+        (validated.values, lifetime) = app
+            .accounts
+            .obtain(&project.id, &validated.config, scheme, values)
+            .await?;
+    }
+    if request.validate {
+        let (config, release) = (&validated.config, &validated.release);
+        verify_values(
+            app,
+            project,
+            config,
+            release,
+            mode,
+            validated.values.clone(),
+        )
+        .await?;
+    }
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let credential = app
+        .accounts
+        .build_credential(
+            &project.id,
+            &id,
+            validated.scheme(),
+            &validated.values,
+            lifetime,
+        )
+        .await?;
+    insert(
+        app,
+        project,
+        &validated,
+        &id,
+        &validated.new_account(Status::Active, None, now)?,
+        &credential,
+        |batch| batch,
+    )
+    .await?;
+    get(app, project, &id).await
+}
+
+/// Inserts a new account, its credential and its other records, if the auth config still allows new
+/// connections.
+pub(super) async fn insert(
+    app: &App,
+    project: &Project,
+    validated: &ValidatedRequest,
+    id: &AccountId,
+    account: &Account,
+    credential: &Credential,
+    add_records: impl Fn(Batch) -> Batch,
+) -> Result<()> {
+    let owner = project.id.as_str();
+    let inserted = app
+        .store
+        .change(&auth_configs::COLLECTION, &validated.config.id, || async {
+            // A changed auth config does not prevent the insertion; a deleted or disabled one does.
+            let config = enabled_config(app, project, &account.auth_config).await?;
+            let batch =
+                Batch::at(app.clock.now())
+                    .check(&config)
+                    .insert(owner, id.as_str(), account);
+            Ok((
+                add_records(batch.insert(owner, id.as_str(), credential)),
+                (),
+            ))
+        });
+    inserted.await.map_err(map_alias_conflict)
+}

@@ -1,0 +1,225 @@
+//! Credentials of accounts as stored: sealed values, their expiry, and the state of their refresh.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use store::{Collection, Document, Field, Kind, Record, Time};
+
+use super::{Account, Values};
+use crate::{
+    App, Error, Result,
+    core::{
+        clock::time_after,
+        ids::{self, ProjectId},
+        vault::{SealContext, Sealed},
+    },
+    projects::Project,
+};
+
+/// Credentials of accounts, stored under the id of the account and erased with it.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "credentials",
+    fields: &[Field::new("due", Kind::Time)],
+};
+
+/// Remaining lifetime below which a token counts as expired, because a request takes time to
+/// arrive.
+const EXPIRY_SLACK: Duration = Duration::from_secs(5);
+
+/// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
+pub(super) const OUTCOME_UNKNOWN_REASON: &str = "refresh_outcome_unknown";
+
+/// Credential of an account, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Credential {
+    pub(super) values: Sealed<Values>,
+    /// Time at which the token expires, if the provider has stated it.
+    #[serde(default)]
+    pub(super) expires_at: Option<Time>,
+    /// Time from which the token is refreshed on use.
+    #[serde(default)]
+    pub(super) renew_at: Option<Time>,
+    /// Time of the last refresh.
+    #[serde(default)]
+    pub(super) renewed_at: Option<Time>,
+    /// Time at which the token is refreshed even if the account is idle.
+    #[serde(default)]
+    pub(super) due: Option<Time>,
+    #[serde(default)]
+    pub(super) lease: Option<Lease>,
+    /// True if a refresh was started and its outcome is unknown.
+    #[serde(default)]
+    pub(super) uncertain: bool,
+    /// Number of consecutive refreshes without an answer.
+    #[serde(default)]
+    pub(super) failures: u32,
+    /// Time before which no refresh is attempted.
+    #[serde(default)]
+    pub(super) retry_at: Option<Time>,
+}
+
+/// Lease to refresh a token.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Lease {
+    /// Name of the server that holds the lease.
+    pub(super) by: String,
+    /// Time at which the lease expires.
+    pub(super) until: Time,
+}
+
+impl Document for Credential {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Credential {
+    /// Creates a credential that does not expire.
+    pub(super) fn new(values: Sealed<Values>) -> Self {
+        Self {
+            values,
+            expires_at: None,
+            renew_at: None,
+            renewed_at: None,
+            due: None,
+            lease: None,
+            uncertain: false,
+            failures: 0,
+            retry_at: None,
+        }
+    }
+
+    /// Sets the expiry to the end of `lifetime` and, if the token is renewable, the times of its
+    /// refresh.
+    pub(super) fn with_expiry(
+        mut self,
+        lifetime: Option<Duration>,
+        is_refreshable: bool,
+        refresh_times: RefreshTimes,
+        now: Time,
+    ) -> Self {
+        let Some(lifetime) = lifetime else {
+            return self;
+        };
+        let expires_at = time_after(now, lifetime);
+        // The jitter spreads the refreshes of accounts that were connected at the same time.
+        let margin = jittered(refresh_times.margin.min(lifetime / 4));
+        self.expires_at = Some(expires_at);
+        if is_refreshable {
+            let renew_at = time_after(now, lifetime.saturating_sub(margin));
+            self.renew_at = Some(renew_at);
+            self.due = Some(renew_at.max(time_after(now, refresh_times.idle)));
+        }
+        self
+    }
+
+    /// Returns true if the token can still be sent.
+    pub(super) fn is_valid(&self, now: Time) -> bool {
+        self.expires_at
+            .is_none_or(|end| end > time_after(now, EXPIRY_SLACK))
+    }
+
+    /// Returns true if a refresh was interrupted.
+    pub(super) fn is_uncertain(&self, now: Time) -> bool {
+        self.uncertain || self.lease.as_ref().is_some_and(|lease| lease.until <= now)
+    }
+}
+
+/// Times at which tokens are refreshed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RefreshTimes {
+    /// Time before the expiry.
+    pub(super) margin: Duration,
+    /// Time after the last refresh, for an idle account.
+    pub(super) idle: Duration,
+}
+
+/// Returns the decrypted values of an account and the record that holds them.
+pub(super) async fn open_credential(
+    app: &App,
+    project: &Project,
+    record: &Record<Account>,
+) -> Result<(Values, Record<Credential>)> {
+    let missing = || Error::AccountNotFound(record.id.clone());
+    // A missing record means that the account was deleted after it was read.
+    let credential = app
+        .store
+        .get::<Credential>(project.id.as_str(), &record.id)
+        .await?
+        .ok_or_else(missing)?;
+    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+    Ok((
+        key.open(
+            seal_context(&project.id, &record.id),
+            &credential.body.values,
+        )?,
+        credential,
+    ))
+}
+
+pub(super) fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "values",
+    }
+}
+
+pub(super) fn access_token(values: &Values) -> Option<&String> {
+    match values.get(manifest::ACCESS_TOKEN) {
+        Some(serde_json::Value::String(token)) => Some(token),
+        _ => None,
+    }
+}
+
+/// Returns a random duration between four fifths and six fifths of `time`.
+pub(super) fn jittered(time: Duration) -> Duration {
+    let [byte] = ids::random::<1>();
+    time * 4 / 5 + time * 2 / 5 * u32::from(byte) / 255
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(lifetime: u64, margin: u64) -> Credential {
+        let sealed = serde_json::from_str("\"v1.a.b\"").unwrap();
+        let [lifetime, margin, idle] = [lifetime, margin, 86_400].map(Duration::from_secs);
+        Credential::new(sealed).with_expiry(
+            Some(lifetime),
+            true,
+            RefreshTimes { margin, idle },
+            Time(0),
+        )
+    }
+
+    #[test]
+    fn refresh_falls_late_in_token_lifetime() {
+        for (lifetime, margin, earliest, latest) in [
+            (3_600, 300, 3_240, 3_360),
+            (60, 300, 42, 48),
+            (600, 0, 600, 600),
+        ] {
+            for _ in 0..100 {
+                let at = token(lifetime, margin).renew_at.unwrap().0 / 1_000;
+                assert!(
+                    (earliest..=latest).contains(&at),
+                    "{lifetime} s with a margin of {margin} s: after {at} s"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn idle_account_is_refreshed_after_a_day() {
+        assert_eq!(token(3_600, 300).due, Some(Time(24 * 3_600_000)));
+        assert!(token(60 * 86_400, 300).due.unwrap().0 > 59 * 86_400_000);
+    }
+
+    #[test]
+    fn pauses_differ_by_a_fifth_at_most() {
+        for _ in 0..100 {
+            let pause = jittered(Duration::from_secs(100)).as_secs();
+            assert!((80..=120).contains(&pause), "{pause}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Credentials that come with a request instead of from a stored account.
+
+use manifest::{AuthMode, Placement};
+use sandbox::{Credential, Secret};
+use serde_json::Value;
+
+use super::{Granted, Source, Values, auth_configs, granted::static_grant, scheme};
+use crate::{
+    Error, Result,
+    catalog::{Release, ResolvedTool},
+};
+
+/// Headers that frame or route the message. A custom credential cannot set them.
+const FORBIDDEN_HEADERS: [&str; 9] = [
+    "host",
+    "connection",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+];
+
+/// Minimum length in bytes of a custom parameter that is treated as a secret. A parameter may be
+/// `v=2`, and a shorter limit would remove every 2 from the response.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// Credential that comes with the request instead of from a stored account.
+#[derive(Debug)]
+pub enum CustomCredential {
+    /// Parts to add to each outgoing request unchanged.
+    Parameters {
+        /// Headers and query parameters.
+        parameters: Vec<CustomParameter>,
+        /// Members to add to each JSON object or form body.
+        body: Values,
+        /// Base URL, passed to the toolkit as its field `base_url`.
+        base_url: Option<String>,
+    },
+    /// Values of all fields of a scheme.
+    Connection {
+        /// Name of the scheme.
+        scheme: String,
+        /// Slug of the toolkit.
+        toolkit: String,
+        /// Values of the fields.
+        values: Values,
+    },
+}
+
+/// Part to add to an outgoing request.
+#[derive(Debug, Clone)]
+pub enum CustomParameter {
+    /// Header name and value.
+    Header(String, String),
+    /// Query parameter name and value.
+    Query(String, String),
+}
+
+pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Result<Granted> {
+    match custom {
+        CustomCredential::Connection {
+            scheme,
+            toolkit,
+            values,
+        } => {
+            if !toolkit.eq_ignore_ascii_case(&found.release.slug) {
+                let text = format!(
+                    "custom_connection_data.toolkitSlug: the tool belongs to {}",
+                    found.release.slug
+                );
+                return Err(Error::invalid(text));
+            }
+            let (mode, values) = validate_values(&found.release, &scheme, values)?;
+            static_grant(&found.release, mode, &values)
+        }
+        CustomCredential::Parameters {
+            parameters,
+            body,
+            base_url,
+        } => {
+            let texts = parameters
+                .iter()
+                .flat_map(secret_parts)
+                .chain(body.values().flat_map(texts_in));
+            let secrets: Vec<_> = texts
+                .filter(|value| value.len() >= MIN_SECRET_BYTES)
+                .map(Secret::from)
+                .collect();
+            scheme::check_secret_sizes(&secrets)
+                .map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
+            let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
+            let fields = base_url
+                .map(|url| ("base_url".to_owned(), url))
+                .into_iter()
+                .collect();
+            Ok(Granted::new(
+                Credential {
+                    placements,
+                    body,
+                    secrets,
+                    ..Credential::default()
+                },
+                fields,
+                Source::CustomAuth,
+            ))
+        }
+    }
+}
+
+/// Validates the field values that came with a request.
+pub(super) fn validate_values(
+    release: &Release,
+    scheme: &str,
+    values: Values,
+) -> Result<(AuthMode, Values)> {
+    let mode = auth_configs::offered_scheme(release, scheme)?;
+    let values = match release.scheme(mode) {
+        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
+        None => values,
+    };
+    Ok((mode, values))
+}
+
+/// Collects all texts inside a value, at any depth.
+fn texts_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        Value::Object(members) => members.values().flat_map(texts_in).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// Returns the value, and the part after the scheme name in a value such as `Bearer abc`.
+fn secret_parts(parameter: &CustomParameter) -> impl Iterator<Item = &str> {
+    let (CustomParameter::Header(_, value) | CustomParameter::Query(_, value)) = parameter;
+    std::iter::once(value.as_str()).chain(value.split_once(' ').map(|(_, rest)| rest))
+}
+
+fn placement(parameter: &CustomParameter) -> Result<Placement> {
+    match parameter {
+        CustomParameter::Query(name, value) => Ok(Placement::Query {
+            name: name.clone(),
+            value: value.clone(),
+        }),
+        CustomParameter::Header(name, value) => {
+            let name = name.to_ascii_lowercase();
+            let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+            let printable = value
+                .bytes()
+                .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+            if name.is_empty()
+                || !name.bytes().all(token)
+                || FORBIDDEN_HEADERS.contains(&name.as_str())
+                || !printable
+            {
+                return Err(Error::invalid(format!(
+                    "custom_auth_params: header `{}` cannot be set",
+                    crate::core::truncate(&name)
+                )));
+            }
+            Ok(Placement::Header {
+                name,
+                value: value.clone(),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn custom_secrets_are_found_at_any_depth() {
+        let value = serde_json::json!({ "a": "one", "b": [{ "c": "two" }, 3, null, "three"] });
+        assert_eq!(texts_in(&value), ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn custom_headers_cannot_frame_or_route_requests() {
+        let header = |name: &str, value: &str| {
+            placement(&CustomParameter::Header(name.into(), value.into()))
+        };
+        assert_eq!(
+            header("X-Key", "v").unwrap(),
+            Placement::Header {
+                name: "x-key".into(),
+                value: "v".into()
+            }
+        );
+        for (name, value) in [
+            ("Host", "a"),
+            ("content-length", "0"),
+            ("", "a"),
+            ("a b", "a"),
+            ("x", "a\r\nhost: b"),
+        ] {
+            assert!(header(name, value).is_err(), "{name}");
+        }
+    }
+}

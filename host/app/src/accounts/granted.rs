@@ -1,0 +1,216 @@
+//! Access of one call to one credential, as the sandbox asks for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use manifest::AuthMode;
+use sandbox::{Credential, Grant, GrantError};
+use store::Record;
+
+use super::{
+    Account, TokenManager, Values, credential::access_token, refresh::RefreshReason, scheme,
+    tokens::TokenOwner,
+};
+use crate::{
+    App, Error, Result,
+    catalog::Release,
+    core::ids::{AccountId, AuthConfigId},
+    projects::Project,
+};
+
+/// Origin of the credential of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A connected account.
+    ConnectedAccount,
+    /// All fields of a scheme came with the request.
+    InstantAccount,
+    /// Headers, query parameters or body members came with the request.
+    CustomAuth,
+    /// No credential was needed.
+    NoAuth,
+}
+
+/// Access to one credential during one call.
+pub(crate) struct Granted {
+    pub grant: Option<Arc<dyn Grant>>,
+    /// Fields that the toolkit may read.
+    pub fields: Vec<(String, String)>,
+    pub account: Option<AccountId>,
+    pub auth_config: Option<AuthConfigId>,
+    pub source: Source,
+}
+
+impl Granted {
+    pub(super) fn none() -> Self {
+        Self {
+            grant: None,
+            fields: Vec::new(),
+            account: None,
+            auth_config: None,
+            source: Source::NoAuth,
+        }
+    }
+
+    pub(super) fn new(
+        credential: Credential,
+        fields: Vec<(String, String)>,
+        source: Source,
+    ) -> Self {
+        let grant: Arc<dyn Grant> = Arc::new(StaticGrant(Arc::new(credential)));
+        Self {
+            grant: Some(grant),
+            fields,
+            account: None,
+            auth_config: None,
+            source,
+        }
+    }
+
+    /// Routes the requests through a proxy, if one is set.
+    pub(super) fn via_proxy(self, proxy: Option<Arc<net::Proxy>>) -> Self {
+        let Some(proxy) = proxy else { return self };
+        let grant = self
+            .grant
+            .unwrap_or_else(|| Arc::new(StaticGrant(Arc::default())));
+        Self {
+            grant: Some(Arc::new(ProxiedGrant { grant, proxy })),
+            ..self
+        }
+    }
+}
+
+/// Grants a credential that is refreshed if the provider rejects it, if the scheme supports that.
+pub(super) fn refreshing_grant(
+    app: &App,
+    project: &Project,
+    release: &Release,
+    record: &Record<Account>,
+    values: &Values,
+) -> Result<Granted> {
+    let mut granted = static_grant(release, record.body.scheme, values)?;
+    if record.body.scheme.has_flow()
+        && let (Some(scheme), Some(token)) =
+            (release.scheme(record.body.scheme), access_token(values))
+    {
+        let credential = Arc::new(scheme::credential(scheme, values));
+        granted.grant = Some(Arc::new(RefreshingGrant {
+            manager: app.accounts.clone(),
+            owner: TokenOwner::for_account(app, project, record)?,
+            current: Mutex::new((credential, token.clone())),
+        }));
+    }
+    Ok(granted)
+}
+
+pub(super) fn static_grant(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
+    let Some(scheme) = release.scheme(mode) else {
+        if mode == AuthMode::NoAuth {
+            return Ok(Granted::none());
+        }
+        let toolkit = release.slug.to_string();
+        return Err(Error::SchemeNotOffered {
+            toolkit,
+            scheme: mode.as_str().to_owned(),
+        });
+    };
+    let fields = scheme::open_fields(scheme, values);
+    Ok(Granted::new(
+        scheme::credential(scheme, values),
+        fields,
+        Source::InstantAccount,
+    ))
+}
+
+/// A credential whose requests are routed through a proxy.
+struct ProxiedGrant {
+    grant: Arc<dyn Grant>,
+    proxy: Arc<net::Proxy>,
+}
+
+#[async_trait]
+impl Grant for ProxiedGrant {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        self.grant.credential().await
+    }
+
+    async fn refresh(
+        &self,
+        rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        self.grant.refresh(rejected).await
+    }
+
+    fn proxy(&self) -> Option<Arc<net::Proxy>> {
+        Some(self.proxy.clone())
+    }
+}
+
+/// A credential that cannot be refreshed.
+struct StaticGrant(Arc<Credential>);
+
+#[async_trait]
+impl Grant for StaticGrant {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        Ok(self.0.clone())
+    }
+
+    async fn refresh(
+        &self,
+        _rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        Ok(None)
+    }
+}
+
+/// A token of an account that is refreshed if the provider rejects it.
+struct RefreshingGrant {
+    manager: Arc<TokenManager>,
+    owner: TokenOwner,
+    /// Current credential and its token.
+    current: Mutex<(Arc<Credential>, String)>,
+}
+
+#[async_trait]
+impl Grant for RefreshingGrant {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        Ok(self
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone())
+    }
+
+    async fn refresh(
+        &self,
+        rejected: &Credential,
+    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        let (current, token) = self
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        // Another request of the same call has already refreshed the token.
+        if current.secrets != rejected.secrets {
+            return Ok(Some(current));
+        }
+        let values = self
+            .manager
+            .fresh_values(&self.owner, RefreshReason::Rejected(token.clone()))
+            .await;
+        let values = values.map_err(|cause| GrantError(cause.to_string()))?;
+        let scheme = self
+            .owner
+            .scheme()
+            .map_err(|cause| GrantError(cause.to_string()))?;
+        let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
+            return Ok(None);
+        };
+        let credential = Arc::new(scheme::credential(scheme, &values));
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
+            (credential.clone(), fresh.clone());
+        Ok(Some(credential))
+    }
+}

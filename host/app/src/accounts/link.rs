@@ -1,0 +1,136 @@
+//! Links: addresses of the page on which a user connects an account.
+
+use store::{Batch, Time};
+
+use super::{
+    Sharing, SharingChange, Status, Values,
+    account::parse_alias,
+    attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
+    create::{ValidatedRequest, insert},
+    credential::Credential,
+    redirect::check_redirect_url,
+    scheme,
+};
+use crate::{
+    App, Error, Result,
+    core::{
+        clock::time_after,
+        ids::{AccountId, AuthConfigId},
+    },
+    projects::Project,
+};
+
+/// Prefix of link tokens.
+const LINK_TOKEN_PREFIX: &str = "lt_";
+
+/// Request to connect an account on the page.
+#[derive(Debug)]
+pub struct NewLink {
+    /// Auth config of the account.
+    pub auth_config: AuthConfigId,
+    /// The project's own identifier for the user.
+    pub user_id: String,
+    /// Address to which the browser is redirected at the end.
+    pub callback_url: Option<String>,
+    /// Values of fields that are known already.
+    pub values: Values,
+    /// Name that the user gives to the account.
+    pub alias: Option<String>,
+    /// Users who may also use the account; none by default.
+    pub sharing: SharingChange,
+}
+
+/// A created link.
+#[derive(Debug)]
+pub struct LinkCreated {
+    /// Link token.
+    pub token: String,
+    /// Address of the page.
+    pub url: String,
+    /// Time at which the link expires.
+    pub expires_at: Time,
+    /// Id of the pending account.
+    pub account: AccountId,
+    /// Users who may use the account.
+    pub sharing: Sharing,
+}
+
+/// Creates a pending account and the address of the page on which its user connects it.
+///
+/// # Errors
+/// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
+/// not allow its users to connect through the operator's OAuth apps, an address is invalid, or the
+/// store refuses.
+pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
+    let callback_url = request
+        .callback_url
+        .map(|url| check_redirect_url("callback_url", url))
+        .transpose()?;
+    let mut validated = ValidatedRequest::new(
+        app,
+        project,
+        &request.auth_config,
+        Some(request.user_id),
+        request.values,
+    )
+    .await?;
+    validated.check_user_verified(project)?;
+    validated.alias = parse_alias(request.alias)?;
+    validated.sharing = Sharing::default().with(&request.sharing)?;
+    let refused =
+        |why: &str| Error::AccountRefused(format!("auth config {}: {why}", validated.config.id));
+    let scheme = validated
+        .scheme()
+        .ok_or_else(|| refused("the toolkit needs no account"))?;
+    if validated.config.body.managed && !project.stored.config.hosted_links {
+        return Err(refused(
+            "the project does not allow connections through the operator's OAuth app on the hosted page",
+        ));
+    }
+    let values = scheme::normalize_names(scheme, validated.values.clone());
+    let complete = scheme::complete(scheme, values.clone()).is_ok();
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let until = time_after(now, app.accounts.settings.pending_ttl);
+    let status = if complete {
+        Status::Initiated
+    } else {
+        Status::Initializing
+    };
+    let mut account = validated.new_account(status, Some(until), now)?;
+    account.attempt_number = 1;
+    let token = secret(LINK_TOKEN_PREFIX);
+    let name = app.attempt_record_id(Step::Link, &token);
+    let attempt = ConnectionAttempt {
+        step: Step::Link,
+        account: id.clone(),
+        attempt_number: account.attempt_number,
+        organization: project.organization.clone(),
+        callback_url,
+        browser: None,
+        until,
+        secrets: app
+            .seal_secrets(project, &name, &PendingSecrets::default())
+            .await?,
+    };
+    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
+    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+    insert(
+        app,
+        project,
+        &validated,
+        &id,
+        &account,
+        &credential,
+        add_records,
+    )
+    .await?;
+    let url = format!("{}/link/{token}", app.base_url());
+    Ok(LinkCreated {
+        token,
+        url,
+        expires_at: until,
+        account: id,
+        sharing: validated.sharing,
+    })
+}

@@ -1,0 +1,360 @@
+//! The page of a link: its form, and the values that the user submits.
+
+use std::{sync::Arc, time::Duration};
+
+use manifest::{AuthScheme, Field};
+use serde_json::Value;
+use store::{Batch, Record, Time};
+
+use super::{
+    Account, Event, Values,
+    account::{COLLECTION, record},
+    attempt::{ConnectionAttempt, Step, link_gone},
+    auth_configs::{self, AuthConfig},
+    authorize::{AuthorizationInput, AuthorizationStarted},
+    create::enabled_config,
+    credential::{Credential, open_credential},
+    scheme,
+    tokens::obtains_from_fields,
+    verification::verify_values,
+};
+use crate::{
+    App, Error, Result,
+    catalog::{LATEST, Release},
+    core::vault::keyed_hash,
+    projects::Project,
+};
+
+/// Content of the page.
+#[derive(Debug)]
+pub enum LinkPage {
+    /// The form.
+    Form(Form),
+    /// The link has expired.
+    Expired(Brand),
+    /// The link has been used, or a newer link has replaced it.
+    Used(Brand),
+}
+
+/// Names that the page shows.
+#[derive(Debug, Clone)]
+pub struct Brand {
+    /// Display name of the project.
+    pub project: String,
+    /// Display name of the toolkit.
+    pub toolkit: String,
+    /// Address to which the page links back.
+    pub return_url: Option<String>,
+}
+
+/// Form of the page.
+#[derive(Debug)]
+pub struct Form {
+    /// Names that the page shows.
+    pub brand: Brand,
+    /// Fields, in order.
+    pub fields: Vec<FormField>,
+    /// Problem that concerns the form as a whole.
+    pub problem: Option<String>,
+    /// True if the form sends the user on to the provider.
+    pub redirects: bool,
+}
+
+/// Field of the form.
+#[derive(Debug)]
+pub struct FormField {
+    /// Field as the toolkit describes it.
+    pub field: Field,
+    /// Current value; empty for a secret.
+    pub value: String,
+    /// Problem with the submitted value.
+    pub problem: Option<String>,
+}
+
+/// Outcome of a submitted form.
+#[derive(Debug)]
+pub enum Submitted {
+    /// The page is shown again.
+    ShowPage(LinkPage),
+    /// The browser is redirected to this address.
+    Redirect(String),
+}
+
+/// Returns the content of the page of a link. Changes nothing.
+///
+/// # Errors
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store does not
+/// answer.
+pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
+    Ok(match load_link(app, token).await? {
+        LinkState::Closed(page) => page,
+        LinkState::Open(session) => LinkPage::Form(session.form(&[], &Values::new())),
+    })
+}
+
+/// Handles a submitted form: stores a key, or redirects the browser to the provider. `browser` is
+/// the value of the cookie that the page has set.
+///
+/// # Errors
+/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store or the provider
+/// does not answer.
+pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
+    let session = match load_link(app, token).await? {
+        LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),
+        LinkState::Open(session) => session,
+    };
+    let project = &session.project;
+    let id = &session.attempt.body.account;
+    let scheme = &session.scheme()?.clone();
+    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
+    let mut values = session.values.clone();
+    values.extend(
+        submitted
+            .iter()
+            .filter(|(name, _)| declared(name))
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    // A secret field that is left empty keeps its stored value.
+    for field in scheme.fields.iter().filter(|field| field.secret) {
+        if let Some(old) = session.values.get(&field.name)
+            && submitted
+                .get(&field.name)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+        {
+            values.insert(field.name.clone(), old.clone());
+        }
+    }
+    let complete = match scheme::complete(scheme, values) {
+        Ok(complete) => complete,
+        Err(problems) => {
+            return Ok(Submitted::ShowPage(LinkPage::Form(
+                session.form(&problems, &submitted),
+            )));
+        }
+    };
+    let account = &session.account;
+    if account.body.scheme.redirects() {
+        let input = AuthorizationInput {
+            project,
+            id,
+            attempt_number: account.body.attempt_number,
+            config: &session.config,
+            release: &session.release,
+            values: complete.clone(),
+            callback_url: session.attempt.body.callback_url.clone(),
+            browser: Some(app.browser_hash(browser)),
+        };
+        let AuthorizationStarted {
+            name, attempt, url, ..
+        } = input.start_authorization(app).await?;
+        let with_attempt = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+        let send = |account: &mut Account, now| {
+            account.status = account
+                .status
+                .after(Event::Redirected)
+                .ok_or(Error::AttemptUnknown)?;
+            account.changed_at = now;
+            Ok(())
+        };
+        let credential = || async {
+            Ok(Credential::new(
+                app.accounts.seal(&project.id, id, &complete).await?,
+            ))
+        };
+        return session
+            .change(app, with_attempt, send, credential)
+            .await
+            .map(|()| Submitted::Redirect(url));
+    }
+    let (values, lifetime) = match session.obtain_and_verify(app, scheme, complete).await {
+        Ok(verified) => verified,
+        Err(Error::CredentialRejected(why) | Error::Unavailable(why)) => {
+            let mut form = session.form(&[], &submitted);
+            form.problem = Some(why);
+            return Ok(Submitted::ShowPage(LinkPage::Form(form)));
+        }
+        Err(cause) => return Err(cause),
+    };
+    let fill = |account: &mut Account, now| {
+        let status = account
+            .status
+            .after(Event::Filled)
+            .ok_or(Error::AttemptUnknown)?;
+        account.set_status(status, None, now);
+        account.attempt_number += 1;
+        Ok(())
+    };
+    let credential = || {
+        app.accounts
+            .build_credential(&project.id, id, Some(scheme), &values, lifetime)
+    };
+    session.change(app, |batch| batch, fill, credential).await?;
+    Ok(Submitted::Redirect(app.return_url(
+        session.attempt.body.callback_url.as_deref(),
+        id,
+        Ok(()),
+    )))
+}
+
+impl App {
+    /// Returns the CSRF token of a link's form, so that no other page can submit the form.
+    #[must_use]
+    pub fn form_token(&self, token: &str, browser: &str) -> String {
+        hex::encode(keyed_hash(
+            &self.vault.derive("forms"),
+            format!("{} {token} {browser}", token.len()).as_bytes(),
+        ))
+    }
+}
+
+/// Result of opening a link.
+enum LinkState {
+    Open(Box<LinkSession>),
+    Closed(LinkPage),
+}
+
+/// A valid link with the records that belong to it.
+struct LinkSession {
+    attempt: Record<ConnectionAttempt>,
+    project: Project,
+    account: Record<Account>,
+    config: Record<AuthConfig>,
+    release: Arc<Release>,
+    values: Values,
+    brand: Brand,
+}
+
+async fn load_link(app: &App, token: &str) -> Result<LinkState> {
+    let attempt = app
+        .store
+        .lookup::<ConnectionAttempt>(&app.attempt_record_id(Step::Link, token))
+        .await?;
+    let attempt = attempt
+        .filter(|attempt| attempt.body.step == Step::Link)
+        .ok_or(Error::AttemptUnknown)?;
+    let project = app.attempt_project(&attempt).await?;
+    let account = record(app, &project, &attempt.body.account)
+        .await
+        .map_err(link_gone)?;
+    let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+    let brand = Brand {
+        project: project.shown_name().to_owned(),
+        toolkit: release.name.clone(),
+        return_url: attempt.body.callback_url.clone(),
+    };
+    if account.body.attempt_number != attempt.body.attempt_number {
+        return Ok(LinkState::Closed(LinkPage::Used(brand)));
+    }
+    let config = auth_configs::find(app, &project, &account.body.auth_config).await?;
+    let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
+    let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
+        return Ok(LinkState::Closed(LinkPage::Expired(brand)));
+    };
+    let (values, _) = open_credential(app, &project, &account).await?;
+    Ok(LinkState::Open(Box::new(LinkSession {
+        attempt,
+        project,
+        account,
+        config,
+        release,
+        values,
+        brand,
+    })))
+}
+
+impl LinkSession {
+    fn scheme(&self) -> Result<&AuthScheme> {
+        self.release
+            .scheme(self.account.body.scheme)
+            .ok_or(Error::AttemptUnknown)
+    }
+
+    /// Changes the account and replaces its credential, if the link still belongs to the account's
+    /// attempt and the auth config still allows new connections.
+    async fn change<F: Future<Output = Result<Credential>>>(
+        &self,
+        app: &App,
+        add_records: impl Fn(Batch) -> Batch,
+        change: impl Fn(&mut Account, Time) -> Result<()>,
+        credential: impl Fn() -> F,
+    ) -> Result<()> {
+        let project = &self.project;
+        let id = &self.attempt.body.account;
+        let changed = app.store.change(&COLLECTION, id.as_str(), || async {
+            let now = app.clock.now();
+            let config = enabled_config(app, project, &self.account.body.auth_config).await?;
+            let mut account = record(app, project, id).await.map_err(link_gone)?;
+            if account.body.attempt_number != self.attempt.body.attempt_number {
+                return Err(Error::AttemptUnknown);
+            }
+            let (_, old) = open_credential(app, project, &account).await?;
+            change(&mut account.body, now)?;
+            let body = credential().await?;
+            let batch = Batch::at(now)
+                .check(&config)
+                .update(&account)
+                .update(&Record { body, ..old });
+            Ok((add_records(batch), ()))
+        });
+        Ok(changed.await?)
+    }
+
+    /// Returns the values to store for the account and the lifetime of their token. The provider
+    /// has accepted the values, if the toolkit has a request to check them.
+    async fn obtain_and_verify(
+        &self,
+        app: &App,
+        scheme: &AuthScheme,
+        mut values: Values,
+    ) -> Result<(Values, Option<Duration>)> {
+        let mut lifetime = None;
+        if obtains_from_fields(scheme.mode) {
+            (values, lifetime) = app
+                .accounts
+                .obtain(&self.project.id, &self.config, scheme, values)
+                .await?;
+        }
+        if scheme.verify.is_some() {
+            let (config, release) = (&self.config, &self.release);
+            let values = values.clone();
+            verify_values(app, &self.project, config, release, scheme.mode, values).await?;
+        }
+        Ok((values, lifetime))
+    }
+
+    /// Builds the form with the submitted values and their problems. Each problem is one line that
+    /// begins with the name of its field.
+    fn form(&self, problems: &[String], submitted: &Values) -> Form {
+        let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
+        let fields = self
+            .scheme()
+            .map_or(&[][..], |scheme| &scheme.fields)
+            .iter();
+        // A secret that is already known is neither shown nor asked for again.
+        let fields = fields.filter(|field| !field.hidden);
+        let open_fields =
+            fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
+        let fields = open_fields.map(|field| {
+            let value = text(submitted, &field.name).or_else(|| text(&self.values, &field.name));
+            let line = problems
+                .iter()
+                .find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
+            FormField {
+                field: field.clone(),
+                value: value
+                    .or_else(|| field.default.clone())
+                    .filter(|_| !field.secret)
+                    .unwrap_or_default(),
+                problem: line.map(str::to_owned),
+            }
+        });
+        let redirects = self.account.body.scheme.redirects();
+        Form {
+            brand: self.brand.clone(),
+            fields: fields.collect(),
+            problem: None,
+            redirects,
+        }
+    }
+}

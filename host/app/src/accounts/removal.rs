@@ -1,0 +1,138 @@
+//! Revocation of credentials and deletion of accounts.
+
+use store::{Batch, Query, Record};
+
+use super::{
+    Account, Event, RevokedToken, Status, Values,
+    account::{COLLECTION, record, status_conflict},
+    credential::{Credential, open_credential},
+    tokens::TokenOwner,
+};
+use crate::{
+    App, Error, Result,
+    core::ids::{AccountId, AuthConfigId},
+    projects::Project,
+};
+
+/// Number of accounts read at once when the accounts of an auth config or of a project are revoked.
+const REVOCATION_PAGE_SIZE: u64 = 100;
+
+/// Revokes an account's credential: the provider is asked to revoke its tokens, and the server
+/// erases them. Returns the tokens that the provider revoked, or the credential if only this server
+/// erased it.
+///
+/// # Errors
+/// Fails if the account does not exist, it has no credential yet, the provider does not answer, or
+/// the store refuses. In these cases nothing has changed.
+pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
+    let account = record(app, project, id).await?;
+    let not_revocable = |status| status_conflict(id, status, Event::Revoked);
+    account
+        .body
+        .status
+        .after(Event::Revoked)
+        .ok_or_else(|| not_revocable(account.body.status))?;
+    if account.body.status == Status::Revoked {
+        return Ok(Vec::new());
+    }
+    let (values, _) = open_credential(app, project, &account).await?;
+    let revoked = match account.body.scheme {
+        mode if mode.has_flow() => {
+            app.accounts
+                .revoke(&TokenOwner::for_account(app, project, &account)?, &values)
+                .await?
+        }
+        _ => vec![RevokedToken::Credential],
+    };
+    let erased = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut account = record(app, project, id).await?;
+        let now = app.clock.now();
+        let status = account.body.status;
+        let status = status
+            .after(Event::Revoked)
+            .ok_or_else(|| not_revocable(status))?;
+        account.body.set_status(status, None, now);
+        // A user who is at the provider now cannot complete the attempt any more.
+        account.body.attempt_number += 1;
+        let (_, credential) = open_credential(app, project, &account).await?;
+        let body = Credential::new(app.accounts.seal(&project.id, id, &Values::new()).await?);
+        Ok((
+            Batch::at(now)
+                .update(&account)
+                .update(&Record { body, ..credential }),
+            (),
+        ))
+    });
+    erased.await?;
+    Ok(revoked)
+}
+
+/// Deletes an account and erases its credential. With `revoke`, the provider is then asked to
+/// revoke the tokens, if it can be reached.
+///
+/// # Errors
+/// Fails if the account does not exist, or the store refuses.
+pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let account = record(app, project, id).await?;
+        let (values, credential) = open_credential(app, project, &account).await?;
+        let batch = Batch::at(app.clock.now())
+            .remove(&account)
+            .purge(&credential);
+        Ok::<_, Error>((batch, (account, values)))
+    });
+    let (account, values) = removed.await?;
+    if revoke && account.body.scheme.has_flow() {
+        app.accounts
+            .revoke_best_effort(&TokenOwner::for_account(app, project, &account)?, &values)
+            .await;
+    }
+    Ok(())
+}
+
+/// Deletes the accounts of a project and asks their providers to revoke the tokens, if they can be
+/// reached. A repeated call continues an interrupted deletion.
+///
+/// # Errors
+/// Fails if the store refuses.
+pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
+    let mut query = Query::for_project(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
+    loop {
+        let found = app.store.list::<Account>(&query).await?;
+        for account in found.items {
+            match remove(app, project, &AccountId::parse(&account.id)?, true).await {
+                // The account has no credential that could be revoked.
+                Ok(()) | Err(Error::AccountNotFound(_)) => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        let Some(next) = found.next else {
+            return Ok(());
+        };
+        query = query.after(next);
+    }
+}
+
+/// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
+/// accounts stay.
+pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
+    let mut query = Query::for_project(project.id.as_str())
+        .is("auth_config", config.as_str())
+        .any_of(
+            "status",
+            [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str),
+        )
+        .page(0, REVOCATION_PAGE_SIZE);
+    loop {
+        let found = app.store.list::<Account>(&query).await?;
+        for account in found.items {
+            if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
+                tracing::warn!(account = account.id, %cause, "a credential was not revoked with its auth config");
+            }
+        }
+        let Some(next) = found.next else {
+            return Ok(());
+        };
+        query = query.after(next);
+    }
+}

@@ -1,0 +1,358 @@
+//! Tokens of accounts: the client with which they are requested, and their request and revocation.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use manifest::{AuthMode, AuthScheme};
+use oauth::{Client, Flow, MetadataCache, Refusal};
+use store::{Record, Store, Time};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{
+    Account, Values,
+    auth_configs::{self, AuthConfig},
+    credential::{Credential, RefreshTimes, seal_context},
+    oauth_apps,
+};
+use crate::{
+    App, Clock, Error, Result,
+    catalog::{LATEST, Release},
+    core::{
+        ids::{self, AccountId, AuthConfigId, ProjectId},
+        vault::{Sealed, Vault},
+    },
+    projects::Project,
+};
+
+/// Tokens that a provider issues and revokes.
+const REVOCABLE_TOKENS: [(&str, RevokedToken); 2] = [
+    (manifest::ACCESS_TOKEN, RevokedToken::Access),
+    ("refresh_token", RevokedToken::Refresh),
+];
+
+/// Part of a credential that was revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevokedToken {
+    /// The provider revoked the access token.
+    Access,
+    /// The provider revoked the refresh token.
+    Refresh,
+    /// This server erased values that were filled in.
+    Credential,
+}
+
+/// Settings for connecting accounts and refreshing their tokens.
+#[derive(Clone)]
+pub struct Settings {
+    /// HTTP client for requests to authorization servers.
+    pub net: net::Client,
+    /// Time for which a pending account waits for its user.
+    pub pending_ttl: Duration,
+    /// Time that a user may spend at a provider.
+    pub authorization_ttl: Duration,
+    /// Time before the expiry at which a token is refreshed. The last quarter of the token's
+    /// lifetime applies if that is shorter.
+    pub refresh_margin: Duration,
+    /// Duration of the lease under which a server refreshes a token.
+    pub lease_ttl: Duration,
+    /// Time for which a call waits for a refresh or for a client registration.
+    pub wait_timeout: Duration,
+    /// Time after the last refresh at which an idle account is refreshed.
+    pub idle_refresh_after: Duration,
+}
+
+/// Token refresh service; one instance per process.
+pub struct TokenManager {
+    pub(super) store: Store,
+    pub(super) vault: Arc<Vault>,
+    pub(super) clock: Clock,
+    pub(super) settings: Settings,
+    pub(super) metadata: MetadataCache,
+    pub(super) name: String,
+    /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
+    pub(super) account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+}
+
+/// This server's client at a provider, with the scopes that it requests.
+pub(super) struct ClientContext {
+    /// HTTP client for requests to the provider.
+    pub net: net::Client,
+    pub client: Client,
+    pub scopes: Vec<String>,
+    /// Scopes with which the provider acts for the user.
+    pub user_scopes: Vec<String>,
+    /// Redirect URI that replaces this server's own.
+    pub redirect_uri: Option<String>,
+}
+
+impl TokenManager {
+    pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
+        let name = ids::random_text(12);
+        Self {
+            store,
+            vault,
+            clock,
+            settings,
+            metadata: MetadataCache::default(),
+            name,
+            account_locks: Mutex::default(),
+        }
+    }
+
+    /// Returns this server's client at the provider of an auth config.
+    pub(super) async fn client_context(
+        &self,
+        project: &ProjectId,
+        config: &Record<AuthConfig>,
+    ) -> Result<ClientContext> {
+        let now = self.clock.now();
+        let credentials = auth_configs::open_credentials(&self.vault, project, config, now).await?;
+        let net = self.settings.net.with_proxy(credentials.net_proxy()?);
+        let own = credentials.own;
+        let redirect_uri = own
+            .get("oauth_redirect_uri")
+            .and_then(|value| value.as_str());
+        let redirect_uri = redirect_uri
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
+        let mut scopes = auth_configs::scopes(&own, "scopes");
+        let user_scopes = auth_configs::scopes(&own, "user_scopes");
+        let client = if config.body.managed {
+            let app = oauth_apps::find(&self.store, &config.body.toolkit).await?;
+            let app = app.ok_or_else(|| Error::NoManagedAuth(config.body.toolkit.clone()))?;
+            scopes.extend(app.body.scopes.iter().cloned());
+            let secret = oauth_apps::secret(&self.vault, &app, now).await?;
+            let secret = (!secret.is_empty()).then(|| secret.into());
+            Client {
+                id: app.body.client_id,
+                secret,
+                ..Client::default()
+            }
+        } else {
+            // Some providers identify only the account, not a client.
+            Client::from_credentials(&own).unwrap_or_default()
+        };
+        Ok(ClientContext {
+            net,
+            client,
+            scopes,
+            user_scopes,
+            redirect_uri,
+        })
+    }
+
+    /// Builds the credential of a connected account.
+    pub(super) async fn build_credential(
+        &self,
+        project: &ProjectId,
+        account: &AccountId,
+        scheme: Option<&AuthScheme>,
+        values: &Values,
+        lifetime: Option<Duration>,
+    ) -> Result<Credential> {
+        let credential = Credential::new(self.seal(project, account, values).await?);
+        let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
+            return Ok(credential);
+        };
+        let is_refreshable = self.is_refreshable(scheme, values);
+        Ok(credential.with_expiry(
+            lifetime,
+            is_refreshable,
+            self.refresh_times(scheme),
+            self.clock.now(),
+        ))
+    }
+
+    /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
+    /// tokens, and the lifetime of the tokens.
+    pub(super) async fn obtain(
+        &self,
+        project: &ProjectId,
+        config: &Record<AuthConfig>,
+        scheme: &AuthScheme,
+        mut values: Values,
+    ) -> Result<(Values, Option<Duration>)> {
+        let context = self.client_context(project, config).await?;
+        let flow = Flow {
+            net: &context.net,
+            now_ms: self.clock.now().0,
+            scheme,
+            client: &context.client,
+            values: &values,
+        };
+        let request = async {
+            let scheme = self.metadata.resolve(&flow).await?;
+            Flow {
+                scheme: &scheme,
+                ..flow
+            }
+            .obtain(&context.scopes)
+            .await
+        };
+        let tokens = request.await.map_err(|refusal| match refusal {
+            Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
+            refusal => Error::CredentialRejected(refusal.to_string()),
+        })?;
+        values.extend(tokens.values);
+        Ok((values, tokens.lifetime))
+    }
+
+    /// Revokes tokens at the provider and returns the revoked ones.
+    pub(super) async fn revoke(
+        &self,
+        owner: &TokenOwner,
+        values: &Values,
+    ) -> Result<Vec<RevokedToken>> {
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
+        // The client at the provider is unknown without its auth config.
+        let Some(config) = config else {
+            return Ok(Vec::new());
+        };
+        let scheme = owner.scheme()?;
+        let context = self.client_context(&owner.project, &config).await?;
+        let flow = Flow {
+            net: &context.net,
+            now_ms: self.clock.now().0,
+            scheme,
+            client: &context.client,
+            values,
+        };
+        let request = async {
+            let scheme = self.metadata.resolve(&flow).await?;
+            Flow {
+                scheme: &scheme,
+                ..flow
+            }
+            .revoke()
+            .await
+        };
+        match request.await {
+            Ok(()) => Ok(REVOCABLE_TOKENS
+                .into_iter()
+                .filter(|(name, _)| values.contains_key(*name))
+                .map(|(_, token)| token)
+                .collect()),
+            // The provider has no revocation endpoint.
+            Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
+            Err(refusal) => Err(Error::Unavailable(refusal.to_string())),
+        }
+    }
+
+    /// Revokes tokens at the provider. A failure is only logged.
+    pub(super) async fn revoke_best_effort(&self, owner: &TokenOwner, values: &Values) {
+        if let Err(cause) = self.revoke(owner, values).await {
+            tracing::warn!(account = %owner.account, %cause, "tokens were not revoked at the provider");
+        }
+    }
+
+    /// Returns true if the tokens can be refreshed without the user.
+    pub(super) fn is_refreshable(&self, scheme: &AuthScheme, values: &Values) -> bool {
+        let client = Client::default();
+        let flow = Flow {
+            net: &self.settings.net,
+            now_ms: self.clock.now().0,
+            scheme,
+            client: &client,
+            values,
+        };
+        flow.can_refresh() || obtains_from_fields(scheme.mode)
+    }
+
+    pub(super) fn refresh_times(&self, scheme: &AuthScheme) -> RefreshTimes {
+        RefreshTimes {
+            margin: refresh_margin(scheme, self.settings.refresh_margin),
+            idle: self.settings.idle_refresh_after,
+        }
+    }
+
+    pub(super) async fn seal(
+        &self,
+        project: &ProjectId,
+        account: &AccountId,
+        values: &Values,
+    ) -> Result<Sealed<Values>> {
+        self.vault
+            .key(project.as_str(), self.clock.now())
+            .await?
+            .seal(seal_context(project, account.as_str()), values)
+    }
+
+    /// Returns the current time. All servers that share the store agree on it.
+    pub(super) async fn now(&self) -> Result<Time> {
+        Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
+    }
+}
+
+/// Owner of a token.
+#[derive(Clone)]
+pub(super) struct TokenOwner {
+    pub project: ProjectId,
+    pub account: AccountId,
+    pub auth_config: AuthConfigId,
+    pub release: Arc<Release>,
+    pub mode: AuthMode,
+}
+
+impl TokenOwner {
+    /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
+    pub(super) fn for_account(
+        app: &App,
+        project: &Project,
+        record: &Record<Account>,
+    ) -> Result<Self> {
+        Ok(Self {
+            project: project.id.clone(),
+            account: AccountId::parse(&record.id)?,
+            auth_config: record.body.auth_config.clone(),
+            release: app.catalog.release(&record.body.toolkit, LATEST)?,
+            mode: record.body.scheme,
+        })
+    }
+
+    pub(super) fn scheme(&self) -> Result<&AuthScheme> {
+        self.release.scheme(self.mode).ok_or_else(|| {
+            let toolkit = self.release.slug.to_string();
+            let scheme = self.mode.as_str().to_owned();
+            Error::SchemeNotOffered { toolkit, scheme }
+        })
+    }
+}
+
+/// Returns the time before the expiry at which tokens of a scheme are refreshed.
+fn refresh_margin(scheme: &AuthScheme, usual: Duration) -> Duration {
+    let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
+    own.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
+}
+
+/// Returns true if tokens of a mode can be obtained from field values at any time.
+pub(super) fn obtains_from_fields(mode: AuthMode) -> bool {
+    mode.has_flow() && !mode.redirects()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scheme_overrides_the_refresh_margin() {
+        let usual = Duration::from_secs(300);
+        let scheme = |flow: serde_json::Value| -> AuthScheme {
+            serde_json::from_value(
+                serde_json::json!({ "mode": "OAUTH2", "name": "n", "oauth2": flow }),
+            )
+            .unwrap()
+        };
+        assert_eq!(
+            refresh_margin(&scheme(serde_json::json!({ "token_url": "t" })), usual),
+            usual
+        );
+        let own = refresh_margin(
+            &scheme(serde_json::json!({ "token_url": "t", "refresh_margin": 60 })),
+            usual,
+        );
+        assert_eq!(own, Duration::from_secs(60));
+    }
+}

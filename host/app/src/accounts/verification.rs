@@ -1,0 +1,125 @@
+//! Verification of a credential with the request that its toolkit declares for this purpose.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use manifest::AuthMode;
+use sandbox::Grant;
+use store::Record;
+
+use super::{
+    Account, Event, Status, Values,
+    account::record,
+    auth_configs::{self, AuthConfig},
+    credential::open_credential,
+    grant::{base_url, with_client},
+    granted::static_grant,
+    scheme,
+};
+use crate::{
+    App, Error, Result,
+    catalog::{LATEST, Release},
+    core::ids::AccountId,
+    projects::Project,
+};
+
+/// A credential to verify with the request that its toolkit declares for this purpose.
+pub(crate) struct CredentialCheck<'a> {
+    pub project: &'a Project,
+    pub release: &'a Release,
+    pub mode: AuthMode,
+    pub values: &'a Values,
+    /// The proxy of the auth config, if it has one.
+    pub proxy: Option<Arc<net::Proxy>>,
+}
+
+/// The function that sends the request of a [`CredentialCheck`]. It belongs to the module that runs
+/// requests, which is above this one, and is set where the [`App`] is put together.
+///
+/// It fails with [`Error::CredentialRejected`] if the provider rejects the credential, and also if
+/// the toolkit declares no such request or the provider does not respond.
+pub(crate) type VerifyCredential =
+    for<'a> fn(&'a App, CredentialCheck<'a>) -> BoxFuture<'a, Result<()>>;
+
+impl CredentialCheck<'_> {
+    /// Returns the base URL of the provider's API, if it is known.
+    pub(crate) fn base_url(&self) -> Option<String> {
+        base_url(self.release, self.mode, self.values)
+    }
+
+    /// Returns the credential for the request, routed through the proxy.
+    pub(crate) fn grant(&self) -> Result<Option<Arc<dyn Grant>>> {
+        let granted = static_grant(self.release, self.mode, self.values)?;
+        Ok(granted.via_proxy(self.proxy.clone()).grant)
+    }
+
+    /// Returns the text of a field.
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
+        self.values.get(name).and_then(scheme::text)
+    }
+}
+
+/// Asks the provider to verify the credential of an account. The account fails if the provider
+/// rejects it. Returns the status.
+///
+/// # Errors
+/// Fails if the account does not exist, the toolkit has no request to verify a credential, the
+/// provider does not answer, or the store refuses.
+pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
+    let account = record(app, project, id).await?;
+    let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+    let (values, _) = open_credential(app, project, &account).await?;
+    let mode = account.body.scheme;
+    let config = auth_configs::find(app, project, &account.body.auth_config).await?;
+    let verified = match &config {
+        Some(config) => verify_values(app, project, config, &release, mode, values).await,
+        None => {
+            let check = CredentialCheck {
+                project,
+                release: &release,
+                mode,
+                values: &values,
+                proxy: None,
+            };
+            (app.verify_credential)(app, check).await
+        }
+    };
+    let rejected = match verified {
+        Ok(()) => return Ok(account.body.status),
+        Err(Error::CredentialRejected(why)) => why,
+        Err(cause) => return Err(cause),
+    };
+    let now = app.clock.now();
+    let change = |account: &mut Account| -> Result<Status> {
+        if let Some(status) = account.status.after(Event::CredentialRejected) {
+            account.set_status(status, Some(&rejected), now);
+        }
+        Ok(account.status)
+    };
+    let done = app
+        .store
+        .edit(project.id.as_str(), id.as_str(), now, change)
+        .await
+        .map_err(Error::from)?;
+    done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+}
+
+/// Verifies values under an auth config: with its client and through its proxy.
+pub(super) async fn verify_values(
+    app: &App,
+    project: &Project,
+    config: &Record<AuthConfig>,
+    release: &Release,
+    mode: AuthMode,
+    values: Values,
+) -> Result<()> {
+    let values = with_client(app, project, config, values).await?;
+    let check = CredentialCheck {
+        project,
+        release,
+        mode,
+        values: &values,
+        proxy: auth_configs::net_proxy(app, project, config).await?,
+    };
+    (app.verify_credential)(app, check).await
+}
