@@ -275,6 +275,21 @@ fn only_the_server_depends_on_http() {
 }
 
 #[test]
+fn app_names_no_status_and_no_header() {
+    // A name in a text is written in quotation marks or backticks.
+    let words = ["StatusCode", "Idempotency-Key", "\"x-", "`x-"];
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let code = without_tests(&text);
+        let named = words.into_iter().filter(|word| code.contains(word));
+        if path.starts_with("host/app") {
+            found.extend(named.map(|word| format!("{}: {word}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "these belong to the server: {found:#?}");
+}
+
+#[test]
 fn features_and_versions_stand_in_one_place() {
     for (name, (_, manifest)) in crates() {
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {

@@ -20,8 +20,9 @@ use store::{Collection, Store};
 
 pub use self::core::{
     clock::Clock,
-    error::{Error, ErrorInfo, Result},
+    error::{Class, Error, ErrorInfo, Result, SHORT_WAIT},
 };
+pub use lifecycle::errors;
 pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
 
 /// Every collection. The store is opened with this list.

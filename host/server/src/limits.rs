@@ -233,7 +233,7 @@ fn requests(settings: &[Setting]) -> Vec<Row> {
         row("Entries of a list in the query", MAX_LIST_ENTRIES, INVALID),
         row("Tool slugs in the query", MAX_LONG_LIST_ENTRIES, INVALID),
         row("Entries of a page", MAX_LIMIT, "a larger `limit` is lowered to this number; a cursor with a larger one gets 400 `Request_CursorInvalid`"),
-        row("Characters in an `Idempotency-Key`", idempotency::MAX_KEY_CHARS, INVALID),
+        row("Characters in an `Idempotency-Key`", crate::http::idempotency::MAX_KEY_CHARS, INVALID),
         row("Response stored for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "the response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
         set("Responses stored for one project in a day", "limits.answers_mib", "the request is performed, but its response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
         set("Timeout for the arrival of a body", "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection is closed"),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{Event, Sharing, Status};
 use crate::{
     App, Error, Result,
+    accounts::errors,
     core::ids::{AccountId, AuthConfigId},
     projects::Project,
 };
@@ -103,7 +104,7 @@ pub(crate) async fn record(
     id: &AccountId,
 ) -> Result<Record<Account>> {
     let found = app.store.get(project.id.as_str(), id.as_str()).await?;
-    found.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+    found.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Returns the user id of a request.
@@ -116,7 +117,7 @@ pub fn parse_user_id(given: Option<String>) -> Result<String> {
         .filter(|user| !user.is_empty());
     let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
     if user.chars().count() > MAX_USER_ID_CHARS {
-        return Err(Error::invalid("user_id: at most 256 characters"));
+        return Err(errors::invalid("user_id: at most 256 characters"));
     }
     Ok(user)
 }
@@ -127,7 +128,7 @@ pub(super) fn parse_alias(given: Option<String>) -> Result<Option<String>> {
         .filter(|alias| !alias.is_empty());
     match alias {
         Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => Err(
-            Error::invalid("connection.alias: at most 100 printable characters"),
+            errors::invalid("connection.alias: at most 100 printable characters"),
         ),
         alias => Ok(alias),
     }
@@ -148,7 +149,7 @@ pub(super) fn map_alias_conflict(cause: EditError<Error>) -> Error {
 }
 
 fn alias_taken() -> Error {
-    Error::AccountRefused("the alias is used by another account of this user and toolkit".into())
+    errors::account_refused("the alias is used by another account of this user and toolkit")
 }
 
 pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> Error {
@@ -158,7 +159,7 @@ pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> E
         Event::Revoked => "revoked",
         _ => "changed",
     };
-    Error::AccountRefused(format!(
+    errors::account_refused(format!(
         "account {id} is {} and cannot be {action}",
         status.as_str()
     ))

@@ -20,6 +20,7 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use super::{Account, Event, Values};
 use crate::{
     App, Error, Result,
+    accounts::errors,
     core::{
         ids::{self, AccountId, OrganizationId, ProjectId},
         vault::{SealContext, Sealed, keyed_hash},
@@ -138,10 +139,7 @@ impl App {
         let id = ProjectId::parse(&attempt.project)?;
         projects::get(self, &attempt.body.organization, &id)
             .await
-            .map_err(|cause| match cause {
-                Error::ProjectNotFound(_) => Error::AttemptUnknown,
-                other => other,
-            })
+            .map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, errors::attempt_unknown))
     }
 
     pub(super) async fn seal_secrets(
@@ -183,10 +181,7 @@ pub(super) fn secret(prefix: &str) -> String {
 }
 
 pub(super) fn link_gone(cause: Error) -> Error {
-    match cause {
-        Error::AccountNotFound(_) => Error::AttemptUnknown,
-        other => other,
-    }
+    cause.replace_if(&errors::ACCOUNT_NOT_FOUND, errors::attempt_unknown)
 }
 
 /// Expires accounts whose user did not return in time, and deletes old records.

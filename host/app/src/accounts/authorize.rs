@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::{
         clock::time_after,
@@ -136,7 +137,7 @@ pub async fn reconnect(
         let config = auth_configs::find(app, project, &account.body.auth_config).await?;
         let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
         let config = config.ok_or_else(|| {
-            Error::AccountRefused(format!(
+            errors::account_refused(format!(
                 "the auth config of account {id} is deleted or disabled"
             ))
         })?;
@@ -144,12 +145,11 @@ pub async fn reconnect(
         let (old, credential) = open_credential(app, project, &account).await?;
         let mut values = user_values(account.body.scheme, &old);
         if let Some(scheme) = release.scheme(account.body.scheme) {
-            values = scheme::complete(scheme, values).map_err(Error::AccountFields)?;
+            values = scheme::complete(scheme, values).map_err(errors::account_fields)?;
         }
         let now = app.clock.now();
         let status = account.body.status;
-        let unasked =
-            || Error::Unavailable("the account is being changed by another request".into());
+        let unasked = || errors::unavailable("the account is being changed by another request");
         let status = status
             .after(Event::ReconnectRequested)
             .ok_or_else(unasked)?;
@@ -208,10 +208,7 @@ impl AuthorizationInput<'_> {
         let scheme = self
             .release
             .scheme(mode)
-            .ok_or_else(|| Error::SchemeNotOffered {
-                toolkit: self.release.slug.to_string(),
-                scheme: mode.as_str().to_owned(),
-            })?;
+            .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
         let ClientContext {
             net,
             client,
@@ -347,8 +344,8 @@ impl From<Refusal> for Error {
     /// Converts the refusal of an authorization request or a client registration.
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Unavailable { .. } => Self::Unavailable(refusal.to_string()),
-            refusal => Self::AccountRefused(refusal.to_string()),
+            Refusal::Unavailable { .. } => errors::unavailable(refusal),
+            refusal => errors::account_refused(refusal),
         }
     }
 }

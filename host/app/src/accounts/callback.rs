@@ -16,7 +16,7 @@ use super::{
     redirect::with_query,
     tokens::{ClientContext, TokenOwner},
 };
-use crate::{App, Error, Result, core::clock::time_after, projects::Project};
+use crate::{App, Error, Result, accounts::errors, core::clock::time_after, projects::Project};
 
 /// Time within which a project must confirm its user.
 const USER_VERIFICATION_TTL: Duration = Duration::from_secs(600);
@@ -29,40 +29,40 @@ const SESSION_PREFIX: &str = "session_";
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::AttemptUnknown`] if the `state` belongs to no attempt that this browser may
-/// complete now. In that case nothing was sent and nothing has changed.
+/// Fails with [`errors::ATTEMPT_UNKNOWN`] if the `state` belongs to no attempt that this browser
+/// may complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
 ) -> Result<RedirectTo> {
-    let state = single_parameter(query, "state").ok_or(Error::AttemptUnknown)?;
+    let state = single_parameter(query, "state").ok_or_else(errors::attempt_unknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
     let attempt = app
         .store
         .lookup::<ConnectionAttempt>(&name)
         .await?
-        .ok_or(Error::AttemptUnknown)?;
+        .ok_or_else(errors::attempt_unknown)?;
     let now = app.clock.now();
     let same_browser =
         attempt.body.browser.as_ref().is_none_or(|expected| {
             browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
         });
     if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
-        return Err(Error::AttemptUnknown);
+        return Err(errors::attempt_unknown());
     }
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
     let account = record(app, &project, &id).await.map_err(link_gone)?;
     if account.body.attempt_number != attempt.body.attempt_number {
-        return Err(Error::AttemptUnknown);
+        return Err(errors::attempt_unknown());
     }
     let owner =
-        TokenOwner::for_account(app, &project, &account).map_err(|_| Error::AttemptUnknown)?;
+        TokenOwner::for_account(app, &project, &account).map_err(|_| errors::attempt_unknown())?;
     // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
-        Err(CommitError::Stale) => return Err(Error::AttemptUnknown),
+        Err(CommitError::Stale) => return Err(errors::attempt_unknown()),
         Err(cause) => return Err(cause.into()),
     }
     let secrets = app.open_secrets(&project, &attempt).await?;
@@ -112,7 +112,7 @@ pub async fn callback(
         let stored = app.store.change(&COLLECTION, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(link_gone)?;
             if found.body.attempt_number != verification.attempt_number {
-                return Err(Error::AttemptUnknown);
+                return Err(errors::attempt_unknown());
             }
             Ok((
                 Batch::at(now)
@@ -123,7 +123,7 @@ pub async fn callback(
         });
         return match stored.await.map_err(Error::from) {
             Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
-            Err(Error::AttemptUnknown) => {
+            Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
                 app.accounts.revoke_best_effort(&owner, &values).await;
                 Ok(RedirectTo(app.return_url(
                     verification.callback_url.as_deref(),
@@ -136,7 +136,9 @@ pub async fn callback(
     }
     match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
-        Err(Error::AttemptUnknown) => Ok(redirect(Err("superseded".to_owned()))),
+        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
+            Ok(redirect(Err("superseded".to_owned())))
+        }
         Err(cause) => Err(cause),
     }
 }

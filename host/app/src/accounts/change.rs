@@ -12,7 +12,9 @@ use super::{
     scheme,
     tokens::obtains_from_fields,
 };
-use crate::{App, Error, Result, catalog::LATEST, core::ids::AccountId, projects::Project};
+use crate::{
+    App, Error, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
+};
 
 /// Pauses or resumes an account.
 ///
@@ -43,7 +45,7 @@ pub async fn set_enabled(
         .edit(project.id.as_str(), id.as_str(), now, change)
         .await
         .map_err(Error::from)?;
-    done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+    done.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Changes of an account. Absent fields stay as they are.
@@ -90,7 +92,7 @@ pub async fn change(
             let release = app.catalog.release(&account.body.toolkit, LATEST)?;
             let mode = auth_configs::offered_scheme(&release, scheme)?;
             if mode != account.body.scheme || mode.redirects() {
-                return Err(Error::AccountRefused(format!(
+                return Err(errors::account_refused(format!(
                     "account {id} is connected with {}: only fields of this scheme can be changed, and tokens cannot be set",
                     account.body.scheme.as_str()
                 )));
@@ -128,7 +130,7 @@ fn merged_values(
     values.extend(given);
     values.retain(|_, value| !value.is_null());
     match scheme {
-        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields),
+        Some(scheme) => scheme::complete(scheme, values).map_err(errors::account_fields),
         None => Ok(values),
     }
 }

@@ -11,7 +11,7 @@ use super::{
     credential::open_credential,
     tokens::TokenOwner,
 };
-use crate::{App, Error, Result, core::ids::AccountId, projects::Project};
+use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
 /// An account whose connection attempt is complete.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ pub struct Completion {
 /// it knows. The account becomes active.
 ///
 /// # Errors
-/// Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and with
-/// [`Error::AccountRefused`] if the session belongs to another user. In the latter case the account
-/// fails.
+/// Fails with [`errors::SESSION_NOT_FOUND`] if the session does not exist or has ended, and with
+/// [`errors::ACCOUNT_REFUSED`] if the session belongs to another user. In the latter case the
+/// account fails.
 pub async fn complete(
     app: &App,
     project: &Project,
@@ -43,10 +43,10 @@ pub async fn complete(
     let now = app.clock.now();
     let attempt =
         found.filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now);
-    let attempt = attempt.ok_or(Error::SessionNotFound)?;
+    let attempt = attempt.ok_or_else(errors::session_not_found)?;
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
-        Err(CommitError::Stale) => return Err(Error::SessionNotFound),
+        Err(CommitError::Stale) => return Err(errors::session_not_found()),
         Err(cause) => return Err(cause.into()),
     }
     let secrets = app.open_secrets(project, &attempt).await?;
@@ -54,7 +54,7 @@ pub async fn complete(
     let attempt_number = attempt.body.attempt_number;
     let account = record(app, project, &id)
         .await
-        .map_err(|_| Error::SessionNotFound)?;
+        .map_err(|_| errors::session_not_found())?;
     let owner = TokenOwner::for_account(app, project, &account)?;
     if account.body.user_id != user.trim() {
         let description =
@@ -73,7 +73,7 @@ pub async fn complete(
         app.accounts
             .revoke_best_effort(&owner, &secrets.values)
             .await;
-        return Err(Error::AccountRefused(format!(
+        return Err(errors::account_refused(format!(
             "account {id} belongs to another user: its connection attempt has failed"
         )));
     }
@@ -92,7 +92,7 @@ pub async fn complete(
             account: id,
             toolkit: account.body.toolkit,
         }),
-        Err(Error::AttemptUnknown) => Err(Error::SessionNotFound),
+        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Err(errors::session_not_found()),
         Err(cause) => Err(cause),
     }
 }
@@ -118,7 +118,7 @@ pub(super) async fn activate(
                 .and_then(|account| account.body.status.after(Event::Authorized));
             let (Some(mut account), Some(status)) = (found, status) else {
                 app.accounts.revoke_best_effort(owner, values).await;
-                return Err(Error::AttemptUnknown);
+                return Err(errors::attempt_unknown());
             };
             let now = app.clock.now();
             account.body.set_status(status, None, now);

@@ -17,7 +17,8 @@ use super::{
     verification::verify_values,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::ids::{AccountId, AuthConfigId},
     projects::Project,
@@ -91,8 +92,8 @@ impl ValidatedRequest {
     /// Requires a user id if the project confirms its users.
     pub(super) fn check_user_verified(&self, project: &Project) -> Result<()> {
         if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
-            return Err(Error::AccountRefused(
-                "the project verifies its users (`oauth_callback_verifier_url` is set): `user_id` is required".into(),
+            return Err(errors::account_refused(
+                "the project verifies its users (`oauth_callback_verifier_url` is set): `user_id` is required",
             ));
         }
         Ok(())
@@ -137,7 +138,7 @@ pub(super) async fn enabled_config(
 ) -> Result<Record<AuthConfig>> {
     let config = auth_configs::get(app, project, id).await?;
     if config.body.status == auth_configs::Status::Disabled {
-        return Err(Error::AccountRefused(format!(
+        return Err(errors::account_refused(format!(
             "auth config {id} is disabled"
         )));
     }
@@ -164,7 +165,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     {
         let id = &validated.config.id;
         let own = mode.as_str();
-        return Err(Error::AccountRefused(format!(
+        return Err(errors::account_refused(format!(
             "auth config {id} connects with {own}, not with {}",
             crate::core::truncate(given)
         )));
@@ -173,7 +174,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     validated.sharing = Sharing::default().with(&request.sharing)?;
     if let Some(scheme) = validated.scheme() {
         validated.values =
-            scheme::complete(scheme, validated.values.clone()).map_err(Error::AccountFields)?;
+            scheme::complete(scheme, validated.values.clone()).map_err(errors::account_fields)?;
     }
     // Tokens that another system has obtained are imported.
     let has_tokens = match mode {

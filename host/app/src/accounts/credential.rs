@@ -7,7 +7,8 @@ use store::{Collection, Document, Field, Kind, Record, Time};
 
 use super::{Account, Values};
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     core::{
         clock::time_after,
         ids::{self, ProjectId},
@@ -138,7 +139,7 @@ pub(super) async fn open_credential(
     project: &Project,
     record: &Record<Account>,
 ) -> Result<(Values, Record<Credential>)> {
-    let missing = || Error::AccountNotFound(record.id.clone());
+    let missing = || errors::account_not_found(&record.id);
     // A missing record means that the account was deleted after it was read.
     let credential = app
         .store

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Granted, Source, Values, auth_configs, granted::static_grant, scheme};
 use crate::{
-    Error, Result,
+    Result,
+    accounts::errors,
     catalog::{Release, ResolvedTool},
 };
 
@@ -71,7 +72,7 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
                     "custom_connection_data.toolkitSlug: the tool belongs to {}",
                     found.release.slug
                 );
-                return Err(Error::invalid(text));
+                return Err(errors::invalid(text));
             }
             let (mode, values) = validate_values(&found.release, &scheme, values)?;
             static_grant(&found.release, mode, &values)
@@ -90,7 +91,7 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
                 .map(Secret::from)
                 .collect();
             scheme::check_secret_sizes(&secrets)
-                .map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
+                .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
             let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url
                 .map(|url| ("base_url".to_owned(), url))
@@ -118,7 +119,7 @@ pub(super) fn validate_values(
 ) -> Result<(AuthMode, Values)> {
     let mode = auth_configs::offered_scheme(release, scheme)?;
     let values = match release.scheme(mode) {
-        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
+        Some(scheme) => scheme::complete(scheme, values).map_err(errors::account_fields)?,
         None => values,
     };
     Ok((mode, values))
@@ -157,7 +158,7 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
                 || FORBIDDEN_HEADERS.contains(&name.as_str())
                 || !printable
             {
-                return Err(Error::invalid(format!(
+                return Err(errors::invalid(format!(
                     "custom_auth_params: header `{}` cannot be set",
                     crate::core::truncate(&name)
                 )));

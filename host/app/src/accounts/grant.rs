@@ -23,7 +23,8 @@ use super::{
     tokens::TokenOwner,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     catalog::{LATEST, Release, ResolvedTool},
     core::ids::AccountId,
     projects::Project,
@@ -73,21 +74,17 @@ async fn grant_named(
     user: Option<&str>,
 ) -> Result<Granted> {
     if user.is_none() && project.stored.config.two_factor {
-        return Err(Error::AccountUserMissing(id.to_string()));
+        return Err(errors::account_user_missing(id));
     }
-    let record = record(app, project, id)
-        .await
-        .map_err(|cause| match cause {
-            Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
-            other => other,
-        })?;
+    let record = record(app, project, id).await.map_err(|cause| {
+        cause.replace_if(&errors::ACCOUNT_NOT_FOUND, || {
+            errors::named_account_not_found(id.as_str())
+        })
+    })?;
     check_user_allowed(&record, user)?;
     if *record.body.toolkit != *found.release.slug {
         // The account exists but belongs to another toolkit.
-        return Err(Error::NoAccount {
-            user: record.body.user_id,
-            toolkit: found.release.slug.to_string(),
-        });
+        return Err(errors::no_account(record.body.user_id, &found.release.slug));
     }
     grant_account(app, project, found, record).await
 }
@@ -104,8 +101,8 @@ fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()
     let account = record.id.clone();
     let user = crate::core::truncate(user);
     Err(match sharing.account_type {
-        AccountType::Private => Error::AccountUserMismatch { account, user },
-        AccountType::Shared => Error::AccountNotShared { account, user },
+        AccountType::Private => errors::account_user_mismatch(account, user),
+        AccountType::Shared => errors::account_not_shared(account, user),
     })
 }
 
@@ -138,10 +135,7 @@ async fn grant_newest(
             }
             gone.insert(record.body.auth_config);
         }
-        let missing = || Error::NoAccount {
-            user: crate::core::truncate(user),
-            toolkit: toolkit.to_owned(),
-        };
+        let missing = || errors::no_account(crate::core::truncate(user), toolkit);
         query = query
             .after(page.next.ok_or_else(missing)?)
             .page(0, ACCOUNT_PAGE_SIZE);
@@ -170,20 +164,14 @@ async fn load_active(
     tool: &str,
     record: &Record<Account>,
 ) -> Result<(Values, Option<Arc<net::Proxy>>)> {
-    let not_active = |state: &str| Error::AccountNotActive {
-        account: record.id.clone(),
-        state: state.to_owned(),
-    };
+    let not_active = |state: &str| errors::account_not_active(&record.id, state);
     if record.body.status != Status::Active {
         return Err(not_active(record.body.status.as_str()));
     }
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
     let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
     if !config.body.allows(tool) {
-        return Err(Error::ToolNotAllowed {
-            config: config.id,
-            tool: tool.to_owned(),
-        });
+        return Err(errors::tool_not_allowed(config.id, tool));
     }
     let proxy = auth_configs::net_proxy(app, project, &config).await?;
     let values = match record.body.scheme {
@@ -258,13 +246,12 @@ pub(crate) async fn proxy_context(
             granted,
         });
     }
-    let id = account.ok_or(Error::AuthContextMissing)?;
-    let record = record(app, project, &id)
-        .await
-        .map_err(|cause| match cause {
-            Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
-            other => other,
-        })?;
+    let id = account.ok_or_else(errors::auth_context_missing)?;
+    let record = record(app, project, &id).await.map_err(|cause| {
+        cause.replace_if(&errors::ACCOUNT_NOT_FOUND, || {
+            errors::named_account_not_found(id.as_str())
+        })
+    })?;
     check_user_allowed(&record, user.as_deref())?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
     let (values, proxy) = load_active(app, project, tool, &record).await?;

@@ -12,7 +12,8 @@ use super::{
     tokens::TokenOwner,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     catalog::Release,
     core::ids::{AccountId, AuthConfigId},
     projects::Project,
@@ -110,10 +111,7 @@ pub(super) fn static_grant(release: &Release, mode: AuthMode, values: &Values) -
             return Ok(Granted::none());
         }
         let toolkit = release.slug.to_string();
-        return Err(Error::SchemeNotOffered {
-            toolkit,
-            scheme: mode.as_str().to_owned(),
-        });
+        return Err(errors::scheme_not_offered(toolkit, mode.as_str()));
     };
     let fields = scheme::open_fields(scheme, values);
     Ok(Granted::new(

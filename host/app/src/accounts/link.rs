@@ -12,7 +12,8 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     core::{
         clock::time_after,
         ids::{AccountId, AuthConfigId},
@@ -78,7 +79,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     validated.alias = parse_alias(request.alias)?;
     validated.sharing = Sharing::default().with(&request.sharing)?;
     let refused =
-        |why: &str| Error::AccountRefused(format!("auth config {}: {why}", validated.config.id));
+        |why: &str| errors::account_refused(format!("auth config {}: {why}", validated.config.id));
     let scheme = validated
         .scheme()
         .ok_or_else(|| refused("the toolkit needs no account"))?;

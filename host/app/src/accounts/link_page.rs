@@ -19,7 +19,8 @@ use super::{
     verification::verify_values,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::vault::keyed_hash,
     projects::Project,
@@ -83,7 +84,7 @@ pub enum Submitted {
 /// Returns the content of the page of a link. Changes nothing.
 ///
 /// # Errors
-/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store does not
+/// Fails with [`errors::ATTEMPT_UNKNOWN`] if the link does not exist, or if the store does not
 /// answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match load_link(app, token).await? {
@@ -96,8 +97,8 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// the value of the cookie that the page has set.
 ///
 /// # Errors
-/// Fails with [`Error::AttemptUnknown`] if the link does not exist, or if the store or the provider
-/// does not answer.
+/// Fails with [`errors::ATTEMPT_UNKNOWN`] if the link does not exist, or if the store or the
+/// provider does not answer.
 pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
     let session = match load_link(app, token).await? {
         LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),
@@ -153,7 +154,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
             account.status = account
                 .status
                 .after(Event::Redirected)
-                .ok_or(Error::AttemptUnknown)?;
+                .ok_or_else(errors::attempt_unknown)?;
             account.changed_at = now;
             Ok(())
         };
@@ -169,9 +170,9 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
     }
     let (values, lifetime) = match session.obtain_and_verify(app, scheme, complete).await {
         Ok(verified) => verified,
-        Err(Error::CredentialRejected(why) | Error::Unavailable(why)) => {
+        Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) || cause.is(&errors::UNAVAILABLE) => {
             let mut form = session.form(&[], &submitted);
-            form.problem = Some(why);
+            form.problem = Some(cause.reason().to_owned());
             return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
         Err(cause) => return Err(cause),
@@ -180,7 +181,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         let status = account
             .status
             .after(Event::Filled)
-            .ok_or(Error::AttemptUnknown)?;
+            .ok_or_else(errors::attempt_unknown)?;
         account.set_status(status, None, now);
         account.attempt_number += 1;
         Ok(())
@@ -232,7 +233,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
         .await?;
     let attempt = attempt
         .filter(|attempt| attempt.body.step == Step::Link)
-        .ok_or(Error::AttemptUnknown)?;
+        .ok_or_else(errors::attempt_unknown)?;
     let project = app.attempt_project(&attempt).await?;
     let account = record(app, &project, &attempt.body.account)
         .await
@@ -267,7 +268,7 @@ impl LinkSession {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
             .scheme(self.account.body.scheme)
-            .ok_or(Error::AttemptUnknown)
+            .ok_or_else(errors::attempt_unknown)
     }
 
     /// Changes the account and replaces its credential, if the link still belongs to the account's
@@ -286,7 +287,7 @@ impl LinkSession {
             let config = enabled_config(app, project, &self.account.body.auth_config).await?;
             let mut account = record(app, project, id).await.map_err(link_gone)?;
             if account.body.attempt_number != self.attempt.body.attempt_number {
-                return Err(Error::AttemptUnknown);
+                return Err(errors::attempt_unknown());
             }
             let (_, old) = open_credential(app, project, &account).await?;
             change(&mut account.body, now)?;

@@ -13,7 +13,8 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::ids::AccountId,
     projects::Project,
@@ -126,7 +127,7 @@ pub async fn list(
         let config = configs.get(&id).and_then(Option::as_ref);
         match to_view(app, project, record, config).await {
             // The account was deleted after the page was read.
-            Err(Error::AccountNotFound(_)) => {}
+            Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => {}
             done => views.push(done?),
         }
     }

@@ -17,6 +17,7 @@ mod completion;
 mod create;
 mod credential;
 mod custom;
+pub mod errors;
 mod grant;
 mod granted;
 mod idle_refresh;

@@ -10,6 +10,7 @@ use store::{Batch, Collection, Document, Query, Record, Store};
 
 use crate::{
     App, Error, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::{
         INSTALLATION,
@@ -66,7 +67,7 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     if release.scheme(AuthMode::Oauth2).is_none() {
         let toolkit = release.slug.to_string();
         let scheme = AuthMode::Oauth2.as_str().to_owned();
-        return Err(Error::SchemeNotOffered { toolkit, scheme });
+        return Err(errors::scheme_not_offered(toolkit, scheme));
     }
     store_app(
         app,
@@ -101,7 +102,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         || new.scopes.len() > MAX_SCOPES
         || !new.scopes.iter().all(fits)
     {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"
         )));
     }
@@ -124,7 +125,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     stored.await?;
     find(&app.store, &slug)
         .await?
-        .ok_or(Error::OauthAppNotFound(slug))
+        .ok_or_else(|| errors::oauth_app_not_found(slug))
 }
 
 /// Lists all OAuth apps, sorted by slug.
@@ -150,7 +151,7 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, &slug, || async {
         let record = find(&app.store, &slug)
             .await?
-            .ok_or_else(|| Error::OauthAppNotFound(crate::core::truncate(toolkit)))?;
+            .ok_or_else(|| errors::oauth_app_not_found(crate::core::truncate(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
     Ok(removed.await?)

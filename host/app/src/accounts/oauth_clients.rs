@@ -21,7 +21,10 @@ use url::Url;
 use super::{TokenManager, Values, authorize::callback_url, refresh::POLL_INTERVAL, scheme::text};
 use crate::{
     App, Error, Result,
-    accounts::auth_configs::{self, AuthConfig},
+    accounts::{
+        auth_configs::{self, AuthConfig},
+        errors,
+    },
     catalog::LATEST,
     core::{
         clock::time_after,
@@ -100,11 +103,11 @@ impl TokenManager {
         let registering = tokio::spawn(self.clone().register_under_lease(request));
         match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal(
-                "the task that registers a client has panicked".into(),
+            Ok(Err(_)) => Err(errors::internal(
+                "the task that registers a client has panicked",
             )),
-            Err(_) => Err(Error::Unavailable(
-                "the provider has not registered a client in time".into(),
+            Err(_) => Err(errors::unavailable(
+                "the provider has not registered a client in time",
             )),
         }
     }
@@ -138,8 +141,8 @@ impl TokenManager {
                 let config =
                     auth_configs::find_in(&self.store, &request.project, &request.auth_config)
                         .await?;
-                let config = config
-                    .ok_or_else(|| Error::AuthConfigNotFound(request.auth_config.to_string()))?;
+                let config =
+                    config.ok_or_else(|| errors::auth_config_not_found(&request.auth_config))?;
                 match self
                     .store
                     .commit(Batch::at(now).check(&config).insert(project, &id, &body))
@@ -294,7 +297,7 @@ pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
     if is_readable_by_providers(&url) {
         return Ok(url);
     }
-    Err(Error::AccountRefused(format!(
+    Err(errors::account_refused(format!(
         "providers read the client metadata document at {url} and require https: set `public_url` to the public https address of this server"
     )))
 }
@@ -309,10 +312,10 @@ fn is_readable_by_providers(url: &str) -> bool {
 /// Returns the metadata document of a client. The document is public.
 ///
 /// # Errors
-/// Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id uses a
+/// Fails with [`errors::AUTH_CONFIG_NOT_FOUND`] unless an enabled auth config with that id uses a
 /// client metadata document.
 pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
-    let unknown = || Error::AuthConfigNotFound(id.to_string());
+    let unknown = || errors::auth_config_not_found(id);
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
     let is_open = |config: &Record<AuthConfig>| {
         config.body.scheme == AuthMode::CimdOauth

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{App, Error, Result, core::ids::AccountId};
+use crate::{App, Result, accounts::errors, core::ids::AccountId};
 
 /// Maximum length of a redirect address in bytes.
 const MAX_URL_BYTES: usize = 2_048;
@@ -49,7 +49,7 @@ pub(super) fn check_redirect_url(name: &str, url: String) -> Result<String> {
     if fits && good {
         Ok(url)
     } else {
-        Err(Error::invalid(format!(
+        Err(errors::invalid(format!(
             "{name}: must be an http or https URL of at most {MAX_URL_BYTES} bytes without user name and password"
         )))
     }
@@ -58,7 +58,7 @@ pub(super) fn check_redirect_url(name: &str, url: String) -> Result<String> {
 /// Appends parameters to the query of an address.
 pub(super) fn with_query(url: &str, parameters: &[(&str, &str)]) -> Result<String> {
     let mut url =
-        Url::parse(url).map_err(|_| Error::Internal("a validated URL cannot be parsed".into()))?;
+        Url::parse(url).map_err(|_| errors::internal("a validated URL cannot be parsed"))?;
     url.query_pairs_mut().extend_pairs(parameters);
     Ok(url.into())
 }

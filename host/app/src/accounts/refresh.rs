@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    accounts::errors,
     core::{clock::time_after, ids::AccountId},
     projects,
 };
@@ -104,7 +105,7 @@ impl TokenManager {
         } else {
             let waited = tokio::time::timeout(self.settings.wait_timeout, lock.lock_owned()).await;
             (
-                waited.map_err(|_| Error::RefreshInProgress(owner.account.to_string()))?,
+                waited.map_err(|_| errors::refresh_in_progress(&owner.account))?,
                 None,
             )
         };
@@ -119,10 +120,10 @@ impl TokenManager {
         }
         match tokio::time::timeout(self.settings.wait_timeout, refreshing_task).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(Error::Internal(
-                "the task that refreshes a token has panicked".into(),
+            Ok(Err(_)) => Err(errors::internal(
+                "the task that refreshes a token has panicked",
             )),
-            Err(_) => Err(Error::RefreshInProgress(owner.account.to_string())),
+            Err(_) => Err(errors::refresh_in_progress(&owner.account)),
         }
     }
 
@@ -173,16 +174,13 @@ impl TokenManager {
                 };
             }
             if !projects::is_live(&self.store, owner.project.as_str()).await? {
-                return Err(Error::ProjectNotFound(owner.project.to_string()));
+                return Err(errors::project_not_found(&owner.project));
             }
             // An earlier refresh may have ended the account.
             let account = self.account(owner).await?.body.status;
             if !account.is_connected() {
                 let state = account.as_str().to_owned();
-                return Err(Error::AccountNotActive {
-                    account: owner.account.to_string(),
-                    state,
-                });
+                return Err(errors::account_not_active(&owner.account, state));
             }
             if !self.is_refreshable(owner.scheme()?, &values) {
                 return self.expire(owner, record, "token_expired").await;
@@ -215,8 +213,7 @@ impl TokenManager {
             let scheme = owner.scheme()?;
             let config =
                 auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
-            let config =
-                config.ok_or_else(|| Error::AuthConfigNotFound(owner.auth_config.to_string()))?;
+            let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
             let context = self.client_context(&owner.project, &config).await?;
             let client = &context.client;
             let flow = Flow {
@@ -380,10 +377,7 @@ impl TokenManager {
             });
         let renewed = expired.await?;
         let state = Status::Expired.as_str().to_owned();
-        renewed.ok_or_else(|| Error::AccountNotActive {
-            account: owner.account.to_string(),
-            state,
-        })
+        renewed.ok_or_else(|| errors::account_not_active(&owner.account, state))
     }
 
     async fn account(&self, owner: &TokenOwner) -> Result<Record<Account>> {
@@ -391,7 +385,7 @@ impl TokenManager {
             .store
             .get(owner.project.as_str(), owner.account.as_str())
             .await?;
-        found.ok_or_else(|| Error::AccountNotFound(owner.account.to_string()))
+        found.ok_or_else(|| errors::account_not_found(&owner.account))
     }
 
     async fn credential(&self, owner: &TokenOwner) -> Result<Record<Credential>> {
@@ -399,7 +393,7 @@ impl TokenManager {
             .store
             .get(owner.project.as_str(), owner.account.as_str())
             .await?;
-        found.ok_or_else(|| Error::AccountNotFound(owner.account.to_string()))
+        found.ok_or_else(|| errors::account_not_found(&owner.account))
     }
 
     async fn open(&self, owner: &TokenOwner, record: &Record<Credential>) -> Result<Values> {
@@ -431,8 +425,5 @@ impl TokenManager {
 fn refresh_unavailable(owner: &TokenOwner, until: Time, now: Time) -> Error {
     let retry_after =
         Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
-    Error::RefreshUnavailable {
-        account: owner.account.to_string(),
-        retry_after,
-    }
+    errors::refresh_unavailable(&owner.account, retry_after)
 }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
+    accounts::errors,
     core::ids::{AccountId, AuthConfigId},
     projects::Project,
 };
@@ -102,7 +103,8 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
         for account in found.items {
             match remove(app, project, &AccountId::parse(&account.id)?, true).await {
                 // The account has no credential that could be revoked.
-                Ok(()) | Err(Error::AccountNotFound(_)) => {}
+                Ok(()) => {}
+                Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => {}
                 Err(cause) => return Err(cause),
             }
         }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::MAX_USER_ID_CHARS;
-use crate::{Error, Result};
+use crate::{Result, accounts::errors};
 
 /// Maximum number of users in one list of an account.
 pub const MAX_LISTED_USERS: usize = 1_000;
@@ -109,9 +109,8 @@ impl Sharing {
             // Clients recognize this error by its wording.
             return match change.acl {
                 None => Ok(Self::default()),
-                Some(_) => Err(Error::AccountRefused(
-                    "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out"
-                        .into(),
+                Some(_) => Err(errors::account_refused(
+                    "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out",
                 )),
             };
         }
@@ -141,7 +140,7 @@ impl Sharing {
 
 fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
     let invalid =
-        |why: String| Error::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
+        |why: String| errors::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
     if given.len() > MAX_LISTED_USERS {
         return Err(invalid(format!(
             "{} users; at most {MAX_LISTED_USERS}",

@@ -18,7 +18,8 @@ use super::{
     oauth_apps,
 };
 use crate::{
-    App, Clock, Error, Result,
+    App, Clock, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::{
         ids::{self, AccountId, AuthConfigId, ProjectId},
@@ -122,7 +123,7 @@ impl TokenManager {
         let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
             let app = oauth_apps::find(&self.store, &config.body.toolkit).await?;
-            let app = app.ok_or_else(|| Error::NoManagedAuth(config.body.toolkit.clone()))?;
+            let app = app.ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
             scopes.extend(app.body.scopes.iter().cloned());
             let secret = oauth_apps::secret(&self.vault, &app, now).await?;
             let secret = (!secret.is_empty()).then(|| secret.into());
@@ -193,8 +194,8 @@ impl TokenManager {
             .await
         };
         let tokens = request.await.map_err(|refusal| match refusal {
-            Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
-            refusal => Error::CredentialRejected(refusal.to_string()),
+            Refusal::Unavailable { .. } => errors::unavailable(refusal),
+            refusal => errors::credential_rejected(refusal),
         })?;
         values.extend(tokens.values);
         Ok((values, tokens.lifetime))
@@ -237,7 +238,7 @@ impl TokenManager {
                 .collect()),
             // The provider has no revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
-            Err(refusal) => Err(Error::Unavailable(refusal.to_string())),
+            Err(refusal) => Err(errors::unavailable(refusal)),
         }
     }
 
@@ -316,7 +317,7 @@ impl TokenOwner {
         self.release.scheme(self.mode).ok_or_else(|| {
             let toolkit = self.release.slug.to_string();
             let scheme = self.mode.as_str().to_owned();
-            Error::SchemeNotOffered { toolkit, scheme }
+            errors::scheme_not_offered(toolkit, scheme)
         })
     }
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
+    accounts::errors,
     catalog::{LATEST, Release},
     core::ids::AccountId,
     projects::Project,
@@ -36,8 +37,8 @@ pub(crate) struct CredentialCheck<'a> {
 /// The function that sends the request of a [`CredentialCheck`]. It belongs to the module that runs
 /// requests, which is above this one, and is set where the [`App`] is put together.
 ///
-/// It fails with [`Error::CredentialRejected`] if the provider rejects the credential, and also if
-/// the toolkit declares no such request or the provider does not respond.
+/// It fails with [`errors::CREDENTIAL_REJECTED`] if the provider rejects the credential, and also
+/// if the toolkit declares no such request or the provider does not respond.
 pub(crate) type VerifyCredential =
     for<'a> fn(&'a App, CredentialCheck<'a>) -> BoxFuture<'a, Result<()>>;
 
@@ -86,13 +87,13 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
     };
     let rejected = match verified {
         Ok(()) => return Ok(account.body.status),
-        Err(Error::CredentialRejected(why)) => why,
+        Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) => cause,
         Err(cause) => return Err(cause),
     };
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<Status> {
         if let Some(status) = account.status.after(Event::CredentialRejected) {
-            account.set_status(status, Some(&rejected), now);
+            account.set_status(status, Some(rejected.reason()), now);
         }
         Ok(account.status)
     };
@@ -101,7 +102,7 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         .edit(project.id.as_str(), id.as_str(), now, change)
         .await
         .map_err(Error::from)?;
-    done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+    done.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Verifies values under an auth config: with its client and through its proxy.

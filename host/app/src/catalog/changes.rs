@@ -12,7 +12,7 @@ use std::{
 use manifest::{Change, Manifest, Version};
 
 use super::{Release, Snapshot, Toolkit, manifest_of};
-use crate::{App, Error, Result};
+use crate::{App, Result, catalog::errors};
 
 /// Maximum number of versions of one toolkit in a changelog.
 const MAX_VERSIONS: usize = 10;
@@ -135,11 +135,7 @@ pub(super) async fn check_compatibility(app: &App, manifest: &Manifest) -> Resul
     if lines.is_empty() {
         return Ok(());
     }
-    Err(Error::BreakingChange {
-        slug: manifest.slug.clone(),
-        version: previous,
-        lines,
-    })
+    Err(errors::breaking_change(&manifest.slug, previous, lines))
 }
 
 fn previous_on_same_day(app: &App, slug: &str, version: &Version) -> Option<String> {
@@ -159,5 +155,5 @@ fn previous_on_same_day(app: &App, slug: &str, version: &Version) -> Option<Stri
 /// async runtime for too long.
 async fn difference(old: Manifest, new: Manifest) -> Result<Vec<Change>> {
     let compared = tokio::task::spawn_blocking(move || manifest::diff(&old, &new)).await;
-    compared.map_err(|_| Error::Unavailable("the versions could not be compared".to_owned()))
+    compared.map_err(|_| errors::unavailable("the versions could not be compared"))
 }

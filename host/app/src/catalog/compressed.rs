@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::publish::MAX_COMPONENT_BYTES;
-use crate::{Error, Result};
+use crate::{Error, Result, catalog::errors};
 
 /// A manifest as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Compressed {
 }
 
 fn failed(what: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::Internal(format!("a manifest could not be {what}: {cause}"))
+    errors::internal(format!("a manifest could not be {what}: {cause}"))
 }
 
 #[cfg(test)]

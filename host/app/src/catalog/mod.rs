@@ -9,6 +9,7 @@
 mod changes;
 mod check;
 mod compressed;
+pub mod errors;
 mod metered;
 mod publish;
 mod schema_file;
@@ -47,7 +48,7 @@ pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
-use crate::{Error, Result};
+use crate::{Result, core::truncate};
 
 /// The schema keyword that marks an argument as a file.
 pub(crate) const FILE_KEYWORD: &str = "file_uploadable";
@@ -212,9 +213,12 @@ impl Snapshot {
     /// Returns an error if the selected version has no such tool, or if every version is
     /// deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
-        let unknown = || Error::ToolNotFound {
-            slug: truncate(slug),
-            version: truncate(version),
+        let unknown = || {
+            let in_version = match version {
+                "" => String::new(),
+                version => format!(" in version {}", truncate(version)),
+            };
+            errors::tool_not_found(truncate(slug), &in_version)
         };
         let toolkit = match self.tools.get(slug) {
             Some(toolkit) => toolkit,
@@ -226,7 +230,7 @@ impl Snapshot {
         let toolkit = self.toolkits.get(toolkit).ok_or_else(unknown)?;
         let release = toolkit.release(version).map_err(|cause| match cause {
             Unresolved::Unknown => unknown(),
-            Unresolved::Deprecated => Error::ToolDeprecated(truncate(slug)),
+            Unresolved::Deprecated => errors::tool_deprecated(truncate(slug)),
         })?;
         let tool = release.tool(slug).ok_or_else(unknown)?;
         Ok(ResolvedTool {
@@ -262,7 +266,7 @@ impl Snapshot {
     pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
         let toolkit = self
             .toolkit(slug)
-            .ok_or_else(|| Error::ToolkitNotFound(truncate(slug)))?;
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         Ok(toolkit.releases.values().rev().collect())
     }
 
@@ -273,15 +277,14 @@ impl Snapshot {
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
         let toolkit = self
             .toolkit(slug)
-            .ok_or_else(|| Error::ToolkitNotFound(truncate(slug)))?;
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
-            Err(Unresolved::Unknown) => Err(Error::VersionNotFound {
-                slug: truncate(slug),
-                version: truncate(version),
-            }),
+            Err(Unresolved::Unknown) => {
+                Err(errors::version_not_found(truncate(slug), truncate(version)))
+            }
         }
     }
 
@@ -522,11 +525,6 @@ impl Tool {
             .iter()
             .any(|tag| tag.eq_ignore_ascii_case("important"))
     }
-}
-
-/// Truncates a text from outside to the length that a message needs.
-fn truncate(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
 
 use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
-use crate::{App, Error, Result, core::INSTALLATION};
+use crate::{App, Error, Result, catalog::errors, core::INSTALLATION};
 
 /// Maximum size of a component, in bytes.
 pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
@@ -182,12 +182,12 @@ async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFile) -> Resu
 /// Returns an error if the manifest cannot be read or the slug is invalid.
 pub fn identity(component: &[u8]) -> Result<(String, String)> {
     let manifest = manifest::extract(component)
-        .map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
+        .map_err(|cause| errors::component_invalid(cause.to_string()))?;
     if !manifest::is_slug(&manifest.slug) {
-        return Err(Error::ComponentInvalid(vec![format!(
+        return Err(errors::component_invalid(format!(
             "slug: `{}` is not a valid slug",
             crate::core::truncate(&manifest.slug)
-        )]));
+        )));
     }
     Ok((manifest.slug, manifest.version.into()))
 }
@@ -215,7 +215,7 @@ pub async fn publish(
     terms: Terms<'_>,
 ) -> Result<Published> {
     if component.len() > MAX_COMPONENT_BYTES {
-        return Err(Error::ComponentTooLarge);
+        return Err(errors::component_too_large());
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
     let digest = Digest::compute(&component);
@@ -229,7 +229,7 @@ pub async fn publish(
     let installed = match app.sandbox.install(component.clone()).await {
         Ok(installed) => Some(installed),
         Err(InstallError::PastLimit(lines)) if problems.is_empty() => {
-            return Err(Error::ComponentLimit(lines));
+            return Err(errors::component_limit(lines));
         }
         Err(InstallError::Refused(more) | InstallError::PastLimit(more)) => {
             problems.extend(
@@ -239,14 +239,14 @@ pub async fn publish(
             );
             None
         }
-        Err(InstallError::TooLarge) => return Err(Error::ComponentTooLarge),
-        Err(InstallError::Unavailable(why)) => return Err(Error::Unavailable(why)),
+        Err(InstallError::TooLarge) => return Err(errors::component_too_large()),
+        Err(InstallError::Unavailable(why)) => return Err(errors::unavailable(why)),
     };
     let Some(installed) = installed.filter(|_| problems.is_empty()) else {
-        return Err(Error::ComponentInvalid(problems));
+        return Err(errors::component_invalid(problems));
     };
     let manifest = serde_json::to_string(&installed.manifest)
-        .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
+        .map_err(|cause| errors::internal(format!("a manifest could not be written: {cause}")))?;
     // Conflicts are reported early. They are checked again in a state that no other publication can
     // change before the commit.
     check_tool_names(&app.catalog.snapshot(), &installed.manifest)?;
@@ -269,10 +269,7 @@ pub async fn publish(
 /// # Errors
 /// Returns an error if the version does not exist or the store cannot be read.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
-    let missing = || Error::VersionNotFound {
-        slug: super::truncate(slug),
-        version: super::truncate(version),
-    };
+    let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
     let stored = app
         .store
         .get::<Stored>(INSTALLATION, &id(slug, version))
@@ -288,10 +285,7 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
 /// # Errors
 /// Returns an error if the version does not exist or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
-    let missing = || Error::VersionNotFound {
-        slug: super::truncate(slug),
-        version: super::truncate(version),
-    };
+    let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
     let mut schema_file = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
     let mut record = app
@@ -392,10 +386,7 @@ fn already_published(
     if release.digest == digest {
         return Ok(Some(release.clone()));
     }
-    Err(Error::VersionTaken {
-        slug: slug.to_owned(),
-        version: version.to_owned(),
-    })
+    Err(errors::version_taken(slug, version))
 }
 
 /// Checks that the component declares the slug and the version it is published under.
@@ -456,7 +447,7 @@ fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Result<()> {
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(Error::ComponentInvalid(problems))
+        Err(errors::component_invalid(problems))
     }
 }
 
@@ -487,11 +478,11 @@ async fn check_schemas(app: &App, installed: Installed) -> Result<Installed> {
         if problems.is_empty() {
             Ok(installed)
         } else {
-            Err(Error::ComponentInvalid(problems))
+            Err(errors::component_invalid(problems))
         }
     });
     compiled.await.unwrap_or_else(|broken| {
-        Err(Error::Unavailable(format!(
+        Err(errors::unavailable(format!(
             "the schemas cannot be compiled: {broken}"
         )))
     })
@@ -530,7 +521,7 @@ fn release(stored: &Stored, published_at: Time, schema_file: &mut SchemaFile) ->
 }
 
 fn unreadable(stored: &Stored, cause: &serde_json::Error) -> Error {
-    Error::Internal(format!(
+    errors::internal(format!(
         "the manifest of {} {} cannot be read: {cause}",
         stored.slug, stored.version
     ))

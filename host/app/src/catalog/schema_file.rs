@@ -11,7 +11,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 use serde_json::value::RawValue;
 
 use super::validators::Validators;
-use crate::{Error, Result};
+use crate::{Error, Result, catalog::errors};
 
 /// The file of schema texts.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl SchemaText {
 }
 
 fn failed(what: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::Unavailable(format!("the schemas of tools cannot be {what}: {cause}"))
+    errors::unavailable(format!("the schemas of tools cannot be {what}: {cause}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use manifest::{AuthMode, AuthScheme};
 
 use super::{Release, ResolvedTool, Snapshot};
-use crate::{Error, Result, core::truncate};
+use crate::{Result, catalog::errors, core::truncate};
 
 /// The input of a recommendation.
 #[derive(Debug, Default)]
@@ -78,10 +78,7 @@ pub fn scheme<'a>(
             if !(release.auth.is_empty()
                 && name.eq_ignore_ascii_case(AuthMode::NoAuth.as_str())) =>
         {
-            Err(Error::SchemeNotOffered {
-                toolkit: release.slug.to_string(),
-                scheme: truncate(name),
-            })
+            Err(errors::scheme_not_offered(&release.slug, truncate(name)))
         }
         (None, _) => Ok((AuthMode::NoAuth, None)),
     }
@@ -141,6 +138,6 @@ fn all<T>(
     if problems.is_empty() {
         Ok(found)
     } else {
-        Err(Error::Invalid(problems))
+        Err(errors::invalid(problems))
     }
 }

@@ -7,7 +7,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use minisign_verify::{Error as Verdict, PublicKey, Signature};
 
-use crate::{Error, Result};
+use crate::{Result, catalog::errors};
 
 /// The position of the eight bytes of the id in a decoded key or signature, least significant byte
 /// first.
@@ -57,8 +57,8 @@ impl TrustedKeys {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let text = signature.ok_or(Error::SignatureMissing)?;
-        let unreadable = || Error::SignatureInvalid("it is not a minisign signature".into());
+        let text = signature.ok_or_else(errors::signature_missing)?;
+        let unreadable = || errors::signature_invalid("it is not a minisign signature");
         let signer = text.lines().nth(1).and_then(id).ok_or_else(unreadable)?;
         let signature = Signature::decode(text).map_err(|_| unreadable())?;
         let mut verdict = None;
@@ -70,11 +70,11 @@ impl TrustedKeys {
             }
         }
         Err(match verdict {
-            None => Error::SignerUnknown(signer),
+            None => errors::signer_unknown(signer),
             Some(Verdict::UnexpectedAlgorithm) => {
-                Error::SignatureInvalid("it is in minisign's legacy format".into())
+                errors::signature_invalid("it is in minisign's legacy format")
             }
-            Some(_) => Error::SignatureInvalid(format!("key {signer} did not sign these bytes")),
+            Some(_) => errors::signature_invalid(format!("key {signer} did not sign these bytes")),
         })
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         let invalid = |keys: &[&str], bytes: &[u8], text: &str| {
             let refused = check(keys, bytes, Some(text)).unwrap_err();
             assert!(
-                matches!(refused, Error::SignatureInvalid(_)),
+                refused.is(&errors::SIGNATURE_INVALID),
                 "{text:?}: {refused}"
             );
         };
@@ -141,14 +141,13 @@ mod tests {
         ] {
             invalid(&[KEY], SIGNED, text);
         }
-        assert!(matches!(
-            check(&[KEY], SIGNED, None),
-            Err(Error::SignatureMissing)
-        ));
-        assert!(matches!(
-            check(&[OTHER_KEY], SIGNED, Some(SIGNATURE)),
-            Err(Error::SignerUnknown(_))
-        ));
+        assert!(
+            check(&[KEY], SIGNED, None).is_err_and(|error| error.is(&errors::SIGNATURE_MISSING))
+        );
+        assert!(
+            check(&[OTHER_KEY], SIGNED, Some(SIGNATURE))
+                .is_err_and(|error| error.is(&errors::SIGNER_UNKNOWN))
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use store::Time;
 
-use crate::{Error, Result};
+use crate::{Result, core::errors};
 
 /// The characters of ids, in ASCII order, so that numbers of equal length sort as text. `_` and `-`
 /// are left out so that a double click selects a whole id.
@@ -36,12 +36,12 @@ macro_rules! id {
             /// Parses an id.
             ///
             /// # Errors
-            /// Returns [`Error::MalformedId`] if the text cannot be an id of this kind.
+            /// Returns [`errors::MALFORMED_ID`] if the text cannot be an id of this kind.
             pub fn parse(text: &str) -> Result<Self> {
                 if well_formed(text, &[$prefix $(, $other)*]) {
                     Ok(Self(text.to_owned()))
                 } else {
-                    Err(Error::MalformedId { what: $what, given: text.chars().take(80).collect() })
+                    Err(errors::malformed_id($what, super::truncate(text)))
                 }
             }
 

@@ -17,7 +17,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::{Error, Result};
+use crate::{Result, core::errors};
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl LargeWork {
         if size <= MAX_INLINE_BYTES {
             return Ok(work());
         }
-        let ended = || Error::Unavailable("the threads for large bodies have ended".to_owned());
+        let ended = || errors::unavailable("the threads for large bodies have ended");
         let turn = self.turn(project).await.ok_or_else(ended)?;
         let (done, result) = oneshot::channel::<Outcome<T>>();
         // The thread releases the turn, because the request may be gone before the work is done.
@@ -108,7 +108,7 @@ impl LargeWork {
         };
         self.jobs.send(Box::new(job)).map_err(|_| ended())?;
         let outcome = result.await.map_err(|_| ended())?;
-        outcome.map_err(|_| Error::Internal("the work on a large body panicked".to_owned()))
+        outcome.map_err(|_| errors::internal("the work on a large body panicked"))
     }
 
     /// Waits for the turn of a project. Turns are given in the order of arrival, and no project
@@ -192,7 +192,7 @@ mod tests {
         let project: Arc<str> = "a".into();
         for _ in 0..2 * MAX_LARGE_BODIES {
             let broken = large.run(&project, usize::MAX, || -> () { panic!("on purpose") });
-            assert!(matches!(broken.await, Err(Error::Internal(_))));
+            assert!(broken.await.is_err_and(|error| error.is(&errors::INTERNAL)));
         }
         assert_eq!(large.run(&project, usize::MAX, || 1).await.unwrap(), 1);
     }

@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub(crate) mod error;
+pub mod errors;
 pub mod ids;
 pub mod json;
 pub mod large_work;

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Link, NewFile, download_link, record, store_new};
 use crate::{
-    App, Error, Result,
+    App, Result,
     catalog::ResolvedTool,
     core::{clock::iso, ids::FileId},
+    files::errors,
     projects::Project,
 };
 
@@ -30,7 +31,7 @@ pub(crate) async fn link_files(
     given: &[String],
 ) -> Result<Bytes> {
     let unreadable = |cause| {
-        Error::Internal(format!(
+        errors::internal(format!(
             "the data of a tool is not JSON although it was validated: {cause}"
         ))
     };

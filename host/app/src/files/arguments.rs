@@ -8,9 +8,10 @@ use sandbox::File as CallFile;
 use serde_json::Value;
 
 use crate::{
-    App, Error, Result,
+    App, Result,
     catalog::{FILE_KEYWORD, Tool},
     core::json,
+    files::errors,
     projects::Project,
 };
 
@@ -33,10 +34,7 @@ pub(crate) async fn resolve_files(
     tool: &Tool,
     arguments: Bytes,
 ) -> Result<(Bytes, Vec<CallFile>)> {
-    let invalid = |problem: String| Error::ArgumentsInvalid {
-        tool: tool.slug.to_string(),
-        problems: vec![problem],
-    };
+    let invalid = |problem: String| errors::arguments_invalid(&tool.slug, problem);
     let schema = tool.input.text()?;
     let size = arguments.len();
     let search = move || find_files(schema.get(), arguments);

@@ -13,11 +13,12 @@ use zeroize::Zeroizing;
 
 use super::File;
 use crate::{
-    Error, Result,
+    Result,
     core::{
         ids::{FileId, ProjectId},
         vault::Vault,
     },
+    files::errors,
 };
 
 /// A link and the properties of its file.
@@ -133,17 +134,17 @@ impl Links {
         given: &Parameters,
         now: Time,
     ) -> Result<(Ticket, u64)> {
-        let signature = hex::decode(&given.signature).map_err(|_| Error::LinkInvalid)?;
+        let signature = hex::decode(&given.signature).map_err(|_| errors::link_invalid())?;
         // The comparison takes constant time.
         self.mac(method, project, id, given)
             .verify_slice(&signature)
-            .map_err(|_| Error::LinkInvalid)?;
-        let number = |text: &str| text.parse::<i64>().map_err(|_| Error::LinkInvalid);
+            .map_err(|_| errors::link_invalid())?;
+        let number = |text: &str| text.parse::<i64>().map_err(|_| errors::link_invalid());
         let expires_at = Time(number(&given.expires)?);
         if expires_at <= now {
-            return Err(Error::LinkExpired);
+            return Err(errors::link_expired());
         }
-        let size = u64::try_from(number(&given.size)?).map_err(|_| Error::LinkInvalid)?;
+        let size = u64::try_from(number(&given.size)?).map_err(|_| errors::link_invalid())?;
         Ok((
             Ticket {
                 project: ProjectId::parse(project)?,
@@ -236,10 +237,10 @@ mod tests {
             verify(SignedOperation::Put, project, id, &good, 999).unwrap(),
             (ticket.clone(), 9)
         );
-        assert!(matches!(
-            verify(SignedOperation::Put, project, id, &good, 1_000),
-            Err(Error::LinkExpired)
-        ));
+        assert!(
+            verify(SignedOperation::Put, project, id, &good, 1_000)
+                .is_err_and(|error| error.is(&errors::LINK_EXPIRED))
+        );
         let changes: [fn(&mut Parameters); 6] = [
             |given| given.expires = "9000".into(),
             |given| given.md5 = "1".repeat(32),
@@ -252,10 +253,8 @@ mod tests {
             let mut changed = good.clone();
             change(&mut changed);
             assert!(
-                matches!(
-                    verify(SignedOperation::Put, project, id, &changed, 1),
-                    Err(Error::LinkInvalid)
-                ),
+                verify(SignedOperation::Put, project, id, &changed, 1)
+                    .is_err_and(|error| error.is(&errors::LINK_INVALID)),
                 "{changed:?}"
             );
         }

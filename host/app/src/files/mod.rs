@@ -6,6 +6,7 @@
 //! stored as received and are not sealed, because a bucket may serve them directly.
 mod answer;
 mod arguments;
+pub mod errors;
 mod link;
 mod total;
 
@@ -196,19 +197,19 @@ impl Files {
     /// that a project at its limit does not occupy one of the shared permits while it waits.
     ///
     /// # Errors
-    /// Returns [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
+    /// Returns [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if no permit becomes free in time.
     pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
         let end = Instant::now() + MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
         let acquired = timeout_at(end, self.project_permits(project).acquire_owned()).await;
         let of_project = acquired
             .ok()
             .and_then(std::result::Result::ok)
-            .ok_or(Error::ProjectBusy)?;
+            .ok_or_else(errors::project_busy)?;
         let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
         let all = all
             .ok()
             .and_then(std::result::Result::ok)
-            .ok_or(Error::NodeBusy)?;
+            .ok_or_else(errors::node_busy)?;
         Ok(TransferPermit {
             _all: all,
             _of_project: of_project,
@@ -270,9 +271,7 @@ pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Res
                 Err(cause) => return Err(cause.into()),
             }
             let made = same(app, project, &content).await?;
-            made.ok_or_else(|| {
-                Error::Unavailable("the file was removed while it was asked for".into())
-            })?
+            made.ok_or_else(|| errors::unavailable("the file was removed while it was asked for"))?
         }
     };
     let id = FileId::parse(&record.id)?;
@@ -296,11 +295,8 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let index = app.catalog.snapshot();
     let toolkit = index
         .toolkit(&upload.toolkit)
-        .ok_or_else(|| Error::ToolkitNotFound(crate::core::truncate(&upload.toolkit)))?;
-    let unknown = || Error::ToolNotFound {
-        slug: crate::core::truncate(&upload.tool),
-        version: String::new(),
-    };
+        .ok_or_else(|| errors::toolkit_not_found(crate::core::truncate(&upload.toolkit)))?;
+    let unknown = || errors::tool_not_found(crate::core::truncate(&upload.tool), "");
     let owner = index
         .toolkit_of(&upload.tool)
         .filter(|owner| owner.slug == toolkit.slug);
@@ -326,7 +322,7 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
         problems.push("md5: must be 32 hexadecimal digits".to_owned());
     }
     if !problems.is_empty() {
-        return Err(Error::Invalid(problems));
+        return Err(errors::invalid(problems));
     }
     let (toolkit, tool) = (toolkit.slug.to_string(), upload.tool.to_ascii_uppercase());
     Ok(File {
@@ -404,10 +400,7 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let project = record.project.as_str().into();
     let found = digest(app, &project, bytes.clone()).await?;
     if found != record.body.md5 {
-        return Err(Error::FileDigest {
-            announced: record.body.md5,
-            found,
-        });
+        return Err(errors::file_digest(record.body.md5, found));
     }
     let size = bytes.len() as u64;
     if record.body.state == State::Awaited {
@@ -424,7 +417,7 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
 pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     let record = linked_record(app, ticket).await?;
     let bytes = app.store.blobs().get(&blob(&record.id)).await?;
-    let bytes = bytes.ok_or_else(|| Error::FileNotFound(ticket.id.to_string()))?;
+    let bytes = bytes.ok_or_else(|| errors::file_not_found(&ticket.id))?;
     Ok((record.body, bytes))
 }
 
@@ -497,7 +490,7 @@ async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, 
         State::Kept => app.store.blobs().get(&blob(&record.id)).await?,
         State::Awaited => adopt(app, project, &record).await?,
     };
-    let bytes = bytes.ok_or_else(|| Error::FileNotUploaded(id.to_string()))?;
+    let bytes = bytes.ok_or_else(|| errors::file_not_uploaded(id))?;
     Ok((record, bytes))
 }
 
@@ -524,7 +517,10 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
 
 /// Erases bytes that were written after their record had been erased.
 async fn erase_unless_stored(app: &App, id: &str, stored: Result<()>) -> Result<()> {
-    if matches!(stored, Err(Error::FileNotFound(_))) {
+    if stored
+        .as_ref()
+        .is_err_and(|cause| cause.is(&errors::FILE_NOT_FOUND))
+    {
         app.store.blobs().remove(&blob(id)).await?;
     }
     stored
@@ -550,13 +546,13 @@ async fn mark_stored(app: &App, awaited: &Record<File>, size: u64) -> Result<()>
 
 async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
     let found = app.store.get::<File>(project, id.as_str()).await?;
-    found.ok_or_else(|| Error::FileNotFound(id.to_string()))
+    found.ok_or_else(|| errors::file_not_found(id))
 }
 
 /// Returns the file of a link, unless its project has been deleted.
 async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
     if !projects::is_live(&app.store, ticket.project.as_str()).await? {
-        return Err(Error::FileNotFound(ticket.id.to_string()));
+        return Err(errors::file_not_found(&ticket.id));
     }
     record(app, ticket.project.as_str(), &ticket.id).await
 }

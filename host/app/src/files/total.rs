@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Record, Time};
 
-use crate::{App, Error, Result};
+use crate::{App, Result, files::errors};
 
 /// The collection of totals, under the id of the project.
 pub(crate) static TOTALS: Collection = Collection {
@@ -41,7 +41,7 @@ impl Total {
     pub(super) fn add(self, size: u64, quota: Option<u64>) -> Result<Self> {
         let bytes = self.bytes.saturating_add(size);
         match quota {
-            Some(quota) if bytes > quota => Err(Error::FilesFull(quota >> 20)),
+            Some(quota) if bytes > quota => Err(errors::files_full(quota >> 20)),
             _ => Ok(Self { bytes, ..self }),
         }
     }

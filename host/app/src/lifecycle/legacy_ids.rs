@@ -16,6 +16,7 @@ use crate::{
         ids::{AccountId, AuthConfigId, TriggerInstanceId},
         truncate,
     },
+    lifecycle::errors,
     projects::{Project, StoredProject},
 };
 
@@ -128,14 +129,8 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
     };
     match object {
         Some((id, true)) => Ok(id),
-        Some((_, false)) => Err(Error::LegacyGone {
-            kind: kind.name(),
-            uuid,
-        }),
-        None => Err(Error::LegacyNotFound {
-            kind: kind.name(),
-            uuid,
-        }),
+        Some((_, false)) => Err(errors::legacy_gone(kind.name(), uuid)),
+        None => Err(errors::legacy_not_found(kind.name(), uuid)),
     }
 }
 
@@ -202,9 +197,7 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
             .commit(part.iter().fold(Batch::at(now), insert))
             .await
             .map_err(|cause| match cause {
-                CommitError::Taken { .. } => {
-                    Error::Unavailable("another process loads pairs".into())
-                }
+                CommitError::Taken { .. } => errors::unavailable("another process loads pairs"),
                 other => other.into(),
             })?;
     }

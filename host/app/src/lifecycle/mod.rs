@@ -2,6 +2,7 @@
 //! ids of older clients, and the list of recurring jobs.
 
 pub mod archive;
+pub mod errors;
 pub(crate) mod jobs;
 pub mod legacy_ids;
 pub mod remove_project;

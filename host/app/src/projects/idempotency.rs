@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 use store::{Batch, Collection, CommitError, Document, Query, Record, Store, Time};
 
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::vault::{SealContext, Sealed},
-    projects::{Holder, quotas::Kind},
+    projects::{Holder, errors, quotas::Kind},
     work::Lease,
 };
 
@@ -23,8 +23,6 @@ use crate::{
 const KEY_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum size of a response that is kept, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Maximum length of a key, in characters.
-pub const MAX_KEY_CHARS: usize = 255;
 /// Maximum number of records that are erased in one batch.
 const ERASE_BATCH: u64 = 64;
 /// Interval at which expired keys are erased.
@@ -83,7 +81,7 @@ pub struct Pending {
 /// A recorded response.
 #[derive(Debug)]
 pub struct Response {
-    /// The HTTP status code.
+    /// The status of the response.
     pub status: u16,
     /// The body, as JSON.
     pub body: String,
@@ -103,15 +101,9 @@ pub enum Outcome {
 /// Records a request under its idempotency key. Keys of different API keys are independent.
 ///
 /// # Errors
-/// Returns an error if the key is malformed, was used for another request, has no response yet, or
-/// its response was not kept.
+/// Returns an error if the key was used for another request, has no response yet, or its response
+/// was not kept.
 pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Claim> {
-    if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic())
-    {
-        return Err(Error::invalid(format!(
-            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
-        )));
-    }
     let (owner, now) = (holder.owner_id(), app.clock.now());
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
     let body = IdempotencyRecord {
@@ -149,17 +141,17 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
             None => {}
         }
     }
-    Err(Error::IdempotencyPending)
+    Err(errors::idempotency_pending())
 }
 
 /// Returns the result for a request whose key is already recorded.
 async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> Result<Claim> {
     if record.body.digest != digest {
-        return Err(Error::IdempotencyKeyReused);
+        return Err(errors::idempotency_key_reused());
     }
     match &record.body.state {
-        State::Started => Err(Error::IdempotencyPending),
-        State::Done { response: None, .. } => Err(Error::IdempotencyResponseGone),
+        State::Started => Err(errors::idempotency_pending()),
+        State::Done { response: None, .. } => Err(errors::idempotency_response_gone()),
         State::Done {
             status,
             response: Some(response),

@@ -29,6 +29,7 @@ use crate::{
         ids::{self, OrganizationId},
         vault::{SealContext, Sealed, Vault, keyed_hash},
     },
+    projects::errors,
 };
 
 /// Number of random characters in a key.
@@ -340,14 +341,12 @@ async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[
 /// Returns the holder of a key.
 ///
 /// # Errors
-/// Returns [`Error::KeyInvalid`] if the key is unknown or has ended.
+/// Returns [`errors::KEY_INVALID`] if the key is unknown or has ended.
 pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     if let Some(holder) = app.keys.cached(secret) {
         return Ok(holder);
     }
-    let invalid = || Error::KeyInvalid {
-        shown: masked(secret),
-    };
+    let invalid = || errors::key_invalid(masked(secret));
     if !well_formed(secret) {
         return Err(invalid());
     }
@@ -450,14 +449,14 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
 ) -> Result<ShownKey> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "name: must be 1 to {MAX_NAME_CHARS} characters"
         )));
     }
     let added = app.store.change(&COLLECTION, owner, || async {
         let batch = prepare().await?;
         if list(app, owner).await?.len() >= MAX_KEYS_PER_OWNER {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "a project has at most {MAX_KEYS_PER_OWNER} keys: revoke a key that is not used"
             )));
         }

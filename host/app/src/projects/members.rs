@@ -13,8 +13,9 @@ use super::{
     permissions::{KeyRestrictions, Permissions},
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::ids::{MemberId, OrganizationId, ProjectId},
+    projects::errors,
 };
 
 /// Maximum length of an email address, in characters.
@@ -103,12 +104,12 @@ pub async fn add(
         || stored.email.chars().count() > MAX_EMAIL_CHARS
         || stored.email.contains(char::is_whitespace)
     {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "email: must be an email address of at most {MAX_EMAIL_CHARS} characters"
         )));
     }
     if stored.name.chars().count() > MAX_NAME_CHARS {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "name: at most {MAX_NAME_CHARS} characters"
         )));
     }
@@ -141,7 +142,7 @@ pub async fn add(
             },
             key.secret,
         )),
-        Err(CommitError::Taken { .. }) => Err(Error::MemberTaken(stored.email)),
+        Err(CommitError::Taken { .. }) => Err(errors::member_taken(stored.email)),
         Err(cause) => Err(cause.into()),
     }
 }
@@ -176,7 +177,7 @@ pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> 
                 .store
                 .get::<StoredMember>(organization.as_str(), id.as_str())
                 .await?;
-            let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
+            let member = member.ok_or_else(|| errors::member_not_found(id))?;
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
         },
     );
@@ -200,7 +201,7 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         .records
         .into_iter()
         .next();
-    let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
+    let oldest = oldest.ok_or_else(|| errors::project_not_found("of the organization"))?;
     Project::from_record(member.organization.clone(), oldest)
 }
 

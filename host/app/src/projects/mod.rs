@@ -4,6 +4,7 @@
 //! lookup, and a stolen store holds nothing that authenticates. Key holders are cached in memory.
 //! Every operation that ends a key also removes it from the cache in the same step.
 
+pub mod errors;
 pub mod idempotency;
 mod keys;
 pub mod members;
@@ -190,7 +191,7 @@ impl Config {
         if problems.is_empty() {
             Ok(())
         } else {
-            Err(Error::Invalid(problems))
+            Err(errors::invalid(problems))
         }
     }
 }
@@ -219,8 +220,8 @@ pub struct NewProject {
 /// Creates the organization of a new installation with a key. The key is shown only once.
 ///
 /// # Errors
-/// Returns [`Error::ProjectNameTaken`] if another server has just created it, or another error if
-/// the store refuses.
+/// Returns [`errors::PROJECT_NAME_TAKEN`] if another server has just created it, or another error
+/// if the store refuses.
 pub async fn create_organization(
     app: &App,
     name: &str,
@@ -246,7 +247,7 @@ pub async fn create_organization(
         .await
     {
         Ok(()) => Ok((id, key.secret)),
-        Err(CommitError::Taken { .. }) => Err(Error::ProjectNameTaken(name.to_owned())),
+        Err(CommitError::Taken { .. }) => Err(errors::project_name_taken(name)),
         Err(cause) => Err(cause.into()),
     }
 }
@@ -349,7 +350,7 @@ pub async fn create(
             ))
         }
         Err(EditError::Commit(CommitError::Taken { .. })) => {
-            Err(Error::ProjectNameTaken(request.name))
+            Err(errors::project_name_taken(request.name))
         }
         Err(cause) => Err(cause.into()),
     }
@@ -366,7 +367,7 @@ pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Re
 /// Returns a project by its id alone, for callers without a key.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
-    let record = found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))?;
+    let record = found.ok_or_else(|| errors::project_not_found(id))?;
     Project::from_record(OrganizationId::parse(&record.project)?, record)
 }
 
@@ -498,7 +499,7 @@ pub async fn remove_key(
         .iter()
         .any(|own| own.id == key)
     {
-        return Err(Error::KeyNotFound(crate::core::truncate(key)));
+        return Err(errors::key_not_found(crate::core::truncate(key)));
     }
     keys::revoke_where(
         app,
@@ -526,7 +527,7 @@ async fn owner(app: &App, id: &OrganizationId) -> Result<Record<Organization>> {
         .store
         .get::<Organization>(INSTALLATION, id.as_str())
         .await?;
-    found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
+    found.ok_or_else(|| errors::internal(format!("the organization {id} of a key does not exist")))
 }
 
 pub(crate) async fn record(
@@ -538,7 +539,7 @@ pub(crate) async fn record(
         .store
         .get::<StoredProject>(organization.as_str(), id.as_str())
         .await?;
-    found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
+    found.ok_or_else(|| errors::project_not_found(id))
 }
 
 impl Project {
@@ -576,7 +577,7 @@ fn check_name(name: &str) -> Result<()> {
     if (3..=75).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
     }
-    Err(Error::invalid(
+    Err(errors::invalid(
         "name: must be 3 to 75 letters, digits, `_` and `-`",
     ))
 }

@@ -13,11 +13,12 @@ use super::{
     run::run_in_sandbox,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
     accounts::{self, CredentialChoice, CustomCredential},
     core::ids::{AccountId, LogId},
     files,
     projects::{Project, SharedProject},
+    runs::errors,
 };
 
 /// A request to execute a tool.
@@ -80,10 +81,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
                 .problems_strictly(&app.large_work, &project.tenant, &arguments)
                 .await?;
             if !problems.is_empty() {
-                return Err(Error::ArgumentsInvalid {
-                    tool: resolved.tool.slug.to_string(),
-                    problems,
-                });
+                return Err(errors::arguments_invalid(&resolved.tool.slug, problems));
             }
             Input::Arguments(arguments)
         }

@@ -1,5 +1,6 @@
 //! Execution of tools, proxy requests and checks of credentials. [`execute`] is the only way to run
 //! a tool.
+pub mod errors;
 mod execute;
 pub mod log;
 mod present;

@@ -22,7 +22,7 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
-use crate::{App, Error, Result, catalog::Tool, projects::Project};
+use crate::{App, Result, catalog::Tool, projects::Project, runs::errors};
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
 pub const MAX_PROMPT_CHARS: usize = 16_384;
@@ -138,7 +138,7 @@ impl Model {
         let mut projects = self.projects();
         let taken = projects.entry(project.tenant.clone()).or_default();
         if *taken >= self.settings.max_concurrent_per_project {
-            return Err(Error::ProjectBusy);
+            return Err(errors::project_busy());
         }
         *taken += 1;
         Ok(ProjectPermit {
@@ -175,14 +175,17 @@ pub(super) async fn to_arguments(
     tool: &Tool,
     prompt: &Prompt,
 ) -> Result<(Bytes, Tokens)> {
-    let model = app.model.as_ref().ok_or(Error::PromptUnavailable)?;
+    let model = app.model.as_ref().ok_or_else(errors::prompt_unavailable)?;
     check(prompt)?;
     let _project_permit = model.acquire(project)?;
-    let _permit = model.permits.try_acquire().map_err(|_| Error::NodeBusy)?;
+    let _permit = model
+        .permits
+        .try_acquire()
+        .map_err(|_| errors::node_busy())?;
     let limit = model.settings.timeout;
     match timeout(limit, find_arguments(app, project, model, tool, prompt)).await {
         Ok(done) => done,
-        Err(_) => Err(Error::ModelFailed(format!(
+        Err(_) => Err(errors::model_failed(format!(
             "it did not respond within {} s",
             limit.as_secs()
         ))),
@@ -191,7 +194,7 @@ pub(super) async fn to_arguments(
 
 fn check(prompt: &Prompt) -> Result<()> {
     if prompt.text.trim().is_empty() {
-        return Err(Error::invalid("text: is empty"));
+        return Err(errors::invalid("text: is empty"));
     }
     let parts = [
         ("text", Some(&prompt.text)),
@@ -202,7 +205,7 @@ fn check(prompt: &Prompt) -> Result<()> {
         .iter()
         .find(|(_, text)| text.is_some_and(|text| text.chars().count() > MAX_PROMPT_CHARS))
     {
-        Some((name, _)) => Err(Error::invalid(format!(
+        Some((name, _)) => Err(errors::invalid(format!(
             "{name}: at most {MAX_PROMPT_CHARS} characters"
         ))),
         None => Ok(()),
@@ -241,7 +244,7 @@ async fn find_arguments(
         let choice = choices
             .into_iter()
             .next()
-            .ok_or_else(|| Error::ModelFailed("its response has no choice".into()))?;
+            .ok_or_else(|| errors::model_failed("its response has no choice"))?;
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
         problems = tool
@@ -256,12 +259,8 @@ async fn find_arguments(
         }
     }
     tracing::debug!(?tokens, tool = %tool.slug, "a language model found no valid arguments");
-    let output = output.chars().take(MAX_SHOWN_OUTPUT_CHARS).collect();
-    Err(Error::PromptNotUnderstood {
-        tool: tool.slug.to_string(),
-        output,
-        problems,
-    })
+    let output: String = output.chars().take(MAX_SHOWN_OUTPUT_CHARS).collect();
+    Err(errors::prompt_not_understood(&tool.slug, output, problems))
 }
 
 fn first_messages(tool: &Tool, prompt: &Prompt, schema: &RawValue) -> Vec<Value> {
@@ -313,16 +312,16 @@ async fn complete(
     let response = sent.map_err(|cause| {
         // Only the operator may learn the address of the endpoint.
         tracing::warn!(cause = cause.message, "the language model does not respond");
-        Error::ModelFailed("its endpoint does not respond".into())
+        errors::model_failed("its endpoint does not respond")
     })?;
     if !response.status.is_success() {
-        return Err(Error::ModelFailed(format!(
+        return Err(errors::model_failed(format!(
             "its endpoint responded with status {}",
             response.status.as_u16()
         )));
     }
     serde_json::from_slice(&response.body).map_err(|cause| {
-        Error::ModelFailed(format!(
+        errors::model_failed(format!(
             "the response of its endpoint is not a chat completion: {cause}"
         ))
     })
@@ -338,8 +337,8 @@ fn headers(settings: &Settings, prompt: &Prompt) -> Result<HeaderMap> {
         match (HeaderName::try_from(&name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
             _ => {
-                return Err(Error::invalid(format!(
-                    "x-llm-gateway-headers: `{name}` is not a valid header"
+                return Err(errors::invalid(format!(
+                    "the header `{name}` for the language model is not valid"
                 )));
             }
         }
@@ -347,7 +346,7 @@ fn headers(settings: &Settings, prompt: &Prompt) -> Result<HeaderMap> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = &settings.key {
         let mut value = HeaderValue::try_from(format!("Bearer {}", key.as_str()))
-            .map_err(|_| Error::ModelFailed("`llm.key` is not valid in a header".into()))?;
+            .map_err(|_| errors::model_failed("`llm.key` is not valid in a header"))?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

@@ -4,6 +4,7 @@ use sandbox::{Call, Digest, Outcome, Refusal, cassette::Cassette};
 use crate::{
     App, Error, Result,
     catalog::{self, Release},
+    runs::errors,
 };
 
 /// Calls the sandbox. If this node does not have the component yet, prepares it first.
@@ -31,12 +32,12 @@ async fn install_component(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
     let bytes = bytes.ok_or_else(|| {
         tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
-        Error::Unavailable("the blob storage of this server does not have the toolkit's component".into())
+        errors::unavailable("the blob storage of this server does not have the toolkit's component")
     })?;
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
-        Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
-        Err(other) => Err(Error::Internal(format!(
+        Err(sandbox::InstallError::Unavailable(why)) => Err(errors::unavailable(why)),
+        Err(other) => Err(errors::internal(format!(
             "component {component} cannot be installed: {other}"
         ))),
     }
@@ -44,16 +45,13 @@ async fn install_component(app: &App, component: Digest) -> Result<()> {
 
 pub(super) fn refusal_error(refusal: Refusal, release: &Release) -> Error {
     match refusal {
-        Refusal::TenantBusy => Error::ProjectBusy,
-        Refusal::NodeBusy => Error::NodeBusy,
+        Refusal::TenantBusy => errors::project_busy(),
+        Refusal::NodeBusy => errors::node_busy(),
         Refusal::NotInstalled => {
-            Error::Unavailable("the toolkit cannot be installed on this node".into())
+            errors::unavailable("the toolkit cannot be installed on this node")
         }
-        Refusal::Quarantined => Error::Quarantined {
-            slug: release.slug.to_string(),
-            version: release.version.to_string(),
-        },
-        Refusal::Unavailable(why) => Error::Unavailable(why),
+        Refusal::Quarantined => errors::quarantined(&release.slug, &release.version),
+        Refusal::Unavailable(why) => errors::unavailable(why),
     }
 }
 
@@ -76,8 +74,7 @@ mod tests {
         let release =
             Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap();
         let error = refusal_error(Refusal::Quarantined, &release);
-        let (slug, status) = (error.info().slug, error.info().status);
-        assert_eq!((slug, status), ("Toolkit_Quarantined", 503));
+        assert!(error.is(&errors::QUARANTINED), "{error}");
         assert!(
             error.to_string().contains("20260101_00 of toolkit acme"),
             "{error}"

@@ -6,7 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 use sandbox::{Limits, Policy, ProxyRequest};
 
 use super::{proxy::allowed_origins, run::refusal_error};
-use crate::{App, Error, Result, accounts::CredentialCheck};
+use crate::{App, Result, accounts::CredentialCheck, runs::errors};
 
 /// Sends the request of a check, see [`VerifyCredential`](crate::accounts::VerifyCredential).
 pub(crate) fn verify_credential<'a>(
@@ -21,14 +21,14 @@ async fn verify(app: &App, check: CredentialCheck<'_>) -> Result<()> {
     let sent = app.sandbox.send_proxy_request(request).await;
     let outcome = sent.map_err(|refusal| refusal_error(refusal, check.release))?;
     let response = outcome.response.map_err(|failed| {
-        Error::Unavailable(format!("the provider did not respond: {}", failed.message))
+        errors::unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
     match response.status {
         200..=299 => Ok(()),
-        status @ (500..=599 | 429) => Err(Error::Unavailable(format!(
+        status @ (500..=599 | 429) => Err(errors::unavailable(format!(
             "the provider responded with status {status}"
         ))),
-        status => Err(Error::CredentialRejected(format!(
+        status => Err(errors::credential_rejected(format!(
             "the provider responded with status {status}"
         ))),
     }
@@ -39,10 +39,10 @@ fn to_request(check: &CredentialCheck<'_>) -> Result<ProxyRequest> {
     let release = check.release;
     let scheme = release.scheme(check.mode);
     let declared = scheme.and_then(|scheme| scheme.verify.as_ref());
-    let declared = declared.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
+    let declared = declared.ok_or_else(|| errors::check_unsupported(&release.slug))?;
     let unfilled = || {
-        Error::CredentialRejected(
-            "the URL of the verification request needs a field that has no value".into(),
+        errors::credential_rejected(
+            "the URL of the verification request needs a field that has no value",
         )
     };
     let base = check.base_url();

@@ -18,11 +18,10 @@ pub(crate) mod toolkits;
 pub(crate) mod tools;
 pub(crate) mod usage;
 
-use app::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::http::error::ApiResult;
+use crate::http::{error::ApiResult, errors};
 
 /// Reads a member that may be absent, null, or a list of texts.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -34,6 +33,6 @@ fn object(name: &str, given: Option<Value>) -> ApiResult<serde_json::Map<String,
     match given {
         None | Some(Value::Null) => Ok(serde_json::Map::new()),
         Some(Value::Object(members)) => Ok(members),
-        Some(_) => Err(Error::invalid(format!("{name}: must be an object")).into()),
+        Some(_) => Err(errors::invalid(format!("{name}: must be an object")).into()),
     }
 }

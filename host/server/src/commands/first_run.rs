@@ -15,7 +15,7 @@ use app::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Server, open::Stop, terminal::Terminal};
+use crate::{Server, http::errors, open::Stop, terminal::Terminal};
 
 /// Name of the organization that the first start creates.
 const ORGANIZATION_NAME: &str = "default";
@@ -35,7 +35,7 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
         match projects::create_organization(app, ORGANIZATION_NAME).await {
             // Another server on the same store created it first. The other records are found, or
             // created here.
-            Err(app::Error::ProjectNameTaken(_)) => {
+            Err(error) if error.is(&errors::PROJECT_NAME_TAKEN) => {
                 let found = projects::organization(app).await?;
                 let id = found
                     .map(|record| OrganizationId::parse(&record.id))
@@ -56,7 +56,7 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
         key: Some(KeyRestrictions::default()),
     };
     let (project, key) = match projects::create(app, &organization, request).await {
-        Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,
+        Err(error) if error.is(&errors::PROJECT_NAME_TAKEN) => return Box::pin(find(app)).await,
         made => made?,
     };
     let project_key = key.map(|key| key.secret).unwrap_or_default();

@@ -17,6 +17,7 @@ use crate::{
     http::{
         context::{REQUEST, operation},
         error::{ApiError, ApiResult},
+        errors,
         limiter::SecretKind,
         operation::Permission,
         permits,
@@ -77,10 +78,8 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
         let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
-        let project = project.ok_or(Error::KeyOfOtherKind {
-            wanted: "a project",
-            given: "an organization",
-        })?;
+        let project =
+            project.ok_or_else(|| errors::key_of_other_kind("a project", "an organization"))?;
         may(&holder, operation().permission)?;
         admit(server, &holder, Some(&project.tenant))?;
         permits::enter_project(&server.limiter, &project.tenant).await?;
@@ -95,11 +94,7 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
         let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
         let holder = holder(server, secret).await?;
         let Owner::Organization(organization) = &holder.owner else {
-            return Err(Error::KeyOfOtherKind {
-                wanted: "an organization",
-                given: holder.kind().name(),
-            }
-            .into());
+            return Err(errors::key_of_other_kind("an organization", holder.kind().name()).into());
         };
         admit(server, &holder, None)?;
         Ok(Self {
@@ -115,11 +110,7 @@ impl FromRequestParts<Arc<Server>> for UserKey {
         let secret = given(&parts.headers, &[USER], "a user")?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
-            return Err(Error::KeyOfOtherKind {
-                wanted: "a user",
-                given: holder.kind().name(),
-            }
-            .into());
+            return Err(errors::key_of_other_kind("a user", holder.kind().name()).into());
         }
         admit(server, &holder, None)?;
         Ok(Self { holder })
@@ -151,11 +142,13 @@ async fn chosen(
         (None, None) => None,
         (Some(organization), Some(project)) => {
             if OrganizationId::parse(organization)? != member.organization {
-                return Err(Error::ProjectNotFound(ProjectId::parse(project)?.to_string()).into());
+                return Err(
+                    errors::project_not_found(ProjectId::parse(project)?.to_string()).into(),
+                );
             }
             Some(ProjectId::parse(project)?)
         }
-        _ => return Err(Error::invalid("x-org-id, x-project-id: send both or neither").into()),
+        _ => return Err(errors::invalid("x-org-id, x-project-id: send both or neither").into()),
     };
     Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
 }
@@ -168,18 +161,18 @@ fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
     match permission {
         Permission::AnyKey => Ok(()),
         Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
-        Permission::OneOf(areas, access) => Err(Error::KeyPermission {
-            access: if access == Access::Read {
+        Permission::OneOf(areas, access) => Err(errors::key_permission(
+            if access == Access::Read {
                 "read"
             } else {
                 "write"
             },
-            area: areas.first().map_or("", |area| area.as_str()),
-        }),
-        Permission::Unrestricted => Err(Error::KeyPermission {
-            access: "change",
-            area: "what only an unrestricted key may",
-        }),
+            areas.first().map_or("", |area| area.as_str()),
+        )),
+        Permission::Unrestricted => Err(errors::key_permission(
+            "change",
+            "what only an unrestricted key may",
+        )),
     }
 }
 
@@ -191,7 +184,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
             return Ok(());
         }
         if !holder.rights.admit(context.peer) {
-            return Err(Error::KeyAddress.into());
+            return Err(errors::key_address().into());
         }
         holder.record_use(server.app.clock.now());
         let counted = server.limiter.count(holder, project);
@@ -219,17 +212,15 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Api
     for (header, kind) in kinds {
         for value in headers.get_all(header) {
             if found.replace((header, kind, value)).is_some() {
-                return Err(Error::KeyAmbiguous.into());
+                return Err(errors::key_ambiguous().into());
             }
         }
     }
     match found {
-        None => Err(Error::KeyMissing.into()),
-        Some((header, kind, _)) if !wanted.contains(&header) => Err(Error::KeyOfOtherKind {
-            wanted: name,
-            given: kind,
+        None => Err(errors::key_missing().into()),
+        Some((header, kind, _)) if !wanted.contains(&header) => {
+            Err(errors::key_of_other_kind(name, kind).into())
         }
-        .into()),
         Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
     }
 }
@@ -244,7 +235,7 @@ pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> ApiResult<Ar
 pub(crate) async fn revoke(server: &Server, secret: &str) -> ApiResult<()> {
     match holder(server, secret).await {
         Ok(_) => Ok(projects::revoke(&server.app, secret).await?),
-        Err(ApiError::App(Error::KeyInvalid { .. })) => Ok(()),
+        Err(ApiError::App(error)) if error.is(&errors::KEY_INVALID) => Ok(()),
         Err(other) => Err(other),
     }
 }
@@ -283,15 +274,15 @@ pub(crate) async fn judged<T>(
             judging.await
         }
     };
-    if !matches!(
-        outcome,
-        Err(Error::KeyInvalid { .. } | Error::AttemptUnknown)
-    ) {
+    let is_wrong = outcome
+        .as_ref()
+        .is_err_and(|error| error.is(&errors::KEY_INVALID) || error.is(&errors::ATTEMPT_UNKNOWN));
+    if !is_wrong {
         return Ok(outcome?);
     }
     server.limiter.has_failed(kind, peer, now);
     match suspected {
-        Some(retry_after) => Err(Error::TooManyFailures { retry_after }.into()),
+        Some(retry_after) => Err(errors::too_many_failures(retry_after).into()),
         None => Ok(outcome?),
     }
 }
@@ -302,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(pairs: &[(&'static str, &'static str)]) -> Result<String, u32> {
+    fn ask(pairs: &[(&'static str, &'static str)]) -> Result<String, Error> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
@@ -310,20 +301,26 @@ mod tests {
         given(&headers, &[PROJECT], "a project")
             .map(str::to_owned)
             .map_err(|failure| match failure {
-                ApiError::App(Error::KeyMissing) => 0,
-                ApiError::App(Error::KeyAmbiguous) => 2,
-                ApiError::App(Error::KeyOfOtherKind { .. }) => 3,
-                _ => 9,
+                ApiError::App(error) => error,
+                ApiError::Http(other) => panic!("{other:?}"),
             })
     }
 
     #[test]
     fn exactly_one_matching_key_is_accepted() {
         assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
-        assert_eq!(ask(&[]), Err(0));
-        assert_eq!(ask(&[(PROJECT, "a"), (ORGANIZATION, "b")]), Err(2));
-        assert_eq!(ask(&[(PROJECT, "a"), (PROJECT, "a")]), Err(2));
-        assert_eq!(ask(&[(ORGANIZATION, "b")]), Err(3));
-        assert_eq!(ask(&[(USER, "u")]), Err(3));
+        for (pairs, expected) in [
+            (&[][..], &errors::KEY_MISSING),
+            (
+                &[(PROJECT, "a"), (ORGANIZATION, "b")],
+                &errors::KEY_AMBIGUOUS,
+            ),
+            (&[(PROJECT, "a"), (PROJECT, "a")], &errors::KEY_AMBIGUOUS),
+            (&[(ORGANIZATION, "b")], &errors::KEY_OF_OTHER_KIND),
+            (&[(USER, "u")], &errors::KEY_OF_OTHER_KIND),
+        ] {
+            let error = ask(pairs).unwrap_err();
+            assert!(error.is(expected), "{error}");
+        }
     }
 }

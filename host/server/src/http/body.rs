@@ -25,7 +25,7 @@ use crate::{
         branding::Branding,
         context::{REQUEST, operation},
         error::{ApiError, ApiResult, HttpError},
-        permits,
+        errors, permits,
         reply::Json,
     },
 };
@@ -100,13 +100,13 @@ async fn parse<T: Send + 'static>(
 /// Parses a JSON object strictly. An empty body is read as an empty object.
 fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<T> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    let value = json::parse(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+    let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
-        return Err(Error::invalid("body: must be a JSON object").into());
+        return Err(errors::invalid("body: must be a JSON object").into());
     }
     serde_json::from_value(branding.restore(value))
-        .map_err(|cause| Error::invalid(format!("body: {cause}")).into())
+        .map_err(|cause| errors::invalid(format!("body: {cause}")).into())
 }
 
 /// Component of at most [`MAX_COMPONENT_BYTES`] bytes. Its content is not checked here.

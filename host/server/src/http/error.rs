@@ -1,11 +1,12 @@
 //! Errors: the envelope that every error has.
 //!
-//! Every error ends as an [`ApiError`]: an error of the app with its row of the error table, or one
-//! of the few errors that only HTTP has. An error is logged in this module and nowhere else.
+//! Every error ends as an [`ApiError`]: an error of one of the tables, or one of the few errors that
+//! only HTTP has. The class of the former decides the status. An error is logged in this module and
+//! nowhere else.
 
 use std::time::Duration;
 
-use app::Error;
+use app::{Class, Error};
 use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -21,7 +22,7 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 /// Reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum ApiError {
-    /// An error of the app.
+    /// An error of one of the tables.
     App(Error),
     /// An error that only HTTP has.
     Http(HttpError),
@@ -100,6 +101,27 @@ impl HttpError {
     }
 }
 
+/// Returns the HTTP status of a class of errors.
+fn status(class: Class) -> u16 {
+    match class {
+        Class::Invalid => 400,
+        Class::Unauthenticated => 401,
+        Class::Forbidden => 403,
+        Class::NotFound => 404,
+        Class::Conflict => 409,
+        Class::Gone => 410,
+        Class::TooLarge => 413,
+        Class::Unprocessable => 422,
+        Class::LimitReached => 429,
+        Class::Internal => 500,
+        Class::NotSupported => 501,
+        Class::UpstreamFailed => 502,
+        Class::Unavailable => 503,
+        Class::UpstreamTimeout => 504,
+        Class::StorageFull => 507,
+    }
+}
+
 /// The envelope of every error.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Refusal<'a> {
@@ -131,17 +153,16 @@ struct RefusalDetail<'a> {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (status, code, slug, message, fix) = match &self {
+        let (status, code, slug, message, hint) = match &self {
             Self::App(error) => {
                 let info = error.info();
-                // Details of an internal error are logged. The response hides them: they could
-                // disclose more than they help.
-                let message = if matches!(error, Error::Internal(_)) {
-                    "internal error".to_owned()
-                } else {
-                    error.to_string()
-                };
-                (info.status, info.code, info.slug, message, info.hint)
+                (
+                    status(info.class),
+                    info.code,
+                    info.slug,
+                    error.to_string(),
+                    info.hint,
+                )
             }
             Self::Http(error) => error.row(),
         };
@@ -151,18 +172,29 @@ impl IntoResponse for ApiError {
         };
         let request_id = request_id();
         if status >= 500 && status != 501 {
-            tracing::error!(request_id, failure = ?self, "a request failed");
+            tracing::error!(request_id, slug, failure = message, "a request failed");
         } else {
-            tracing::debug!(request_id, status, slug, message, "a request was refused");
+            tracing::debug!(
+                request_id,
+                status,
+                slug,
+                failure = message,
+                "a request was refused"
+            );
         }
-        let message = message.as_str();
+        // Details of an internal error could disclose more than they help.
+        let message = if status == 500 {
+            "internal error"
+        } else {
+            &message
+        };
         let detail = RefusalDetail {
             message,
             code,
             slug,
             status,
             request_id,
-            suggested_fix: fix,
+            suggested_fix: hint,
             errors,
         };
         let envelope = Refusal {
@@ -189,4 +221,48 @@ pub(crate) async fn unknown_route(_: Uri) -> ApiError {
 /// Answers requests whose method the path does not accept.
 pub(crate) async fn wrong_method(_: Method) -> ApiError {
     HttpError::WrongMethod.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use app::{ErrorInfo, accounts, catalog, core, errors, files, projects, runs};
+
+    /// All errors that are declared in tables.
+    fn all() -> impl Iterator<Item = &'static ErrorInfo> {
+        let tables = [
+            core::errors::TABLE,
+            projects::errors::TABLE,
+            catalog::errors::TABLE,
+            files::errors::TABLE,
+            accounts::errors::TABLE,
+            runs::errors::TABLE,
+            errors::TABLE,
+            crate::http::errors::TABLE,
+        ];
+        tables.into_iter().flatten().copied()
+    }
+
+    #[test]
+    fn every_error_has_slug_and_hint() {
+        for info in all() {
+            // Clients know these two slugs by name.
+            let is_named = info.slug.contains('_')
+                || ["MissingAuthContext", "OriginMismatch"].contains(&info.slug);
+            assert!(
+                is_named && !info.hint.is_empty() && !info.hint.ends_with('.'),
+                "{info:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_slug_has_one_code_and_one_class() {
+        let mut seen = HashMap::new();
+        for info in all() {
+            let known = *seen.entry(info.slug).or_insert((info.code, info.class));
+            assert_eq!(known, (info.code, info.class), "{}", info.slug);
+        }
+    }
 }

@@ -6,12 +6,9 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    projects::{
-        Holder, LogVisibility, Owner,
-        idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
-    },
+use app::projects::{
+    Holder, LogVisibility, Owner,
+    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
 };
 use axum::{
     body::Body,
@@ -29,10 +26,12 @@ use crate::{
         body::read,
         context::{REQUEST, RequestContext, operation},
         error::{ApiError, ApiResult, HttpError},
-        permits,
+        errors, permits,
     },
 };
 
+/// Maximum length of an idempotency key, in characters.
+pub(crate) const MAX_KEY_CHARS: usize = 255;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -88,7 +87,13 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
         .headers
         .get(KEY)
         .and_then(|key| key.to_str().ok())
-        .unwrap_or_default();
+        .filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len()))
+        .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
+    let key = key.ok_or_else(|| {
+        errors::invalid(format!(
+            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
+        ))
+    })?;
     let target = parts
         .uri
         .path_and_query()
@@ -159,9 +164,8 @@ async fn run(
         let response = match done {
             Ok(response) => note(&server, pending, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
-            Err(_) => {
-                ApiError::App(Error::Deadline(server.config.limits.deadline())).into_response()
-            }
+            Err(_) => ApiError::App(errors::deadline(server.config.limits.deadline().as_secs()))
+                .into_response(),
         };
         (response, REQUEST.with(|context| context.allowance.get()))
     };

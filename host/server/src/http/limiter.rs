@@ -21,6 +21,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::http::errors;
+
 /// Time in which a used-up rate limit is fully restored.
 pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
@@ -89,10 +91,10 @@ impl<K: Clone + Hash + Eq> Rate<K> {
                 limit: state.quota().burst_size().get(),
                 left: state.remaining_burst_capacity(),
             }),
-            Err(not_yet) => Err(Error::RateExceeded {
-                who: self.who,
-                retry_after: not_yet.wait_time_from(DefaultClock::default().now()),
-            }),
+            Err(not_yet) => Err(errors::rate_exceeded(
+                self.who,
+                not_yet.wait_time_from(DefaultClock::default().now()),
+            )),
         })
     }
 }
@@ -271,8 +273,8 @@ impl Arrivals {
     /// Counts one more body. A request without a valid key has no owner.
     ///
     /// # Errors
-    /// [`Error::AddressBusy`] or [`Error::ProjectBusy`] if the address or the owner is at its limit
-    /// of arriving bodies.
+    /// [`errors::ADDRESS_BUSY`] or [`errors::PROJECT_BUSY`] if the address or the owner is at its
+    /// limit of arriving bodies.
     pub(crate) fn enter(
         &self,
         address: IpAddr,
@@ -282,13 +284,13 @@ impl Arrivals {
         let mut arriving = self.arriving();
         let bodies = |payer: &Payer| arriving.shares.get(payer).map_or(0, |share| share.bodies);
         if bodies(&address) >= self.per_address {
-            return Err(Error::AddressBusy);
+            return Err(errors::address_busy());
         }
         if owner
             .as_ref()
             .is_some_and(|owner| bodies(owner) >= self.per_owner)
         {
-            return Err(Error::ProjectBusy);
+            return Err(errors::project_busy());
         }
         for payer in [Some(&address), owner.as_ref()].into_iter().flatten() {
             arriving.shares.entry(payer.clone()).or_default().bodies += 1;
@@ -312,15 +314,18 @@ impl Arrival<'_> {
         let mut arriving = self.of.arriving();
         let arriving = &mut *arriving;
         if arriving.bytes + bytes > self.of.bytes && arriving.bytes > self.bytes {
-            return Err(Error::NodeBusy);
+            return Err(errors::node_busy());
         }
-        let (payer, part, refused) = match &self.owner {
-            Some(owner) => (owner, OWNER_PART, Error::ProjectBusy),
-            None => (&self.address, ADDRESS_PART, Error::AddressBusy),
+        let (payer, part) = match &self.owner {
+            Some(owner) => (owner, OWNER_PART),
+            None => (&self.address, ADDRESS_PART),
         };
         let share = arriving.shares.entry(payer.clone()).or_default();
         if share.bytes + bytes > self.of.bytes / part && share.bytes > self.bytes {
-            return Err(refused);
+            return Err(match &self.owner {
+                Some(_) => errors::project_busy(),
+                None => errors::address_busy(),
+            });
         }
         share.bytes += bytes;
         arriving.bytes += bytes;
@@ -391,9 +396,11 @@ impl RequestLimiter {
     /// Acquires a concurrency permit of the node.
     ///
     /// # Errors
-    /// [`Error::NodeBusy`] if none becomes free in time.
+    /// [`errors::NODE_BUSY`] if none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
-        place(&self.all, self.wait).await.ok_or(Error::NodeBusy)
+        place(&self.all, self.wait)
+            .await
+            .ok_or_else(errors::node_busy)
     }
 
     /// Acquires a concurrency permit of a project, if one is free.
@@ -404,14 +411,14 @@ impl RequestLimiter {
     /// Acquires a concurrency permit of a project.
     ///
     /// # Errors
-    /// [`Error::ProjectBusy`] if none becomes free in time.
+    /// [`errors::PROJECT_BUSY`] if none becomes free in time.
     pub(crate) async fn enter_project(
         &self,
         project: &Arc<str>,
     ) -> Result<OwnedSemaphorePermit, Error> {
         place(&self.of_project(project), self.wait)
             .await
-            .ok_or(Error::ProjectBusy)
+            .ok_or_else(errors::project_busy)
     }
 
     fn of_project(&self, project: &Arc<str>) -> Arc<Semaphore> {
@@ -474,14 +481,12 @@ impl RequestLimiter {
     /// Waits until one more secret of a suspected address may be checked.
     ///
     /// # Errors
-    /// [`Error::TooManyFailures`] if too many are waiting.
+    /// [`errors::TOO_MANY_FAILURES`] if too many are waiting.
     pub(crate) async fn turn(&self, kind: SecretKind) -> Result<SemaphorePermit<'_>, Error> {
         let turn = timeout(SUSPECT_WAIT, self.suspects[kind as usize].turns.acquire()).await;
         turn.ok()
             .and_then(Result::ok)
-            .ok_or(Error::TooManyFailures {
-                retry_after: SUSPECT_WAIT,
-            })
+            .ok_or_else(|| errors::too_many_failures(SUSPECT_WAIT))
     }
 
     /// Counts a wrong secret.
@@ -542,13 +547,12 @@ mod tests {
         let rate = Rate::new(3, "the key");
         let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
-        let Some(Err(Error::RateExceeded {
-            who: "the key",
-            retry_after,
-        })) = rate.take(&1)
-        else {
+        let Some(Err(refused)) = rate.take(&1) else {
             panic!("it is used up")
         };
+        assert!(refused.is(&errors::RATE_EXCEEDED), "{refused}");
+        assert!(refused.to_string().starts_with("the key "), "{refused}");
+        let retry_after = refused.retry_after().unwrap();
         assert!(
             retry_after > Duration::ZERO && retry_after <= RATE_WINDOW / 3,
             "{retry_after:?}"
@@ -588,16 +592,29 @@ mod tests {
         let owner: Arc<str> = "a".into();
         let mut first = arrivals.enter(ONE, Some(owner.clone())).unwrap();
         let mut second = arrivals.enter(ONE, Some(owner.clone())).unwrap();
-        assert!(matches!(
-            arrivals.enter(OTHER, Some(owner.clone())),
-            Err(Error::ProjectBusy)
-        ));
+        assert!(
+            arrivals
+                .enter(OTHER, Some(owner.clone()))
+                .is_err_and(|error| error.is(&errors::PROJECT_BUSY))
+        );
         let mut stranger = arrivals.enter(ONE, None).unwrap();
-        assert!(matches!(arrivals.enter(ONE, None), Err(Error::AddressBusy)));
+        assert!(
+            arrivals
+                .enter(ONE, None)
+                .is_err_and(|error| error.is(&errors::ADDRESS_BUSY))
+        );
         first.grow((1 << 20) / OWNER_PART).unwrap();
-        assert!(matches!(second.grow(1), Err(Error::ProjectBusy)));
+        assert!(
+            second
+                .grow(1)
+                .is_err_and(|error| error.is(&errors::PROJECT_BUSY))
+        );
         stranger.grow((1 << 20) / ADDRESS_PART + 1).unwrap();
-        assert!(matches!(stranger.grow(1 << 20), Err(Error::NodeBusy)));
+        assert!(
+            stranger
+                .grow(1 << 20)
+                .is_err_and(|error| error.is(&errors::NODE_BUSY))
+        );
         let mut neighbor = arrivals.enter(OTHER, None).unwrap();
         neighbor.grow(1).unwrap();
         drop((first, second, stranger, neighbor));
@@ -615,10 +632,12 @@ mod tests {
         let limiter = RequestLimiter::new(&limits);
         let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let held = limiter.enter_project(&one).await.unwrap();
-        assert!(matches!(
-            limiter.enter_project(&one).await,
-            Err(Error::ProjectBusy)
-        ));
+        assert!(
+            limiter
+                .enter_project(&one)
+                .await
+                .is_err_and(|error| error.is(&errors::PROJECT_BUSY))
+        );
         drop(limiter.enter_project(&other).await.unwrap());
         drop(held);
         drop(limiter.enter_project(&one).await.unwrap());

@@ -6,10 +6,7 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    projects::permissions::{Access, Area},
-};
+use app::projects::permissions::{Access, Area};
 use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, header},
@@ -22,7 +19,7 @@ use crate::{
     Server,
     api::table::PREFIXES,
     config::Limits,
-    http::{body::MAX_JSON_BYTES, context::REQUEST, error::ApiError, idempotency, permits},
+    http::{body::MAX_JSON_BYTES, context::REQUEST, error::ApiError, errors, idempotency, permits},
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
@@ -116,7 +113,7 @@ pub(crate) async fn perform(
         None => answer.await,
         Some(deadline) => timeout_at(deadline, answer)
             .await
-            .unwrap_or_else(|_| ApiError::App(Error::Deadline(timeout)).into_response()),
+            .unwrap_or_else(|_| ApiError::App(errors::deadline(timeout.as_secs())).into_response()),
     };
     if let Some(successor) = operation.successor {
         deprecate(&mut response, successor);
@@ -144,9 +141,6 @@ pub(crate) async fn run_to_completion<T: Send + 'static>(
         reason = "it is awaited here, and its requests have deadlines if the client disconnects"
     )]
     let task = tokio::spawn(work);
-    task.await.unwrap_or_else(|_| {
-        Err(Error::Internal(
-            "the task of a one-time value panicked".into(),
-        ))
-    })
+    task.await
+        .unwrap_or_else(|_| Err(errors::internal("the task of a one-time value panicked")))
 }

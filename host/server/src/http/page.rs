@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use app::{Cursor, Error, Scalar, Time, Window};
+use app::{Cursor, Scalar, Time, Window};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::{
     Server,
     http::{
         error::{ApiError, ApiResult},
+        errors,
         query::Query,
     },
 };
@@ -58,7 +59,7 @@ impl Page {
     /// If the cursor was not made by this server.
     pub(crate) fn new(limit: Option<f64>, cursor: Option<&str>) -> ApiResult<Self> {
         if let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) {
-            return read_cursor(cursor).ok_or_else(|| Error::CursorInvalid.into());
+            return read_cursor(cursor).ok_or_else(|| errors::cursor_invalid().into());
         }
         let limit = limit.map_or(DEFAULT_LIMIT, |limit| {
             limit.clamp(1.0, MAX_LIMIT as f64) as u64
@@ -98,7 +99,7 @@ impl Page {
             .filter(|time| !time.is_empty());
         time.map(|time| time.parse().map(Time))
             .transpose()
-            .map_err(|_| Error::CursorInvalid.into())
+            .map_err(|_| errors::cursor_invalid().into())
     }
 
     /// Returns the section of a list of records that is on the page. A cursor continues after the
@@ -113,7 +114,7 @@ impl Page {
         let after = parts
             .map(|parts| parse_last_key(parts).filter(|last| last.value.is_some() == by_value));
         let after = after
-            .map(|after| after.ok_or(Error::CursorInvalid))
+            .map(|after| after.ok_or_else(errors::cursor_invalid))
             .transpose()?;
         let offset = if after.is_some() { 0 } else { self.offset() };
         Ok(Window {

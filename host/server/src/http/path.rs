@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use app::Error;
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
 
 use crate::{
     Server,
     api::table::PREFIXES,
-    http::error::{ApiError, ApiResult},
+    http::{
+        error::{ApiError, ApiResult},
+        errors,
+    },
 };
 
 /// Path parameters.
@@ -21,7 +23,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, server).await;
         path.map(|path| Self(path.0))
-            .map_err(|_| Error::invalid("path: not readable as UTF-8 text").into())
+            .map_err(|_| errors::invalid("path: not readable as UTF-8 text").into())
     }
 }
 

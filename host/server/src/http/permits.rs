@@ -38,7 +38,7 @@ impl Permits {
 /// project at its limit waits without occupying a permit of the node.
 ///
 /// # Errors
-/// [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
+/// Returns an error if no permit becomes free in time.
 pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
     let tenant = REQUEST.with(|context| context.permits.tenant.get().cloned());
     if let Some(tenant) = tenant {

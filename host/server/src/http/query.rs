@@ -7,7 +7,6 @@
 
 use std::{fmt, sync::Arc};
 
-use app::Error;
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::{
     Deserialize,
@@ -23,6 +22,7 @@ use crate::{
     http::{
         branding::Branding,
         error::{ApiError, ApiResult},
+        errors,
     },
 };
 
@@ -47,7 +47,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Server>> for Query<T> {
         };
         T::deserialize(parameters)
             .map(Self)
-            .map_err(|invalid| Error::invalid(invalid.0).into())
+            .map_err(|invalid| errors::invalid(invalid.0).into())
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
     match with_nul {
         Some((name, _)) => {
             let name = name.escape_debug();
-            Err(Error::invalid(format!("{name}: contains a NUL character")).into())
+            Err(errors::invalid(format!("{name}: contains a NUL character")).into())
         }
         None => Ok(pairs),
     }
@@ -97,7 +97,7 @@ pub(crate) fn word<T: DeserializeOwned>(
     branding: &Branding,
 ) -> ApiResult<T> {
     T::deserialize(Entry(word, branding))
-        .map_err(|invalid| Error::invalid(format!("{member}: {invalid}")).into())
+        .map_err(|invalid| errors::invalid(format!("{member}: {invalid}")).into())
 }
 
 /// Reason why parameters do not fit.

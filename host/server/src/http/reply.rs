@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-use app::Error;
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -12,7 +11,7 @@ use serde::{Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::{branding::Branded, context::REQUEST, error::ApiError};
+use crate::http::{branding::Branded, context::REQUEST, error::ApiError, errors};
 
 /// JSON body: of a request, or of a response with status 200.
 pub(crate) struct Json<T>(pub T);
@@ -79,7 +78,7 @@ pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Respo
             let media_type = HeaderValue::from_static("application/json");
             (status, [(header::CONTENT_TYPE, media_type)], bytes).into_response()
         }
-        Err(cause) => ApiError::App(Error::Internal(format!(
+        Err(cause) => ApiError::App(errors::internal(format!(
             "cannot serialize the response: {cause}"
         )))
         .into_response(),

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    files::{self, Parameters, SignedOperation, Ticket, TransferPermit},
-};
+use app::files::{self, Parameters, SignedOperation, Ticket, TransferPermit};
 use axum::{
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
@@ -16,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Server,
-    http::{body, error::ApiResult, path::Path, permits, query::Query, reply::Json},
+    http::{body, error::ApiResult, errors, path::Path, permits, query::Query, reply::Json},
 };
 
 /// Parameters of a signed link.
@@ -83,8 +80,7 @@ pub(crate) async fn get(
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
     let value = |text: &str| {
-        HeaderValue::from_str(text)
-            .map_err(|_| Error::Internal("a file's type is no header".into()))
+        HeaderValue::from_str(text).map_err(|_| errors::internal("a file's type is no header"))
     };
     headers.insert(header::CONTENT_TYPE, value(&file.media_type)?);
     headers.insert(header::CONTENT_DISPOSITION, value(&file.disposition())?);

@@ -10,8 +10,8 @@ use super::{
     AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get, secrets::seal_context,
 };
 use crate::{
-    App, Error, Result,
-    accounts::oauth_apps,
+    App, Result,
+    accounts::{errors, oauth_apps},
     catalog::{LATEST, Release},
     core::ids::{self, AuthConfigId},
     projects::{self, Project},
@@ -76,7 +76,7 @@ pub async fn create(
     let scheme = match request.scheme {
         Some(name) => offered_scheme(&release, &name)?,
         None if oauth_apps::is_managed(app, &release).await? => AuthMode::Oauth2,
-        None => return Err(Error::NoManagedAuth(release.slug.to_string())),
+        None => return Err(errors::no_managed_auth(&release.slug)),
     };
     check_client(
         scheme,
@@ -158,7 +158,7 @@ pub async fn change(
             } else {
                 "custom"
             };
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "type: auth config {id} is of type {own}"
             )));
         }
@@ -224,7 +224,7 @@ pub async fn change(
 
 fn checked_name(name: String) -> Result<String> {
     if name.is_empty() || name.chars().count() > 256 {
-        return Err(Error::invalid(
+        return Err(errors::invalid(
             "auth_config.name: must have 1 to 256 characters",
         ));
     }
@@ -245,7 +245,7 @@ fn check_client(
 ) -> Result<()> {
     let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
-        return Err(Error::invalid(
+        return Err(errors::invalid(
             "auth_config.credentials.client_id: is required with OAUTH2",
         ));
     }
@@ -269,13 +269,14 @@ fn check_client(
             let text = format!(
                 "auth_config.credentials: consumer_key and {proof} are required with OAUTH1"
             );
-            return Err(Error::invalid(text));
+            return Err(errors::invalid(text));
         }
     }
     if let (Some(client), Some(scheme)) = (&client, auth_scheme) {
         let checked = client.check_key(scheme);
-        checked
-            .map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
+        checked.map_err(|why| {
+            errors::invalid(format!("auth_config.credentials.private_key: {why}"))
+        })?;
     }
     for name in ["scopes", "user_scopes"] {
         let text = |value: &Value| value.is_string();
@@ -283,7 +284,7 @@ fn check_client(
             text(value) || value.as_array().is_some_and(|list| list.iter().all(text))
         });
         if !good {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "auth_config.credentials.{name}: must be a string or a list of strings"
             )));
         }
@@ -313,15 +314,12 @@ pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> 
     let upper = name.to_ascii_uppercase();
     let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
         let given = crate::core::truncate(name);
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "auth_config.authScheme: `{given}` is not an auth scheme"
         )));
     };
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }
-    Err(Error::SchemeNotOffered {
-        toolkit: release.slug.to_string(),
-        scheme: upper,
-    })
+    Err(errors::scheme_not_offered(&release.slug, upper))
 }

@@ -20,7 +20,7 @@ pub(crate) use secrets::{net_proxy, open_credentials, scopes};
 
 use crate::{
     App, Error, Result,
-    accounts::{self, Account},
+    accounts::{self, Account, errors},
     core::{
         ids::{AuthConfigId, ProjectId},
         vault::Sealed,
@@ -135,7 +135,7 @@ pub struct Filter {
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
     find(app, project, id)
         .await?
-        .ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
+        .ok_or_else(|| errors::auth_config_not_found(id))
 }
 
 /// Returns an auth config of the project, if it exists.
@@ -223,7 +223,7 @@ pub async fn set_status(
         .edit(project.id.as_str(), id.as_str(), app.clock.now(), change)
         .await
         .map_err(Error::from)?;
-    done.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
+    done.ok_or_else(|| errors::auth_config_not_found(id))
 }
 
 /// Deletes an auth config and the dynamic clients that were registered for it. Its accounts stay

@@ -9,7 +9,8 @@ use store::{Record, Time};
 
 use super::{AuthConfig, COLLECTION};
 use crate::{
-    App, Error, Result,
+    App, Result,
+    accounts::errors,
     core::{
         ids::ProjectId,
         vault::{SealContext, Vault},
@@ -39,7 +40,7 @@ impl Proxy {
             token => format!("Bearer {token}"),
         });
         net::Proxy::new(&self.url, authorization.as_deref())
-            .map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
+            .map_err(|cause| errors::invalid(format!("proxy_config: {cause}")))
     }
 }
 

@@ -35,7 +35,7 @@ pub use rotate::{MasterKeyUsage, RotateError};
 
 use crate::{
     Error, Result,
-    core::{INSTALLATION, ids},
+    core::{INSTALLATION, errors, ids},
 };
 
 const NONCE_BYTES: usize = 24;
@@ -131,7 +131,7 @@ impl DataKey {
     pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
         let plain = serde_json::to_vec(value).map(Zeroizing::new);
         let plain = plain.map_err(|cause| {
-            Error::Internal(format!("cannot write {} as JSON: {cause}", context.field))
+            errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
         })?;
         Ok(Sealed {
             text: self.seal_bytes(context, &plain),
@@ -150,13 +150,13 @@ impl DataKey {
         sealed: &Sealed<T>,
     ) -> Result<T> {
         let plain = self.open_bytes(context, &sealed.text).ok_or_else(|| {
-            Error::Internal(format!(
+            errors::internal(format!(
                 "{} of {} {} cannot be decrypted",
                 context.field, context.collection, context.id
             ))
         })?;
         serde_json::from_slice(&plain).map_err(|_| {
-            Error::Internal(format!(
+            errors::internal(format!(
                 "{} of {} {} cannot be parsed",
                 context.field, context.collection, context.id
             ))
@@ -330,8 +330,8 @@ impl Vault {
             }
         }
         let record = found.ok_or_else(|| {
-            OpenError::Store(Error::Internal(
-                "the data key of the installation cannot be read".into(),
+            OpenError::Store(errors::internal(
+                "the data key of the installation cannot be read",
             ))
         })?;
         let installation = masters
@@ -386,7 +386,7 @@ impl Vault {
         }
         let created = self.store.get::<WrappedKey>(project, project).await?;
         created.ok_or_else(|| {
-            Error::Internal(format!(
+            errors::internal(format!(
                 "the data key of {project} cannot be read after its creation"
             ))
         })

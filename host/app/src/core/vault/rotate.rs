@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, path::Path};
 use store::{Batch, CommitError, Record, Time};
 
 use super::{COLLECTION, KeyFile, KeyFileError, MasterKeys, Vault, WrappedKey, wrapping_context};
-use crate::{Error, Result};
+use crate::{Error, Result, core::errors};
 
 /// Maximum number of data keys that are sealed again in one batch.
 const REWRAP_BATCH_SIZE: u64 = 64;
@@ -132,7 +132,7 @@ impl Vault {
         let read = |row: store::Row| {
             let body = serde_json::from_slice(&row.body);
             let body = body.map_err(|cause| {
-                Error::Internal(format!("data key {} cannot be read: {cause}", row.id))
+                errors::internal(format!("data key {} cannot be read: {cause}", row.id))
             })?;
             Ok(row.map(|_| body))
         };

@@ -12,7 +12,7 @@ use super::{
     Counts,
     frame::{END, End, Entry, Frame, RECORD},
 };
-use crate::{COLLECTIONS, Error, Result};
+use crate::{COLLECTIONS, Result, lifecycle::errors};
 
 /// Number of records that are read in one query.
 const SCAN_PAGE_ROWS: u64 = 256;
@@ -37,7 +37,7 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
                 let frame =
                     Entry::new(collection.name, row).and_then(|entry| Frame::json(RECORD, &entry));
                 let frame = frame.map_err(|cause| {
-                    Error::Internal(format!(
+                    errors::internal(format!(
                         "record {1} of {0} is not valid JSON: {cause}",
                         collection.name, row.id
                     ))
@@ -66,7 +66,7 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
             bytes,
         },
     )
-    .map_err(|cause| Error::Internal(cause.to_string()))?;
+    .map_err(errors::internal)?;
     write_frame(to, &end, &mut counts).await
 }
 
@@ -78,6 +78,7 @@ async fn write_frame(
     counts.add(frame);
     let written = timeout(WRITE_TIMEOUT, to.write_all(&frame.encode())).await;
     let written = written.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-    written
-        .map_err(|cause| Error::Unavailable(format!("the exported data was not accepted: {cause}")))
+    written.map_err(|cause| {
+        errors::unavailable(format!("the exported data was not accepted: {cause}"))
+    })
 }

@@ -15,12 +15,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Pending, Writer, get};
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::{
         ids::LogId,
         vault::{SealContext, Sealed},
     },
     projects::{LogVisibility, Project, quotas::Kind},
+    runs::errors,
 };
 
 /// The collection of cassettes, under the id of the execution.
@@ -146,7 +147,7 @@ pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Casset
         .store
         .get::<StoredCassette>(project, run.id.as_str())
         .await?;
-    let stored = stored.ok_or_else(|| Error::NoCassette(id.to_string()))?;
+    let stored = stored.ok_or_else(|| errors::no_cassette(id))?;
     let key = app.vault.key(project, app.clock.now()).await?;
     key.open(place(project, id.as_str()), &stored.body.sealed)
 }

@@ -58,7 +58,7 @@ use crate::{
         vault::Vault,
     },
     projects::{SharedProject, quotas::Quotas},
-    runs::prompt::Tokens,
+    runs::{errors, prompt::Tokens},
 };
 
 /// Maximum number of records that are written together.
@@ -223,7 +223,7 @@ impl Log {
                 wait_until_durable: self.wait_until_durable,
             })
         };
-        let full = || Error::Unavailable("the execution log cannot keep up".into());
+        let full = || errors::unavailable("the execution log cannot keep up");
         timeout(SLOT_TIMEOUT, reserved)
             .await
             .unwrap_or_else(|_| Err(full()))
@@ -271,5 +271,5 @@ impl Slot {
 }
 
 fn stopping() -> Error {
-    Error::Unavailable("the server is stopping".into())
+    errors::unavailable("the server is stopping")
 }

@@ -7,9 +7,10 @@ use store::{Query, Record};
 
 use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS, place};
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::ids::{AccountId, AuthConfigId, LogId},
     projects::Project,
+    runs::errors,
 };
 
 /// Number of pages that are read in one query.
@@ -310,7 +311,7 @@ pub async fn get(
 ) -> Result<(ExecutionRecord, Option<Detail>)> {
     app.log.wait_until_written().await?;
     let found = locate(app, project, id).await?;
-    let (mut page, index) = found.ok_or_else(|| Error::LogNotFound(id.to_string()))?;
+    let (mut page, index) = found.ok_or_else(|| errors::log_not_found(id))?;
     let run = page.body.runs.swap_remove(index);
     let details = app
         .store

@@ -9,9 +9,10 @@ use url::Url;
 
 use super::TOOL_SLUG;
 use crate::{
-    App, Error, Result,
+    App, Result,
     files::{self, Link},
     projects::SharedProject,
+    runs::errors,
 };
 
 /// Maximum size of a request body, in bytes.
@@ -69,7 +70,7 @@ pub(super) async fn body_bytes(
         }
     };
     if bytes.len() > MAX_BODY_BYTES {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "the body has {} bytes; at most {MAX_BODY_BYTES} can be sent",
             bytes.len()
         )));
@@ -90,7 +91,7 @@ async fn download(
     project: &SharedProject,
     address: &str,
 ) -> Result<(Bytes, Option<String>)> {
-    let invalid = |why: &str| Error::invalid(format!("binary_body.url: {why}"));
+    let invalid = |why: &str| errors::invalid(format!("binary_body.url: {why}"));
     let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
     let host = url
         .domain()
@@ -123,8 +124,8 @@ async fn download(
         .send_proxy_request(proxy_request)
         .await
         .map_err(|refusal| match refusal {
-            sandbox::Refusal::TenantBusy => Error::ProjectBusy,
-            _ => Error::NodeBusy,
+            sandbox::Refusal::TenantBusy => errors::project_busy(),
+            _ => errors::node_busy(),
         })?;
     let answer = sent.response.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {

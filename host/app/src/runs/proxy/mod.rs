@@ -27,6 +27,7 @@ use crate::{
     accounts::{self, CredentialChoice, CustomCredential, Granted, ProxyContext},
     core::ids::{AccountId, LogId},
     projects::SharedProject,
+    runs::errors,
 };
 
 /// The name of proxy requests in the execution log and in the allowed tools of an auth config.
@@ -168,8 +169,8 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         outcome,
     });
     if !written.await {
-        return Err(Error::Unavailable(
-            "the request was sent, but its record could not be written".into(),
+        return Err(errors::unavailable(
+            "the request was sent, but its record could not be written",
         ));
     } // The memory permit is held until the body has become a file or a part of the response.
     let ReceivedResponse {
@@ -190,11 +191,11 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
 fn proxy_error(failed: ProxyFailure) -> Error {
     let ProxyFailure { kind, message } = failed;
     match kind.as_str() {
-        "denied" => Error::ProxyDenied(message),
-        "invalid_request" => Error::invalid(message),
-        "credential" => Error::AccountRefused(message),
-        "timeout" => Error::UpstreamTimeout(message),
-        _ => Error::UpstreamFailed(message),
+        "denied" => errors::proxy_denied(message),
+        "invalid_request" => errors::invalid(message),
+        "credential" => errors::account_refused(message),
+        "timeout" => errors::upstream_timeout(message),
+        _ => errors::upstream_failed(message),
     }
 }
 

@@ -3,7 +3,7 @@ use manifest::EgressRule;
 use sandbox::Policy;
 use url::Url;
 
-use crate::{Error, Result, catalog::Release};
+use crate::{Result, catalog::Release, runs::errors};
 
 /// Returns the URL of a request, and the policy that also limits its redirects.
 pub(super) fn resolve_target(
@@ -11,9 +11,11 @@ pub(super) fn resolve_target(
     base: Option<&str>,
     endpoint: &str,
 ) -> Result<(Url, Policy)> {
-    let mismatch = || Error::OriginMismatch {
-        endpoint: crate::core::truncate(without_query(endpoint)),
-        toolkit: release.slug.to_string(),
+    let mismatch = || {
+        errors::origin_mismatch(
+            crate::core::truncate(without_query(endpoint)),
+            &release.slug,
+        )
     };
     let base = base.and_then(|base| Url::parse(base).ok());
     let policy = Policy {

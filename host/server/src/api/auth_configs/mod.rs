@@ -5,7 +5,7 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    Error, Record,
+    Record,
     accounts::auth_configs::{
         self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status,
     },
@@ -22,6 +22,7 @@ use crate::{
     http::{
         auth::ProjectKey,
         error::ApiResult,
+        errors,
         operation::run_to_completion,
         page::{Listed, Page},
         path::Path,
@@ -60,12 +61,12 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
         "use_custom_auth" => {
             let scheme = config.auth_scheme;
             Some(scheme.ok_or_else(|| {
-                Error::invalid("auth_config.authScheme: is required with use_custom_auth")
+                errors::invalid("auth_config.authScheme: is required with use_custom_auth")
             })?)
         }
         kind if *kind == *managed => None,
         _ => {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "auth_config.type: must be use_custom_auth or {managed}"
             ))
             .into());
@@ -185,7 +186,7 @@ pub(crate) async fn set_status(
     let status = match status.to_ascii_uppercase().as_str() {
         "ENABLED" => Status::Enabled,
         "DISABLED" => Status::Disabled,
-        _ => return Err(Error::invalid("status: must be ENABLED or DISABLED").into()),
+        _ => return Err(errors::invalid("status: must be ENABLED or DISABLED").into()),
     };
     auth_configs::set_status(&server.app, &key.project, &id, status).await?;
     Ok(Json(Success::OK))

@@ -6,7 +6,7 @@ mod types;
 
 use std::sync::Arc;
 
-use app::{Error, core::ids::ProjectId, projects};
+use app::{core::ids::ProjectId, projects};
 use axum::extract::State;
 
 use self::types::{Create, List, Received, Revoke};
@@ -16,6 +16,7 @@ use crate::{
     http::{
         auth::{self, NoKey, OrganizationKey},
         error::ApiResult,
+        errors,
         path::Path,
         reply::{Created, Deleted, Json},
         signature::IN_TABLE,
@@ -81,7 +82,7 @@ pub(crate) async fn revoke(
     Json(body): Json<Revoke>,
 ) -> ApiResult<Json<Received>> {
     if !(1..=MAX_REVOKED).contains(&body.api_keys.len()) {
-        return Err(Error::invalid(format!("api_keys: must be 1 to {MAX_REVOKED} keys")).into());
+        return Err(errors::invalid(format!("api_keys: must be 1 to {MAX_REVOKED} keys")).into());
     }
     for secret in &body.api_keys {
         auth::revoke(&server, secret).await?;

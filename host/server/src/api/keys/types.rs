@@ -11,6 +11,8 @@ use app::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::http::errors;
+
 /// Number of characters shown of a key that is not shown in full.
 const SHOWN_CHARS: usize = 4;
 
@@ -81,7 +83,7 @@ pub(crate) fn restrictions(
     });
     let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
     let addresses =
-        addresses.map_err(|problem| Error::invalid(format!("allowed_ips: {problem}")))?;
+        addresses.map_err(|problem| errors::invalid(format!("allowed_ips: {problem}")))?;
     Ok(KeyRestrictions { scopes, addresses })
 }
 

@@ -6,7 +6,6 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    Error,
     core::ids::LogId,
     runs::log::{self, Condition, Field, Filter, ListPart, Operator},
 };
@@ -20,7 +19,7 @@ use self::{
 use crate::{
     Server,
     http::{
-        auth::ProjectKey, body::OptionalJson, error::ApiResult, page::Page, path::Path,
+        auth::ProjectKey, body::OptionalJson, error::ApiResult, errors, page::Page, path::Path,
         reply::Json, signature::IN_TABLE,
     },
 };
@@ -55,7 +54,7 @@ pub(crate) async fn list(
     let page = Page::new(body.limit, cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
     if filters.len() > MAX_CONDITIONS {
-        return Err(Error::invalid(format!("filters: at most {MAX_CONDITIONS}")).into());
+        return Err(errors::invalid(format!("filters: at most {MAX_CONDITIONS}")).into());
     }
     let filter = Filter {
         conditions: filters
@@ -77,7 +76,7 @@ pub(crate) async fn list(
 /// the page before.
 fn part(page: &Page) -> ApiResult<ListPart> {
     let after = page.state.as_deref().map(LogId::parse).transpose();
-    let after = after.map_err(|_| Error::CursorInvalid)?;
+    let after = after.map_err(|_| errors::cursor_invalid())?;
     Ok(ListPart {
         skip: if after.is_some() { 0 } else { page.offset() },
         after,
@@ -124,7 +123,7 @@ fn condition(given: ConditionBody) -> ApiResult<Condition> {
     {
         Some((_, field)) => *field,
         None => {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "filters: `{}` is not a field of the log",
                 given.field
             ))
@@ -133,7 +132,7 @@ fn condition(given: ConditionBody) -> ApiResult<Condition> {
     };
     let operator = operator("filters: `operator`", &given.operator)?;
     if given.value.chars().count() > MAX_VALUE_CHARS {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "filters: `value` has at most {MAX_VALUE_CHARS} characters"
         ))
         .into());
@@ -154,7 +153,7 @@ pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
         "contains" => Operator::Contains,
         "not_contains" => Operator::ContainsNot,
         _ => {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "{place} must be ==, !=, contains or not_contains"
             ))
             .into());

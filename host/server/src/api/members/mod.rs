@@ -6,7 +6,6 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    Error,
     core::ids::{MemberId, ProjectId},
     projects::{
         self,
@@ -21,6 +20,7 @@ use crate::{
     http::{
         auth::{OrganizationKey, UserKey},
         error::ApiResult,
+        errors,
         page::{Listed, Page, ShortPage},
         path::Path,
         reply::{Created, Deleted, Json},
@@ -39,7 +39,7 @@ pub(crate) async fn organizations(
         .await?
         .filter(|found| found.id == key.organization().as_str());
     let found =
-        found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
+        found.ok_or_else(|| errors::internal("the organization of a key does not exist"))?;
     Ok(Json(OrganizationList::new(found, &page)))
 }
 

@@ -10,7 +10,6 @@ mod types;
 use std::{collections::HashSet, sync::Arc};
 
 use app::{
-    Error,
     accounts::oauth_apps,
     catalog::{self, LATEST, Snapshot, ToolkitFilter, ToolkitKind, ToolkitOrder},
 };
@@ -26,6 +25,7 @@ use crate::{
         auth::ProjectKey,
         body::OptionalJson,
         error::ApiResult,
+        errors,
         page::{Listed, Page},
         path::Path,
         query::{self, Query},
@@ -76,7 +76,7 @@ pub(crate) async fn several(
         .transpose()?;
     let slugs = body.toolkits.unwrap_or_default();
     if slugs.len() > MAX_NAMED_TOOLKITS {
-        return Err(Error::invalid(format!("toolkits: at most {MAX_NAMED_TOOLKITS}")).into());
+        return Err(errors::invalid(format!("toolkits: at most {MAX_NAMED_TOOLKITS}")).into());
     }
     let filter = ToolkitFilter {
         deprecated: !slugs.is_empty(),
@@ -150,7 +150,7 @@ pub(crate) async fn read(
     let release = snapshot.release(&slug, query.version.as_deref().unwrap_or(LATEST))?;
     let toolkit = snapshot
         .toolkit(&slug)
-        .ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
+        .ok_or_else(|| errors::toolkit_not_found(slug))?;
     let managed = oauth_apps::list(&server.app)
         .await?
         .into_iter()

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use app::{
-    Error,
     catalog::{self, Release, Terms},
     core::clock::iso,
 };
@@ -23,6 +22,7 @@ use crate::{
         auth::OrganizationKey,
         body::ComponentBytes,
         error::ApiResult,
+        errors,
         page::{Listed, Page},
         path::Path,
         query::Query,
@@ -115,7 +115,7 @@ pub(crate) async fn read_version(
         catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?;
     // As raw JSON, its members keep their names.
     let manifest = to_raw_value(&manifest)
-        .map_err(|cause| Error::Internal(format!("cannot serialize the manifest: {cause}")))?;
+        .map_err(|cause| errors::internal(format!("cannot serialize the manifest: {cause}")))?;
     Ok(Json(ManifestView {
         published: PublishedView::from(&*release),
         manifest,
@@ -198,7 +198,7 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Some).ok_or_else(|| {
-        Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into()
+        errors::signature_invalid(format!("`{SIGNATURE}` is not base64 of a text")).into()
     })
 }
 

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    catalog::{self, LATEST, ScopeRequest},
-};
+use app::catalog::{self, LATEST, ScopeRequest};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +12,7 @@ use crate::{
     Server,
     api::texts,
     http::{
-        auth::ProjectKey, error::ApiResult, path::Path, query::Query, reply::Json,
+        auth::ProjectKey, error::ApiResult, errors, path::Path, query::Query, reply::Json,
         signature::IN_TABLE,
     },
 };
@@ -133,7 +130,7 @@ fn check_lengths(request: &ScopeRequest) -> ApiResult<()> {
     let mut lists = lists.into_iter().chain(&request.available);
     if lists.any(|list| list.len() > MAX_LIST_ENTRIES) {
         let problem = format!("body: a list has at most {MAX_LIST_ENTRIES} entries");
-        return Err(Error::invalid(problem).into());
+        return Err(errors::invalid(problem).into());
     }
     Ok(())
 }

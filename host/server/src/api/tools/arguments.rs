@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use app::{
-    Error,
-    runs::{self, prompt::Prompt},
-};
+use app::runs::{self, prompt::Prompt};
 use axum::{extract::State, http::HeaderMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +14,7 @@ use crate::{
     http::{
         auth::ProjectKey,
         error::ApiResult,
+        errors,
         path::{Path, Prefix},
         reply::{Json, RawJson},
         signature::IN_TABLE,
@@ -89,7 +87,7 @@ pub(super) fn gateway_headers(headers: &HeaderMap) -> ApiResult<Vec<(String, Str
     };
     let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
     let headers =
-        object.map_err(|_| Error::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
+        object.map_err(|_| errors::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
     let text = |value| match value {
         Value::String(text) => text,
         other => other.to_string(),

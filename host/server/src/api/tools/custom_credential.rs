@@ -1,16 +1,16 @@
 //! Credentials that a caller sends with a request instead of naming a connected account.
 
-use app::{
-    Error,
-    accounts::{CustomCredential, CustomParameter},
-};
+use app::accounts::{CustomCredential, CustomParameter};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
     api::object,
-    http::error::{ApiError, ApiResult},
+    http::{
+        error::{ApiError, ApiResult},
+        errors,
+    },
 };
 
 /// Maximum number of parameters, and of body members, of a credential.
@@ -74,7 +74,7 @@ impl AuthParameters {
         let parameters = self.parameters.unwrap_or_default();
         let body = object("custom_auth_params.body", self.body)?;
         if parameters.len().max(body.len()) > MAX_CREDENTIAL_PARTS {
-            return Err(Error::invalid(format!(
+            return Err(errors::invalid(format!(
                 "custom_auth_params: at most {MAX_CREDENTIAL_PARTS} of each kind"
             ))
             .into());
@@ -102,7 +102,7 @@ impl TryFrom<AuthParameter> for CustomParameter {
             Value::String(text) => text,
             Value::Number(number) => number.to_string(),
             _ => {
-                return Err(Error::invalid(
+                return Err(errors::invalid(
                     "custom_auth_params.parameters: `value` must be a text or a number",
                 )
                 .into());
@@ -132,7 +132,7 @@ pub(super) fn custom_credential(
 pub(super) fn refuse_nul(name: &str, text: Option<&str>) -> ApiResult<()> {
     match text {
         Some(text) if text.contains('\0') => {
-            Err(Error::invalid(format!("{name}: contains a NUL character")).into())
+            Err(errors::invalid(format!("{name}: contains a NUL character")).into())
         }
         _ => Ok(()),
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use app::{
-    Error,
     core::ids::{AccountId, LogId},
     runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
@@ -25,6 +24,7 @@ use crate::{
         body::UnparsedJson,
         context::request_id,
         error::ApiResult,
+        errors,
         path::{Path, Prefix},
         reply::{RawJson, SerializedJson},
         signature::IN_TABLE,
@@ -133,10 +133,10 @@ fn request(
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Error::invalid("body: must be a JSON object").into());
+        return Err(errors::invalid("body: must be a JSON object").into());
     }
     let body: ExecuteRequest<'_> =
-        serde_json::from_slice(text).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+        serde_json::from_slice(text).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = not_blank(body.user_id).or(not_blank(body.entity_id));
     refuse_nul("user_id", user_id.as_deref())?;
@@ -164,7 +164,7 @@ fn input(
         .filter(|arguments| *arguments != "null");
     match (text, arguments) {
         (Some(_), Some(_)) => {
-            Err(Error::invalid("text: cannot be combined with `arguments`").into())
+            Err(errors::invalid("text: cannot be combined with `arguments`").into())
         }
         (Some(text), None) => Ok(Input::Prompt(Prompt {
             text,
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::http::error::ApiError;
 
-    fn read(body: &str) -> Result<Execute, Error> {
+    fn read(body: &str) -> app::Result<Execute> {
         request(
             "T".into(),
             Prefix::V3_1,
@@ -233,10 +233,10 @@ mod tests {
             read(r#"{"text":"do it","arguments":null}"#).unwrap().input,
             Input::Prompt(_)
         ));
-        assert!(matches!(
-            read(r#"{"text":"do it","arguments":{}}"#),
-            Err(Error::Invalid(_))
-        ));
+        assert!(
+            read(r#"{"text":"do it","arguments":{}}"#)
+                .is_err_and(|error| error.is(&errors::INVALID))
+        );
     }
 
     #[test]

@@ -9,7 +9,6 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    Error,
     catalog::{self, ToolFilter},
     core::ids::AuthConfigId,
 };
@@ -22,6 +21,7 @@ use crate::{
     http::{
         auth::ProjectKey,
         error::ApiResult,
+        errors,
         page::{Listed, Page},
         path::{Path, Prefix},
         query::Query,
@@ -131,7 +131,7 @@ pub(crate) async fn scopes(
     Json(body): Json<ScopesRequest>,
 ) -> ApiResult<Json<ScopesView>> {
     if !(1..=MAX_TOOLS).contains(&body.tools.len()) {
-        return Err(Error::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
+        return Err(errors::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
     }
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
     let found = catalog::find_tools(&server.app.catalog.snapshot(), &body.tools, version)?;

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
-    Error,
     core::{
         clock::iso,
         ids::{AccountId, LogId},
@@ -27,6 +26,7 @@ use crate::{
         auth::ProjectKey,
         context::request_id,
         error::{ApiError, ApiResult},
+        errors,
         reply::Json,
         signature::IN_TABLE,
     },
@@ -139,11 +139,11 @@ impl TryFrom<ProxyRequest> for Proxy {
         let method = request.method.to_ascii_uppercase();
         if !METHODS.contains(&method.as_str()) {
             let methods = METHODS.join(", ");
-            return Err(Error::invalid(format!("method: must be one of {methods}")).into());
+            return Err(errors::invalid(format!("method: must be one of {methods}")).into());
         }
         let parameters = request.parameters.unwrap_or_default();
         if parameters.len() > MAX_PARAMETERS {
-            return Err(Error::invalid(format!("parameters: at most {MAX_PARAMETERS}")).into());
+            return Err(errors::invalid(format!("parameters: at most {MAX_PARAMETERS}")).into());
         }
         let mut headers = Vec::new();
         let mut query = Vec::new();
@@ -179,7 +179,7 @@ fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<
         (Some(value), None) => Ok(Some(ProxyBody::Json(value.to_string().into()))),
         (None, Some(binary)) => binary.try_into().map(Some),
         (Some(_), Some(_)) => {
-            Err(Error::invalid("binary_body: cannot be combined with `body`").into())
+            Err(errors::invalid("binary_body: cannot be combined with `body`").into())
         }
     }
 }
@@ -193,14 +193,14 @@ impl TryFrom<BinaryBody> for ProxyBody {
             (None, Some(text)) => {
                 let bytes = BASE64
                     .decode(text)
-                    .map_err(|_| Error::invalid("binary_body.base64: is not base64"))?;
+                    .map_err(|_| errors::invalid("binary_body.base64: is not base64"))?;
                 let media_type = body.content_type;
                 let media_type =
                     media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
                 Ok(Self::Bytes(bytes.into(), Some(media_type)))
             }
             (Some(_), Some(_)) | (None, None) => {
-                Err(Error::invalid("binary_body: must have either `url` or `base64`").into())
+                Err(errors::invalid("binary_body: must have either `url` or `base64`").into())
             }
         }
     }

@@ -5,7 +5,7 @@ mod types;
 use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
-    Error, Listed, Window,
+    Listed, Window,
     projects::{self, Project},
     runs::log::{Filter, usage},
 };
@@ -18,6 +18,7 @@ use crate::{
         auth::{OrganizationKey, ProjectKey},
         body::OptionalJson,
         error::ApiResult,
+        errors,
         path::Path,
         reply::Json,
         signature::IN_TABLE,
@@ -83,7 +84,7 @@ fn check_entity(entity: &str) -> ApiResult<()> {
     if entity == ENTITY {
         Ok(())
     } else {
-        Err(Error::UsageNotFound(entity.chars().take(80).collect()).into())
+        Err(errors::usage_not_found(entity.chars().take(80).collect::<String>()).into())
     }
 }
 
@@ -151,7 +152,7 @@ fn grouping(name: Option<&str>) -> ApiResult<usage::Grouping> {
         Some("status") => usage::Grouping::Status,
         Some("project_id") => usage::Grouping::Project,
         Some(_) => {
-            return Err(Error::invalid(
+            return Err(errors::invalid(
                 "group_by: must be tool_slug, toolkit_slug, user_id, status or project_id",
             )
             .into());

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use app::Error;
 use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
@@ -18,7 +17,7 @@ use zip::ZipArchive;
 
 use crate::{
     Server,
-    http::{error::ApiError, error::ApiResult, error::HttpError, path::Path},
+    http::{error::ApiError, error::ApiResult, error::HttpError, errors, path::Path},
 };
 
 /// Scripts and requests may only use this server. Inline styles are allowed because the page sets
@@ -63,8 +62,8 @@ pub(crate) async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
 
 fn unpacked(asset: &Option<Bytes>) -> ApiResult<Bytes> {
     asset.clone().ok_or_else(|| {
-        ApiError::App(Error::Internal(
-            "the embedded archive of the documentation page cannot be read".into(),
+        ApiError::App(errors::internal(
+            "the embedded archive of the documentation page cannot be read",
         ))
     })
 }

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::http::error::ApiError;
+use crate::http::{error::ApiError, errors};
 
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
@@ -27,7 +27,7 @@ const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 fn redirect(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         let cause = "a redirect URL is not a valid header value".to_owned();
-        return ApiError::App(app::Error::Internal(cause)).into_response();
+        return ApiError::App(errors::internal(cause)).into_response();
     };
     let headers = [(header::LOCATION, location), (REFERRER_POLICY, NO_REFERRER)];
     (status, headers).into_response()

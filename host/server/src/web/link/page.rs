@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    accounts::{self, LinkPage, Submitted, Values},
-};
+use app::accounts::{self, LinkPage, Submitted, Values};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
@@ -17,7 +14,7 @@ use serde::Deserialize;
 use super::{browser_cookie, messages, redirect, render};
 use crate::{
     Server,
-    http::{auth, body, error::ApiResult, limiter::SecretKind, path::Path, query::Query},
+    http::{auth, body, error::ApiResult, errors, limiter::SecretKind, path::Path, query::Query},
 };
 
 /// Maximum size of a submitted form.
@@ -74,7 +71,7 @@ async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResul
     // The expected value is a keyed hash over the secret id of the browser.
     let browser = browser
         .filter(|browser| server.app.form_token(token, browser) == form_token)
-        .ok_or(Error::AttemptUnknown)?;
+        .ok_or_else(errors::attempt_unknown)?;
     let submitted = accounts::submit(&server.app, token, values, &browser).await?;
     Ok(match submitted {
         Submitted::Redirect(url) => redirect(StatusCode::SEE_OTHER, &url),

@@ -2,7 +2,6 @@
 //! anything. The templates escape all text from outside.
 
 use app::{
-    Error,
     accounts::{Brand, Form, LinkPage},
     core::ids,
 };
@@ -14,7 +13,10 @@ use axum::{
 use url::Url;
 
 use super::{NO_REFERRER, REFERRER_POLICY, messages, page::FORM_TOKEN_FIELD};
-use crate::{Server, http::error::ApiError};
+use crate::{
+    Server,
+    http::{error::ApiError, errors},
+};
 
 /// Length of the random value that allows the style of one response.
 const NONCE_CHARS: usize = 22;
@@ -120,7 +122,7 @@ fn policy(nonce: &str, form_targets: &str) -> String {
 fn html(status: StatusCode, page: &impl Template, policy: &str) -> Response {
     let (Ok(html), Ok(policy)) = (page.render(), HeaderValue::from_str(policy)) else {
         let cause = "a page cannot be rendered".to_owned();
-        return ApiError::App(Error::Internal(cause)).into_response();
+        return ApiError::App(errors::internal(cause)).into_response();
     };
     let headers = [
         (

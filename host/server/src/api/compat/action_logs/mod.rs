@@ -6,7 +6,6 @@ mod types;
 use std::sync::Arc;
 
 use app::{
-    Error,
     core::ids::LogId,
     runs::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
 };
@@ -23,7 +22,7 @@ use crate::{
     Server,
     api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, operator},
     http::{
-        auth::ProjectKey, body::OptionalJson, error::ApiResult, page::Page, path::Path,
+        auth::ProjectKey, body::OptionalJson, error::ApiResult, errors, page::Page, path::Path,
         reply::Json, signature::IN_TABLE,
     },
 };
@@ -60,7 +59,7 @@ pub(crate) async fn list(
 ) -> ApiResult<Json<ListView>> {
     let skip = body.cursor.unwrap_or(0.0);
     if !(0.0..=MAX_SKIPPED).contains(&skip) {
-        return Err(Error::CursorInvalid.into());
+        return Err(errors::cursor_invalid().into());
     }
     let part = ListPart {
         after: None,
@@ -95,7 +94,7 @@ fn filter(body: Search) -> ApiResult<Filter> {
     let ignore_case = body.case_sensitive == Some(false);
     let conditions = body.search_params.unwrap_or_default();
     if conditions.len() > MAX_CONDITIONS {
-        return Err(Error::invalid(format!("search_params: at most {MAX_CONDITIONS}")).into());
+        return Err(errors::invalid(format!("search_params: at most {MAX_CONDITIONS}")).into());
     }
     Ok(Filter {
         conditions: conditions
@@ -111,7 +110,7 @@ fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = SEARCHABLE_FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
-            Error::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
+            errors::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
         );
     };
     let operator = match given.operation.as_deref() {
@@ -120,7 +119,7 @@ fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     };
     let value = given.value.unwrap_or_default();
     if value.chars().count() > MAX_VALUE_CHARS {
-        return Err(Error::invalid(format!(
+        return Err(errors::invalid(format!(
             "search_params: `value` has at most {MAX_VALUE_CHARS} characters"
         ))
         .into());

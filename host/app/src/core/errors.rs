@@ -1,0 +1,44 @@
+//! Errors that any module may return.
+//!
+//! The errors of a module include those of the modules below it, so that code names each error as
+//! `errors::name`.
+
+use std::fmt::Display;
+
+use super::error::{Problems, SHORT_WAIT};
+
+crate::error_table! { pub table:
+    /// The request is invalid.
+    INVALID = invalid(problems: impl Into<Problems>): Invalid, 10400, "Request_Invalid",
+        "the request is invalid",
+        "correct the problems that `errors` lists", with_problems(problems);
+    /// The text cannot be an id of this kind, which is named with its article.
+    MALFORMED_ID = malformed_id(kind: &str, given: impl Display): Invalid, 10422, "Request_MalformedId",
+        "`{given}` is not the id of {kind}",
+        "send the id exactly as the server returned it";
+
+    /// The project has too many calls running. Nothing was started.
+    PROJECT_BUSY = project_busy(): LimitReached, 10431, "Server_ProjectBusy",
+        "the project has reached its limit of concurrent calls",
+        "nothing was started: retry after a moment", with_retry_after(SHORT_WAIT);
+    /// The node has too many calls running. Nothing was started.
+    NODE_BUSY = node_busy(): Unavailable, 10503, "Server_Busy",
+        "the server has reached its limit of concurrent calls",
+        "nothing was started: retry after a moment", with_retry_after(SHORT_WAIT);
+    /// The operation exceeded its deadline.
+    DEADLINE = deadline(seconds: u64): Unavailable, 10504, "Server_DeadlineExceeded",
+        "the operation took longer than {seconds} s",
+        "retry; if it fails again, request less in one operation", with_retry_after(SHORT_WAIT);
+    /// A service that the server depends on does not answer.
+    UNAVAILABLE = unavailable(reason: impl Display): Unavailable, 10503, "Server_Unavailable",
+        "the server cannot perform the operation now: {reason}",
+        "retry after a moment", with_retry_after(SHORT_WAIT);
+    /// The disk is full.
+    STORAGE_FULL = storage_full(): StorageFull, 10507, "Server_StorageFull",
+        "the server's storage is full",
+        "nothing was changed: ask the operator to free disk space";
+    /// A fault of the server. The reason is for the server's log, not for callers.
+    INTERNAL = internal(reason: impl Display): Internal, 10500, "Server_InternalError",
+        "internal error: {reason}",
+        "send the `request_id` to the operator; the server's log has the reason";
+}

@@ -1,0 +1,47 @@
+//! Errors of executions, proxy requests, prompts and the execution log.
+
+use std::fmt::Display;
+
+pub use crate::accounts::errors::*;
+use crate::core::error::Problems;
+
+crate::error_table! { pub table:
+    /// Arguments from a prompt need a language model, and none is configured.
+    PROMPT_UNAVAILABLE = prompt_unavailable(): NotSupported, 1821, "ActionExecute_TextUnavailable",
+        "a prompt needs a language model, and none is configured",
+        "send `arguments`, or ask the operator to set `llm.base_url` and `llm.model`";
+    /// The model's output did not match the tool's schema in two attempts.
+    PROMPT_NOT_UNDERSTOOD = prompt_not_understood(tool: impl Display, output: impl Display, problems: impl Into<Problems>): Unprocessable, 1822, "ActionExecute_TextNotUnderstood",
+        "the language model found no arguments that match the schema of {tool}; its last output was: {output}; problems",
+        "add the values that `errors` reports as missing to `text`, or send `arguments`", with_problems(problems);
+    /// The request to the language model failed.
+    MODEL_FAILED = model_failed(reason: impl Display): UpstreamFailed, 1823, "ActionExecute_ModelFailed",
+        "the request to the language model failed: {reason}",
+        "retry, or send `arguments`; the operator configures the model with `llm.*`";
+
+    /// The URL does not belong to the provider of the credential. It is shown without its query.
+    ORIGIN_MISMATCH = origin_mismatch(url: impl Display, toolkit: impl Display): Invalid, 1831, "OriginMismatch",
+        "{url} is not a URL of the provider of toolkit {toolkit}",
+        "send a path below the provider's base URL, or an absolute https URL of the same domain";
+    /// The network policy does not allow the request.
+    PROXY_DENIED = proxy_denied(reason: impl Display): Forbidden, 1832, "ActionProxy_Denied",
+        "the network policy denies the request: {reason}",
+        "send the request to a public address of the provider; redirects must stay within the provider's domain";
+    /// The provider did not send a valid response.
+    UPSTREAM_FAILED = upstream_failed(reason: impl Display): UpstreamFailed, 1833, "ActionProxy_UpstreamFailed",
+        "the provider sent no valid response: {reason}",
+        "retry, or check whether the provider is available";
+    /// The provider did not respond in time.
+    UPSTREAM_TIMEOUT = upstream_timeout(reason: impl Display): UpstreamTimeout, 1834, "ActionProxy_UpstreamTimeout",
+        "the provider did not respond in time: {reason}",
+        "retry; if it fails again, request less data at once";
+
+    /// The log record does not exist in the project.
+    LOG_NOT_FOUND = log_not_found(id: impl Display): NotFound, 801, "Log_NotFound",
+        "log {id} not found",
+        "list the logs of the project";
+    /// The execution has no cassette.
+    NO_CASSETTE = no_cassette(id: impl Display): NotFound, 802, "Log_NoCassette",
+        "log {id} has no cassette",
+        "the setting `logs.cassettes` selects the executions that are recorded, up to `logs.cassette_kib`, for projects that store data";
+}

@@ -1,0 +1,53 @@
+//! Errors that the server finds itself: keys that are missing or may not be used here, limits of
+//! requests, and cursors.
+
+use std::{fmt::Display, time::Duration};
+
+use app::SHORT_WAIT;
+pub(crate) use app::errors::*;
+
+app::error_table! { pub(crate) table:
+    /// The request has no API key.
+    KEY_MISSING = key_missing(): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has no API key",
+        "send the project key, or the organization key if the operation needs it";
+    /// The request has more than one credential.
+    KEY_AMBIGUOUS = key_ambiguous(): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has more than one API key",
+        "send exactly one key";
+    /// The key is valid but of another kind than the operation needs. Both kinds are named with their
+    /// article.
+    KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the operation needs {wanted} key, and the request has {given} key",
+        "send a key of the needed kind in the header of that kind";
+    /// The permissions of the key do not include this access.
+    KEY_PERMISSION = key_permission(access: &str, area: &str): Forbidden, 10403, "HTTP_Forbidden",
+        "the key has no {access} permission for {area}",
+        "use a key whose permissions include this area, or a key without restrictions";
+    /// The key may not be used from the caller's address.
+    KEY_ADDRESS = key_address(): Forbidden, 10433, "HTTP_AddressNotAllowed",
+        "the key may not be used from the address of the request",
+        "send the request from an address in `allowed_ips` of the key, or use another key";
+
+    /// Too many wrong keys came from one address.
+    TOO_MANY_FAILURES = too_many_failures(retry_after: Duration): LimitReached, 10430, "HTTP_TooManyFailedAuthentications",
+        "too many failed authentications from this address",
+        "wait, then send a valid key", with_retry_after(retry_after);
+    /// A rate limit is exceeded. The owner of the limit is named with its article.
+    RATE_EXCEEDED = rate_exceeded(owner: &str, retry_after: Duration): LimitReached, 10429, "HTTP_TooManyRequests",
+        "{owner} has exceeded its rate limit for ten minutes",
+        "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
+    /// The address is sending too many request bodies at the same time. Nothing was started.
+    ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
+        "the address sends too many request bodies at the same time",
+        "nothing was started: retry when the other requests have been sent", with_retry_after(SHORT_WAIT);
+
+    /// The cursor was not made by this server.
+    CURSOR_INVALID = cursor_invalid(): Invalid, 10423, "Request_CursorInvalid",
+        "the cursor is not valid",
+        "send `next_cursor` exactly as the server returned it, or omit the cursor";
+    /// Usage of this name is not counted.
+    USAGE_NOT_FOUND = usage_not_found(name: impl Display): NotFound, 803, "Usage_NotFound",
+        "usage of `{name}` is not counted",
+        "request the usage of `tool_execution`";
+}
