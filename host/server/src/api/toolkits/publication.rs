@@ -6,11 +6,7 @@ use app::{
     catalog::{self, Release, Terms},
     core::clock::iso,
 };
-use axum::{
-    extract::State,
-    http::HeaderMap,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::HeaderMap};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -26,8 +22,8 @@ use crate::{
         page::{Listed, Page},
         path::Path,
         query::Query,
-        reply::{Created, Json},
-        signature::{Description, IN_TABLE, Output},
+        reply::{CreatedOrExisting, Json},
+        signature::IN_TABLE,
     },
 };
 
@@ -68,7 +64,7 @@ impl From<&Release> for PublishedView {
             size: release.size,
             signed_by: release.signed_by.clone(),
             tools_count: release.tools.len() as u64,
-            triggers_count: release.triggers as u64,
+            triggers_count: release.triggers.len() as u64,
             created_at: iso(release.published_at),
             is_deprecated: release.deprecated_at.is_some(),
             deprecated_at: release.deprecated_at.map(iso),
@@ -130,30 +126,6 @@ pub(crate) struct PublishQuery {
     breaking: Option<bool>,
 }
 
-/// Response to a publication.
-pub(crate) enum PublishReply {
-    /// The version is new.
-    New(Created<PublishedView>),
-    /// The same component was published under the version before.
-    Existing(Json<PublishedView>),
-}
-
-impl IntoResponse for PublishReply {
-    fn into_response(self) -> Response {
-        match self {
-            Self::New(reply) => reply.into_response(),
-            Self::Existing(reply) => reply.into_response(),
-        }
-    }
-}
-
-impl Output for PublishReply {
-    fn describe(description: &mut Description) {
-        Created::<PublishedView>::describe(description);
-        Json::<PublishedView>::describe(description);
-    }
-}
-
 /// Publishes a component under a version: 201, or 200 if it was published before.
 #[utoipa::path(
     put,
@@ -172,7 +144,7 @@ pub(crate) async fn publish(
     Query(query): Query<PublishQuery>,
     headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
-) -> ApiResult<PublishReply> {
+) -> ApiResult<CreatedOrExisting<PublishedView>> {
     let signature = signature(&headers)?;
     let terms = Terms {
         signature: signature.as_deref(),
@@ -181,11 +153,7 @@ pub(crate) async fn publish(
     let slug = slug.to_ascii_lowercase();
     let published = catalog::publish(&server.app, &slug, &version, component, terms).await?;
     let view = PublishedView::from(&*published.release);
-    Ok(if published.new {
-        PublishReply::New(Created(view))
-    } else {
-        PublishReply::Existing(Json(view))
-    })
+    Ok(CreatedOrExisting::new(published.new, view))
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.

@@ -195,7 +195,7 @@ impl Meta {
             logo: release.logo.clone(),
             app_url: None,
             categories: categories.map(|id| CategoryView::new(id)).collect(),
-            triggers_count: release.triggers as u64,
+            triggers_count: release.triggers.len() as u64,
             tools_count: release.tools.len() as u64,
             version: release.version.as_str().to_owned(),
         }
