@@ -50,7 +50,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &runs::log::CASSETTES,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
-    &work::JOBS,
+    &work::LEASES,
     &work::FENCES,
 ];
 
@@ -186,11 +186,11 @@ impl App {
         }
     }
 
-    /// Does background work that is due, and writes key uses and daily quotas to the store. Never
-    /// returns.
+    /// Runs the recurring jobs that are due and whose lease this server gets, and writes key uses
+    /// and daily quotas to the store. Never returns.
     pub async fn run_jobs(&self) {
         tokio::join!(
-            lifecycle::jobs::run(self),
+            work::run_jobs(self, lifecycle::jobs::JOBS),
             projects::write_key_uses(self),
             projects::quotas::run_loop(self)
         );

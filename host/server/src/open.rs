@@ -44,32 +44,31 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    fn refused(cause: impl Display) -> Self {
+    fn failed(cause: impl Display) -> Self {
         Self {
             line: cause.to_string(),
-            code: EXIT_REFUSED,
+            code: 1,
             locked: false,
+        }
+    }
+
+    fn refused(cause: impl Display) -> Self {
+        Self {
+            code: EXIT_REFUSED,
+            ..Self::failed(cause)
         }
     }
 }
 
 impl From<anyhow::Error> for Stop {
     fn from(cause: anyhow::Error) -> Self {
-        Self {
-            line: format!("{cause:#}"),
-            code: 1,
-            locked: false,
-        }
+        Self::failed(format_args!("{cause:#}"))
     }
 }
 
 impl From<app::Error> for Stop {
     fn from(cause: app::Error) -> Self {
-        Self {
-            line: cause.to_string(),
-            code: 1,
-            locked: false,
-        }
+        Self::failed(cause)
     }
 }
 
@@ -209,19 +208,26 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     };
     opened.map_err(|cause| match cause {
         store::OpenError::Locked { .. } => Stop {
-            line: cause.to_string(),
-            code: 1,
             locked: true,
+            ..Stop::failed(cause)
         },
-        store::OpenError::Io { .. } => Stop {
-            line: cause.to_string(),
-            code: 1,
-            locked: false,
-        },
+        store::OpenError::Io { .. } => Stop::failed(cause),
         store::OpenError::Damaged { .. }
         | store::OpenError::Declaration { .. }
         | store::OpenError::Database { .. } => Stop::refused(cause),
     })
+}
+
+/// Refuses a data directory that does not exist. Records in a database need none.
+///
+/// # Errors
+/// With `remedy` as the advice.
+pub(crate) fn check_exists(config: &Config, remedy: &str) -> Result<(), Stop> {
+    if config.database().is_some() || config.data.exists() {
+        return Ok(());
+    }
+    let data = config.data.display();
+    Err(anyhow::anyhow!("the data directory {data} does not exist: {remedy}").into())
 }
 
 /// Opens the store alone and creates the data directory if it is missing.

@@ -27,6 +27,11 @@ impl Terminal {
         self.line(&format!("  {}  {value}", self.dim(&format!("{name:<10}"))));
     }
 
+    /// Prints an entry of a list: aligned columns, then dimmed details.
+    pub(crate) fn entry(self, columns: &str, details: &str) {
+        self.line(&format!("{columns}  {}", self.dim(details)));
+    }
+
     /// Prints a success.
     pub(crate) fn good(self, text: &str) {
         self.line(&format!("{} {text}", self.paint("32", "✓")));

@@ -217,7 +217,6 @@ impl Snapshot {
         Self {
             toolkits: toolkits.collect(),
             tools: self.tools.clone(),
-            triggers: self.triggers.clone(),
         }
     }
 
@@ -230,7 +229,7 @@ impl Snapshot {
             .unwrap_or_default()
     }
 
-    pub(super) fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
+    fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
         let mut all: Vec<_> = self.toolkits().collect();
         all.sort_by_key(|toolkit| (Reverse(toolkit.created_at()), toolkit.slug.clone()));
         all
@@ -271,7 +270,7 @@ impl Tool {
 }
 
 /// Returns the release to list. For a completely deprecated toolkit, this is the newest one.
-pub(super) fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
+fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     match toolkit.release(version) {
         Ok(release) => Some(release),
         Err(Unresolved::Deprecated) => Some(toolkit.newest()),
@@ -279,7 +278,7 @@ pub(super) fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<
     }
 }
 
-pub(super) fn slug_matches(wanted: &[String], slug: &str) -> bool {
+fn slug_matches(wanted: &[String], slug: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
 }
 

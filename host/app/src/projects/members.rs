@@ -8,7 +8,7 @@ use store::{
 use zeroize::Zeroizing;
 
 use super::{
-    KeyKind, Project, StoredProject,
+    KeyKind, Project,
     keys::{self, FIRST_KEY_NAME},
     permissions::{KeyRestrictions, Permissions},
 };
@@ -193,16 +193,8 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
     if let Some(id) = named.or(member.stored.project.as_ref()) {
         return super::get(app, &member.organization, id).await;
     }
-    let oldest = Query::for_project(member.organization.as_str()).page(0, 1);
-    let oldest = app
-        .store
-        .find::<StoredProject>(&oldest)
-        .await?
-        .records
-        .into_iter()
-        .next();
-    let oldest = oldest.ok_or_else(|| errors::project_not_found("of the organization"))?;
-    Project::from_record(member.organization.clone(), oldest)
+    let oldest = super::oldest(app, &member.organization).await?;
+    oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))
 }
 
 impl Member {

@@ -387,6 +387,19 @@ pub async fn list(
     listed.try_map(|record| Project::from_record(organization.clone(), record))
 }
 
+/// Returns the oldest project of an organization, if it has any.
+///
+/// # Errors
+/// Returns an error if the store cannot be read.
+pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<Project>> {
+    let query = Query::for_project(organization.as_str()).page(0, 1);
+    let found = app.store.find::<StoredProject>(&query).await?;
+    let oldest = found.records.into_iter().next();
+    oldest
+        .map(|record| Project::from_record(organization.clone(), record))
+        .transpose()
+}
+
 /// Returns true if the project exists, that is, was created and not deleted.
 pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
     Ok(store.lookup::<StoredProject>(id).await?.is_some())

@@ -79,13 +79,7 @@ pub(crate) async fn export(
     args: &Export,
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
-    if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!(
-            "the data directory {} does not exist: set --data to the one to export",
-            config.data.display()
-        )
-        .into());
-    }
+    open::check_exists(config, "set --data to the one to export")?;
     let key = KeyFile::read(&config.key_file()).map_err(|cause| anyhow!(cause))?;
     let lock = match &args.recipient {
         Some(recipient) => Lock::recipient(recipient),

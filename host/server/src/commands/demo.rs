@@ -2,14 +2,16 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use anyhow::{Context, Result};
-use http_body_util::{BodyExt, Full};
-use hyper::{Request, body::Bytes, client::conn::http1, header::CONTENT_TYPE};
-use hyper_util::rt::TokioIo;
+use anyhow::{Context, anyhow};
+use net::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::Instant};
+use tokio::time::Instant;
 
-use crate::{commands::first_run::Keys, terminal::Terminal};
+use super::{
+    first_run::Keys,
+    running::{Key, Running},
+};
+use crate::{config::Config, http::auth, open::Stop, terminal::Terminal};
 
 /// Tool and argument by file extension. Every other file is hashed.
 const TOOLS: [(&str, &str, &str); 5] = [
@@ -26,7 +28,13 @@ const MAX_LINE_CHARS: usize = 100;
 
 /// Runs the tool on a file and prints the beginning of its result. An error is printed and does not
 /// stop the server.
-pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal: Terminal) {
+pub(super) async fn run(
+    config: &Config,
+    address: SocketAddr,
+    keys: &Keys,
+    file: &Path,
+    terminal: Terminal,
+) {
     let extension = file
         .extension()
         .unwrap_or_default()
@@ -38,81 +46,55 @@ pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal:
         .find(|(own, ..)| *own == extension)
         .unwrap_or(fallback);
     terminal.line("");
-    match call(address, keys, file, tool, argument).await {
+    let file_name = file.display();
+    let key = Key {
+        header: auth::PROJECT,
+        flag: "--demo",
+        name: "TOOLHOST_API_KEY",
+        given: Some(keys.project_key.clone()),
+    };
+    let url = format!("http://{address}").parse().ok();
+    let called = async {
+        let server = Running::new(config, url.as_ref(), key)?;
+        call(&server, file, tool, argument).await
+    };
+    match called.await {
         Ok((text, elapsed)) => {
-            let about = format!(
-                "{}, {:.1} ms",
-                file.display(),
-                elapsed.as_secs_f64() * 1000.0
-            );
-            terminal.line(&format!(
-                "  {}  {}",
-                terminal.bold(tool),
-                terminal.dim(&about)
-            ));
-            for line in text
-                .lines()
-                .filter(|line| !line.trim().is_empty())
-                .take(MAX_LINES)
-            {
+            let about = format!("{file_name}, {:.1} ms", elapsed.as_secs_f64() * 1000.0);
+            terminal.entry(&format!("  {}", terminal.bold(tool)), &about);
+            let lines = text.lines().filter(|line| !line.trim().is_empty());
+            for line in lines.take(MAX_LINES) {
                 let short: String = line.chars().take(MAX_LINE_CHARS).collect();
                 terminal.line(&format!("    {short}"));
             }
-            terminal.line(&format!(
-                "    {}",
-                terminal.dim(&format!("… {} bytes in total", text.len()))
-            ));
+            let total = format!("… {} bytes in total", text.len());
+            terminal.line(&format!("    {}", terminal.dim(&total)));
         }
-        Err(cause) => terminal.bad(&format!("{tool} on {}: {cause:#}", file.display())),
+        Err(stop) => terminal.bad(&format!("{tool} on {file_name}: {}", stop.line)),
     }
 }
 
+/// Runs the tool, and returns its first text with the time that it took.
 async fn call(
-    address: SocketAddr,
-    keys: &Keys,
+    server: &Running,
     file: &Path,
     tool: &str,
     argument: &str,
-) -> Result<(String, Duration)> {
+) -> Result<(String, Duration), Stop> {
     let text = tokio::fs::read_to_string(file)
         .await
         .context("cannot read the file as text")?;
-    let body = serde_json::to_vec(&json!({"arguments": {argument: text}}))?;
-    let request = Request::post(format!("/api/v3.1/tools/execute/{tool}"))
-        .header("host", address.to_string())
-        .header("x-api-key", keys.project_key.as_str())
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))?;
+    let path = format!("tools/execute/{tool}");
+    let body = json!({"arguments": {argument: text}});
     let started = Instant::now();
-    let stream = TcpStream::connect(address)
-        .await
-        .context("cannot connect to the server")?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let response = async {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
-    };
-    // The connection is polled until the response has arrived, and dropped with it.
-    let (status, bytes) = tokio::select! {
-        response = response => response?,
-        ended = connection => anyhow::bail!("the connection ended before the response: {ended:?}"),
-    };
+    let response = server.send_json(Method::POST, &path, &body).await?;
     let elapsed = started.elapsed();
-    let response: Value = serde_json::from_slice(&bytes).context("the response is not JSON")?;
     if response["successful"] != Value::Bool(true) {
-        let reason = response["error"]["message"]
-            .as_str()
-            .or(response["error"].as_str())
-            .unwrap_or("no reason given");
-        anyhow::bail!("{status}: {reason}");
+        let reason = response["error"].as_str().unwrap_or("no reason given");
+        return Err(anyhow!("{reason}").into());
     }
-    let data = response["data"].as_object();
-    let first_text = data
-        .and_then(|data| data.values().find_map(Value::as_str))
-        .map(str::to_owned);
-    Ok((
-        first_text.map_or_else(|| serde_json::to_string_pretty(&response["data"]), Ok)?,
-        elapsed,
-    ))
+    let data = &response["data"];
+    let values = data.as_object().into_iter().flat_map(|data| data.values());
+    let first_text = values.filter_map(Value::as_str).next().map(str::to_owned);
+    Ok((first_text.unwrap_or_else(|| format!("{data:#}")), elapsed))
 }

@@ -84,32 +84,26 @@ async fn port(listen: &str) -> Finding {
 }
 
 async fn data(config: &Config) -> Finding {
-    if config.data.exists()
-        && let Err(stop) = open::check_private(&config.data)
-    {
+    let exists = config.data.exists();
+    if exists && let Err(stop) = open::check_private(&config.data) {
         return Bad(stop.line);
     }
-    if config.database().is_some() {
-        return match open::store(config).await {
-            Ok(store) => {
-                store.close().await;
-                Good("the database can be opened and has every table and index".to_owned())
-            }
-            Err(stop) => Bad(stop.line),
-        };
-    }
     let shown = config.data.display();
-    if !config.data.exists() {
-        return Good(format!(
-            "the data directory {shown} will be created by the first start"
-        ));
-    }
+    let good = match config.database() {
+        Some(_) => "the database can be opened and has every table and index".to_owned(),
+        None if exists => {
+            format!("the data directory {shown} can be opened, and only its owner has access to it")
+        }
+        None => {
+            return Good(format!(
+                "the data directory {shown} will be created by the first start"
+            ));
+        }
+    };
     match open::store(config).await {
         Ok(store) => {
             store.close().await;
-            Good(format!(
-                "the data directory {shown} can be opened, and only its owner has access to it"
-            ))
+            Good(good)
         }
         Err(stop) => Bad(stop.line),
     }
@@ -292,50 +286,32 @@ mod tests {
 
     #[test]
     fn toolchains_and_missing_packages_are_reported() {
-        let nothing = Toolchains {
-            target: false,
-            source: false,
-            debian: [false; 4],
+        let found = |target, source, debian| Toolchains {
+            target,
+            source,
+            debian,
         };
+        let (all, none) = ([true; 4], [false; 4]);
         for (found, good, word) in [
-            (nothing, false, "no compiler for wasm32-unknown-unknown"),
             (
-                Toolchains {
-                    target: true,
-                    ..nothing
-                },
+                found(false, false, none),
+                false,
+                "no compiler for wasm32-unknown-unknown",
+            ),
+            (
+                found(true, false, none),
                 true,
                 "rustc has the target wasm32-unknown-unknown",
             ),
+            (found(false, true, none), true, "rust-src"),
+            (found(false, false, all), true, "Debian's rustc-web"),
             (
-                Toolchains {
-                    source: true,
-                    ..nothing
-                },
-                true,
-                "rust-src",
-            ),
-            (
-                Toolchains {
-                    debian: [true; 4],
-                    ..nothing
-                },
-                true,
-                "Debian's rustc-web",
-            ),
-            (
-                Toolchains {
-                    debian: [true, true, false, false],
-                    ..nothing
-                },
+                found(false, false, [true, true, false, false]),
                 false,
                 "lacks rust-web-src, lld",
             ),
             (
-                Toolchains {
-                    debian: [false, true, false, true],
-                    ..nothing
-                },
+                found(false, false, [false, true, false, true]),
                 false,
                 "no compiler",
             ),

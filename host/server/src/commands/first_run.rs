@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{
-    App, Window,
+    App,
     core::ids::OrganizationId,
     projects::{self, Config, NewProject, permissions::KeyRestrictions},
 };
@@ -76,41 +76,21 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
         return create(app).await;
     };
     let id = OrganizationId::parse(&organization.id)?;
-    let newest = projects::list(app, &id, Window::first(1)).await?;
-    let oldest = match newest.total {
-        0 | 1 => newest.items.into_iter().next(),
-        more => {
-            let last = Window {
-                offset: more - 1,
-                ..Window::first(1)
-            };
-            projects::list(app, &id, last)
-                .await?
-                .items
-                .into_iter()
-                .next()
-        }
+    let mut keys = Keys {
+        project: String::new(),
+        project_key: Zeroizing::default(),
+        organization_key: projects::organization_key(app, &id).await?,
     };
-    let first_key = |keys: Vec<projects::ShownKey>| {
-        keys.into_iter()
+    if let Some(oldest) = projects::oldest(app, &id).await? {
+        let shown = projects::show_keys(app, oldest.id.as_str()).await?;
+        keys.project = oldest.id.to_string();
+        keys.project_key = shown
+            .into_iter()
             .next()
             .map(|key| key.secret)
-            .unwrap_or_default()
-    };
-    let organization_key = projects::organization_key(app, &id).await?;
-    let Some(project) = oldest else {
-        return Ok(Keys {
-            project: String::new(),
-            project_key: Zeroizing::default(),
-            organization_key,
-        });
-    };
-    let project_key = first_key(projects::show_keys(app, project.id.as_str()).await?);
-    Ok(Keys {
-        project: project.id.to_string(),
-        project_key,
-        organization_key,
-    })
+            .unwrap_or_default();
+    }
+    Ok(keys)
 }
 
 /// Writes the file that a client's shell reads with `.`. This happens on the first start, and again

@@ -16,7 +16,7 @@ use net::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::running::{Running, ServerArgs},
+    commands::running::{Running, ServerArgs, text},
     config::Config,
     control::{self, ControlCommand, Reply},
     open::{self, Opened, Stop},
@@ -102,7 +102,10 @@ pub(crate) async fn run(
         }) => {
             let body =
                 json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
-            add(&server.reach(config)?, project, &body, terminal).await?;
+            let server = server.reach(config)?;
+            let path = keys_path(&server, project).await?;
+            let created = server.send_json(Method::POST, &path, &body).await?;
+            terminal.line(text(&created, "key"));
         }
         Some(Action::Revoke {
             project,
@@ -110,13 +113,8 @@ pub(crate) async fn run(
             server,
         }) => {
             let server = server.reach(config)?;
-            let path = format!(
-                "org/owner/project/{}/api_keys/{key}",
-                server.project(project).await?
-            );
-            server
-                .send_json(Method::DELETE, &path, &Value::Null)
-                .await?;
+            let path = keys_path(&server, project).await?;
+            server.delete(&format!("{path}/{key}")).await?;
             terminal.good(&format!("{key} is revoked"));
         }
         local => run_local(config, local.as_ref(), terminal).await?,
@@ -130,13 +128,7 @@ async fn run_local(
     action: Option<&Action>,
     terminal: Terminal,
 ) -> Result<(), Stop> {
-    if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!(
-            "the data directory {} does not exist: set --data to the one of the server",
-            config.data.display()
-        )
-        .into());
-    }
+    open::check_exists(config, "set --data to the one of the server")?;
     match action {
         Some(Action::Show) => show_all(config, terminal).await?,
         Some(Action::Rotate) => {
@@ -153,14 +145,13 @@ async fn run_local(
     Ok(())
 }
 
+async fn keys_path(server: &Running, project: &str) -> Result<String, Stop> {
+    let id = server.project(project).await?;
+    Ok(format!("org/owner/project/{id}/api_keys"))
+}
+
 async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(), Stop> {
-    let path = format!(
-        "org/owner/project/{}/api_keys",
-        server.project(project).await?
-    );
-    let keys = server.send_json(Method::GET, &path, &Value::Null).await?;
-    for key in keys["items"].as_array().into_iter().flatten() {
-        let text = |name: &str| key[name].as_str().unwrap_or_default();
+    for key in server.items(&keys_path(server, project).await?).await? {
         let used = key["last_used_at"]
             .as_str()
             .map_or("never used".to_owned(), |time| format!("used {time}"));
@@ -169,28 +160,9 @@ async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(),
         } else {
             "  restricted"
         };
-        terminal.line(&format!(
-            "{}  {:<24}  {}",
-            text("id"),
-            text("name"),
-            terminal.dim(&format!("{used}{limits}"))
-        ));
+        let start = format!("{}  {:<24}", text(&key, "id"), text(&key, "name"));
+        terminal.entry(&start, &format!("{used}{limits}"));
     }
-    Ok(())
-}
-
-async fn add(
-    server: &Running,
-    project: &str,
-    body: &Value,
-    terminal: Terminal,
-) -> Result<(), Stop> {
-    let path = format!(
-        "org/owner/project/{}/api_keys",
-        server.project(project).await?
-    );
-    let created = server.send_json(Method::POST, &path, body).await?;
-    terminal.line(created["key"].as_str().unwrap_or_default());
     Ok(())
 }
 
@@ -217,10 +189,7 @@ fn print_master_keys(keys: &[MasterKeyUsage], config: &Config, terminal: Termina
         } else {
             "being replaced; continue with `toolhost keys rotate`"
         };
-        terminal.line(&format!(
-            "  {id}  seals {seals} data keys  {}",
-            terminal.dim(state)
-        ));
+        terminal.entry(&format!("  {id}  seals {seals} data keys"), state);
     }
     terminal.pair("file", &config.key_file().display().to_string());
 }
@@ -287,11 +256,8 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
 
 async fn show(app: &app::App, name: &str, owner: &str, terminal: Terminal) -> Result<(), Stop> {
     for key in projects::show_keys(app, owner).await? {
-        terminal.line(&format!(
-            "{name:<24}  {}  {}",
-            key.secret.as_str(),
-            terminal.dim(&key.name)
-        ));
+        let secret = key.secret.as_str();
+        terminal.entry(&format!("{name:<24}  {secret}"), &key.name);
     }
     Ok(())
 }

@@ -28,13 +28,10 @@ pub(crate) async fn run(
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
     let text = read(args)?;
-    let data = config.data.display();
-    if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow!(
-            "the data directory {data} does not exist: set `data` to the one of the server that clients use"
-        )
-        .into());
-    }
+    open::check_exists(
+        config,
+        "set `data` to the one of the server that clients use",
+    )?;
     let store = open::store(config).await?;
     let done = legacy_ids::load(&store, &text, Clock::system().now()).await;
     store.close().await;

@@ -4,9 +4,14 @@
 use std::process::ExitCode;
 
 use net::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
+use crate::{
+    commands::running::{ServerArgs, text},
+    config::Config,
+    open::Stop,
+    terminal::Terminal,
+};
 
 const PATH: &str = "org/members";
 
@@ -57,14 +62,9 @@ pub(crate) async fn run(
     match &args.action {
         Action::List => {
             for member in server.all(PATH, "items").await? {
-                let text = |name: &str| member[name].as_str().unwrap_or_default();
-                let rest = format!("{}  {}", text("role"), text("name"));
-                terminal.line(&format!(
-                    "{}  {:<32}  {}",
-                    text("id"),
-                    text("email"),
-                    terminal.dim(&rest)
-                ));
+                let text = |name| text(&member, name);
+                let columns = format!("{}  {:<32}", text("id"), text("email"));
+                terminal.entry(&columns, &format!("{}  {}", text("role"), text("name")));
             }
         }
         Action::Add {
@@ -79,7 +79,7 @@ pub(crate) async fn run(
             };
             let body = json!({"email": email, "role": role, "name": name, "project_id": project});
             let created = server.send_json(Method::POST, PATH, &body).await?;
-            terminal.line(created["key"].as_str().unwrap_or_default());
+            terminal.line(text(&created, "key"));
         }
         Action::Remove { member } => {
             let all = server.all(PATH, "items").await?;
@@ -92,9 +92,7 @@ pub(crate) async fn run(
                     "member `{member}` does not exist: `toolhost members list` prints all members"
                 )
             })?;
-            server
-                .send_json(Method::DELETE, &format!("{PATH}/{id}"), &Value::Null)
-                .await?;
+            server.delete(&format!("{PATH}/{id}")).await?;
             terminal.good(&format!("{member} is removed"));
         }
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod config;
-pub(crate) mod demo;
+mod demo;
 pub(crate) mod doctor;
 pub(crate) mod first_run;
 pub(crate) mod keys;

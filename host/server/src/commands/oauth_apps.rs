@@ -5,10 +5,15 @@ use std::{io::BufRead, process::ExitCode};
 
 use anyhow::{Context, bail};
 use net::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
+use crate::{
+    commands::running::{ServerArgs, text},
+    config::Config,
+    open::Stop,
+    terminal::Terminal,
+};
 
 const PATH: &str = "org/oauth_apps";
 
@@ -62,14 +67,9 @@ pub(crate) async fn run(
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
-            let all = server.send_json(Method::GET, PATH, &Value::Null).await?;
-            for client in all["items"].as_array().into_iter().flatten() {
-                let text = |name: &str| client[name].as_str().unwrap_or_default();
-                terminal.line(&format!(
-                    "{:<24}  {}",
-                    text("toolkit"),
-                    terminal.dim(text("client_id"))
-                ));
+            for client in server.items(PATH).await? {
+                let toolkit = format!("{:<24}", text(&client, "toolkit"));
+                terminal.entry(&toolkit, text(&client, "client_id"));
             }
         }
         Action::Set {
@@ -93,9 +93,7 @@ pub(crate) async fn run(
             ));
         }
         Action::Remove { toolkit } => {
-            server
-                .send_json(Method::DELETE, &format!("{PATH}/{toolkit}"), &Value::Null)
-                .await?;
+            server.delete(&format!("{PATH}/{toolkit}")).await?;
             terminal.good(&format!("the OAuth app of {toolkit} is removed"));
         }
     }

@@ -16,6 +16,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
+/// Number of items that are requested at once.
+const PAGE_ITEMS: usize = 500;
+
 /// A running server, and a key to it.
 pub(super) struct Running {
     client: net::Client,
@@ -121,21 +124,42 @@ impl Running {
         })
     }
 
-    /// Sends JSON, or no body if it is null, and returns the JSON response.
+    /// Sends JSON and returns the JSON response.
     pub(super) async fn send_json(
         &self,
         method: Method,
         path: &str,
         body: &Value,
     ) -> Result<Value, Stop> {
-        let body = if body.is_null() {
-            Body::Empty
-        } else {
-            Body::Bytes(body.to_string().into())
-        };
+        let body = Body::Bytes(body.to_string().into());
         let (_, response) = self.send(method, path, body, None).await?;
-        Ok(serde_json::from_slice(&response)
-            .with_context(|| format!("the response of the server at {} is not JSON", self.url))?)
+        Ok(self.parse(&response)?)
+    }
+
+    /// Returns the JSON of a response.
+    pub(super) fn parse(&self, response: &[u8]) -> anyhow::Result<Value> {
+        serde_json::from_slice(response)
+            .with_context(|| format!("the response of the server at {} is not JSON", self.url))
+    }
+
+    /// Deletes an object.
+    pub(super) async fn delete(&self, path: &str) -> Result<(), Stop> {
+        self.send(Method::DELETE, path, Body::Empty, None).await?;
+        Ok(())
+    }
+
+    /// Returns the items of a list without cursors.
+    pub(super) async fn items(&self, path: &str) -> Result<Vec<Value>, Stop> {
+        Ok(self.page(path, "items").await?.0)
+    }
+
+    /// Returns the items of a page, and the cursor of the next one.
+    async fn page(&self, path: &str, items: &str) -> Result<(Vec<Value>, Option<String>), Stop> {
+        let (_, response) = self.send(Method::GET, path, Body::Empty, None).await?;
+        let mut page = self.parse(&response)?;
+        let items = page[items].as_array_mut().map(std::mem::take);
+        let next = page["next_cursor"].as_str().map(str::to_owned);
+        Ok((items.unwrap_or_default(), next))
     }
 
     /// Returns every item of a list that has cursors.
@@ -143,23 +167,12 @@ impl Running {
         let mut all = Vec::new();
         let mut cursor = String::new();
         loop {
-            let page = self
-                .send_json(
-                    Method::GET,
-                    &format!("{path}?limit=500{cursor}"),
-                    &Value::Null,
-                )
-                .await?;
-            all.extend(page[items].as_array().into_iter().flatten().cloned());
-            match page["next_cursor"].as_str() {
-                Some(next) => {
-                    cursor = format!(
-                        "&cursor={}",
-                        byte_serialize(next.as_bytes()).collect::<String>()
-                    )
-                }
-                None => return Ok(all),
-            }
+            let path = format!("{path}?limit={PAGE_ITEMS}{cursor}");
+            let (mut page, next) = self.page(&path, items).await?;
+            all.append(&mut page);
+            let Some(next) = next else { return Ok(all) };
+            let next: String = byte_serialize(next.as_bytes()).collect();
+            cursor = format!("&cursor={next}");
         }
     }
 
@@ -227,18 +240,22 @@ impl Running {
         }
         let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let error = &body["error"];
-        let text = |name: &str| error[name].as_str().unwrap_or_default();
         let listed = error["errors"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_str);
-        let message = match text("message") {
+        let message = match text(error, "message") {
             "" => format!("the server at {} responded with status {status}", self.url),
             message => message.to_owned(),
         };
-        Err(refusal(&message, listed, text("suggested_fix")))
+        Err(refusal(&message, listed, text(error, "suggested_fix")))
     }
+}
+
+/// Returns a text of an object; empty if it has none of this name.
+pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    object[name].as_str().unwrap_or_default()
 }
 
 /// Formats an API error with all its details, one per line.

@@ -209,9 +209,9 @@ async fn announce(
     terminal: Terminal,
 ) -> Result<(), Stop> {
     let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
-    let published = match folder {
+    let problems = match folder {
         Some(folder) => publish(server, folder).await?,
-        None => Published::default(),
+        None => Vec::new(),
     };
     server.set_serving(true);
     let ready = json!({
@@ -230,11 +230,11 @@ async fn announce(
         return Ok(());
     }
     first_run::print_summary(server, &start.url, start.new, terminal);
-    for problem in &published.problems {
+    for problem in &problems {
         terminal.bad(problem);
     }
     if let Some(file) = &args.demo {
-        demo::run(start.address, &start.keys, file, terminal).await;
+        demo::run(&server.config, start.address, &start.keys, file, terminal).await;
     }
     if start.new {
         first_run::print_examples(server, terminal);
@@ -242,13 +242,9 @@ async fn announce(
     Ok(())
 }
 
-#[derive(Default)]
-struct Published {
-    problems: Vec<String>,
-}
-
-/// Publishes the components of a folder. One that cannot be published does not prevent the others.
-async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
+/// Publishes the components of a folder, and returns the problems. A component that cannot be
+/// published does not prevent the others.
+async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Vec<String>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder of toolkits {}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -263,7 +259,7 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let problems: Vec<_> = stream::iter(files)
+    let problems = stream::iter(files)
         .map(|path| {
             let server = server.clone();
             let bar = bar.clone();
@@ -284,7 +280,7 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
         .collect()
         .await;
     bar.finish_and_clear();
-    Ok(Published { problems })
+    Ok(problems)
 }
 
 async fn publish_one(server: &Server, path: &Path) -> Result<()> {

@@ -19,7 +19,12 @@ use registry::{Access, RegistryReference, SCHEME};
 use serde_json::Value;
 use target::Target;
 
-use crate::{commands::running::ServerArgs, config::Config, open::Stop, terminal::Terminal};
+use crate::{
+    commands::running::{ServerArgs, text},
+    config::Config,
+    open::Stop,
+    terminal::Terminal,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -106,9 +111,7 @@ pub(crate) async fn run(
             let found = found?;
             match json {
                 true => terminal.line(&format!("{:#}", Value::Array(found))),
-                false => found
-                    .iter()
-                    .for_each(|view| terminal.line(&list_line(view, terminal))),
+                false => found.iter().for_each(|view| print_entry(view, terminal)),
             }
         }
         Action::Remove { slug, version } => {
@@ -164,7 +167,7 @@ fn print_published(view: &Value, origin: &str, new: bool, json: bool, terminal: 
         view["origin"] = origin.into();
         return terminal.line(&format!("{view:#}"));
     }
-    let text = |name: &str| view[name].as_str().unwrap_or_default();
+    let text = |name| text(view, name);
     let done = if new {
         "is published"
     } else {
@@ -178,8 +181,8 @@ fn print_published(view: &Value, origin: &str, new: bool, json: bool, terminal: 
     }
 }
 
-fn list_line(view: &Value, terminal: Terminal) -> String {
-    let text = |name: &str| view[name].as_str().unwrap_or_default();
+fn print_entry(view: &Value, terminal: Terminal) {
+    let text = |name| text(view, name);
     let signed = view["signed_by"]
         .as_str()
         .map_or_else(String::new, |key| format!("  signed by {key}"));
@@ -188,11 +191,6 @@ fn list_line(view: &Value, terminal: Terminal) -> String {
     } else {
         ""
     };
-    let rest = format!("{}{signed}{deprecated}", text("digest"));
-    format!(
-        "{:<24}  {}  {}",
-        text("slug"),
-        text("version"),
-        terminal.dim(&rest)
-    )
+    let columns = format!("{:<24}  {}", text("slug"), text("version"));
+    terminal.entry(&columns, &format!("{}{signed}{deprecated}", text("digest")));
 }

@@ -9,13 +9,7 @@ use crate::{
 };
 
 pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
-    if config.database().is_none() && !config.data.exists() {
-        return Err(anyhow::anyhow!(
-            "the data directory {} does not exist: set --data to the one to verify",
-            config.data.display()
-        )
-        .into());
-    }
+    open::check_exists(config, "set --data to the one to verify")?;
     let store = open::store(config).await?;
     let report = store.verify().await;
     store.close().await;

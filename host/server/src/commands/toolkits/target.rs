@@ -2,13 +2,12 @@
 //!
 //! The store belongs to one process, so its lock tells which of the two applies.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use app::catalog::{self, Release, Terms};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use net::{Body, Method};
 use serde_json::{Value, json};
-use url::form_urlencoded::byte_serialize;
 
 use crate::{
     api::toolkits::publication::{PublishedView, SIGNATURE},
@@ -16,9 +15,6 @@ use crate::{
     config::Config,
     open::{self, Opened, Stop},
 };
-
-/// Number of versions in one page of a list request.
-const PAGE_SIZE: usize = 500;
 
 /// Target of a command.
 pub(super) enum Target {
@@ -31,12 +27,9 @@ impl Target {
     /// data.
     pub(super) async fn find(config: &Config, named: &ServerArgs) -> Result<Self, Stop> {
         if named.url.is_none() {
-            let data = config.data.display();
             if !config.data.exists() {
-                return Err(anyhow!(
-                    "the data directory {data} does not exist: create it with `toolhost serve`, or set --url to the URL of a server"
-                )
-                .into());
+                let data = config.data.display();
+                return Err(anyhow!("the data directory {data} does not exist: create it with `toolhost serve`, or set --url to the URL of a server").into());
             }
             match open::open(config).await {
                 Ok(opened) => return Ok(Self::Stopped(Box::new(opened))),
@@ -72,7 +65,7 @@ impl Target {
                 let (status, view) = server
                     .send(Method::PUT, &path, Body::Bytes(component), signature)
                     .await?;
-                Ok((status == 201, parse(&view)?))
+                Ok((status == 201, server.parse(&view)?))
             }
         }
     }
@@ -80,30 +73,11 @@ impl Target {
     /// Returns the records of all versions.
     pub(super) async fn list(&self) -> Result<Vec<Value>, Stop> {
         match self {
-            Self::Stopped(opened) => Ok(opened
-                .app
-                .catalog
-                .snapshot()
-                .releases()
-                .map(|release| record(release))
-                .collect()),
-            Self::Running(server) => {
-                let mut all = Vec::new();
-                let mut cursor = String::new();
-                loop {
-                    let path = format!("org/toolkits?limit={PAGE_SIZE}{cursor}");
-                    let (_, page) = server.send(Method::GET, &path, Body::Empty, None).await?;
-                    let mut page = parse(&page)?;
-                    if let Some(items) = page["items"].as_array_mut() {
-                        all.append(items);
-                    }
-                    let Some(next) = page["next_cursor"].as_str() else {
-                        return Ok(all);
-                    };
-                    let next: String = byte_serialize(next.as_bytes()).collect();
-                    cursor = format!("&cursor={next}");
-                }
+            Self::Stopped(opened) => {
+                let snapshot = opened.app.catalog.snapshot();
+                Ok(snapshot.releases().map(|release| record(release)).collect())
             }
+            Self::Running(server) => server.all("org/toolkits", "items").await,
         }
     }
 
@@ -116,10 +90,7 @@ impl Target {
                 .map_err(refusal),
             Self::Running(server) => {
                 let path = format!("toolkits/{slug}/versions/{version}");
-                server
-                    .send(Method::DELETE, &path, Body::Empty, None)
-                    .await
-                    .map(drop)
+                server.delete(&path).await
             }
         }
     }
@@ -145,10 +116,4 @@ fn refusal(cause: app::Error) -> Stop {
         cause.problems().iter().map(String::as_str),
         cause.info().hint,
     )
-}
-
-fn parse(response: &[u8]) -> Result<Value, Stop> {
-    serde_json::from_slice(response)
-        .context("the response of the server is not JSON")
-        .map_err(Stop::from)
 }
