@@ -10,7 +10,7 @@ use anyhow::Result;
 use config::{ConfigError, Environment, File, FileFormat, Source as _};
 
 use super::{
-    Config, Flags, Setting, all,
+    Config, Flags, Setting, all, s3,
     sources::{Problem, Sources},
     value_at,
 };
@@ -80,36 +80,42 @@ pub(super) fn read(
     let settings = all();
     let known = sources.check_known(&settings);
     known.map_err(|problem| sources.blame(problem))?;
-    let mut config: Config = config::Config::builder()
+    let mut builder = config::Config::builder();
+    for (key, name) in s3::VARIABLES {
+        let value = variables.get(name).filter(|value| !value.is_empty());
+        if let Some(value) = value.filter(|_| !sources.contains(key)) {
+            builder = builder.set_default(key, value.as_str())?;
+            sources.set_variable(key, name);
+        }
+    }
+    let mut config: Config = builder
         .add_source(file)
         .add_source(environment)
         .build()
         .and_then(config::Config::try_deserialize)
         .map_err(|cause| sources.explain(cause, &settings))?;
     check_ranges(&config, &settings).map_err(|problem| sources.blame(problem))?;
-    complete(&mut config, &mut sources, &variables, flags)?;
+    complete(&mut config, &mut sources, &variables, flags);
     let checked = config.check();
     checked.map_err(|problem| sources.blame(problem))?;
     Ok(Loaded { config, sources })
 }
 
-/// Applies the names in the environment that other programs use, too, and the flags.
+/// Applies `NO_COLOR` and the flags.
 fn complete(
     config: &mut Config,
     sources: &mut Sources,
     variables: &HashMap<String, String>,
     flags: &Flags,
-) -> Result<()> {
+) {
     let no_color = variables.get("NO_COLOR");
     if no_color.is_some_and(|value| !value.is_empty()) && !config.plain {
         config.plain = true;
         sources.set_variable("plain", "NO_COLOR");
     }
-    config.s3.complete(variables, sources)?;
     for (key, flag) in flags.apply(config) {
         sources.set_flag(key, flag);
     }
-    Ok(())
 }
 
 /// Checks every number against the range of its setting.

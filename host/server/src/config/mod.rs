@@ -164,12 +164,10 @@ impl Config {
         self.llm.check()?;
         self.check_oauth_apps()?;
         self.check_net()?;
-        let bucket = self.bucket();
-        bucket.map_err(|cause| Problem::new("blobs", cause))?;
-        let keys = self.trusted_keys();
-        keys.map_err(|cause| Problem::new("publish.trusted_keys", cause))?;
+        Problem::of("blobs", self.bucket())?;
+        Problem::of("publish.trusted_keys", self.trusted_keys())?;
         let filter = EnvFilter::try_new(&self.log);
-        filter.map_err(|cause| Problem::new("log", format!("`log`: {cause}")))?;
+        Problem::of("log", filter.map_err(|cause| format!("`log`: {cause}")))?;
         Ok(())
     }
 

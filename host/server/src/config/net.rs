@@ -65,12 +65,9 @@ impl Config {
     }
 
     pub(super) fn check_net(&self) -> Result<(), Problem> {
-        let proxies = self.trusted_proxies();
-        proxies.map_err(|cause| Problem::new("net.trusted_proxies", cause))?;
-        let allowed = ranges("net.allow", &self.net.allow);
-        allowed.map_err(|cause| Problem::new("net.allow", cause))?;
-        let rewrites = self.rewrites();
-        rewrites.map_err(|cause| Problem::new("net.rewrite", cause))?;
+        Problem::of("net.trusted_proxies", self.trusted_proxies())?;
+        Problem::of("net.allow", ranges("net.allow", &self.net.allow))?;
+        Problem::of("net.rewrite", self.rewrites())?;
         Ok(())
     }
 }

@@ -1,12 +1,20 @@
 //! `s3.*`: the service that has the bucket.
 
-use std::collections::HashMap;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use store::BucketSettings;
 use url::Url;
 
-use super::{Config, setting::settings, sources::Sources, values::Secret};
+use super::{Config, setting::settings, values::Secret};
+
+/// Settings that are also read from the names that other programs use in the environment.
+pub(super) const VARIABLES: [(&str, &str); 6] = [
+    ("s3.endpoint", "AWS_ENDPOINT_URL"),
+    ("s3.region", "AWS_REGION"),
+    ("s3.region", "AWS_DEFAULT_REGION"),
+    ("s3.access_key_id", "AWS_ACCESS_KEY_ID"),
+    ("s3.secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+    ("s3.session_token", "AWS_SESSION_TOKEN"),
+];
 
 settings! {
     /// The service that has the bucket of `blobs`. Keys that are not set here are read from the
@@ -30,44 +38,6 @@ settings! {
         /// links; they must reach its endpoint, and send with an upload the headers that the
         /// response lists. Otherwise files pass through this server.
         pub presigned: bool = false,
-    }
-}
-
-impl S3 {
-    /// Fills in unset values from the environment names that other programs use, too.
-    pub(super) fn complete(
-        &mut self,
-        variables: &HashMap<String, String>,
-        sources: &mut Sources,
-    ) -> Result<()> {
-        let mut read = |key: &str, name: &str| -> Option<String> {
-            let value = variables.get(name).filter(|value| !value.is_empty())?;
-            let is_set = sources.contains(key);
-            (!is_set).then(|| {
-                sources.set_variable(key, name);
-                value.clone()
-            })
-        };
-        if let Some(text) = read("s3.endpoint", "AWS_ENDPOINT_URL") {
-            let url = text.parse();
-            self.endpoint = Some(url.context("`AWS_ENDPOINT_URL` is not an address")?);
-        }
-        if let Some(region) = read("s3.region", "AWS_REGION") {
-            self.region = region;
-        }
-        if let Some(region) = read("s3.region", "AWS_DEFAULT_REGION") {
-            self.region = region;
-        }
-        if let Some(id) = read("s3.access_key_id", "AWS_ACCESS_KEY_ID") {
-            self.access_key_id = Some(id);
-        }
-        if let Some(secret) = read("s3.secret_access_key", "AWS_SECRET_ACCESS_KEY") {
-            self.secret_access_key = Some(secret.into());
-        }
-        if let Some(token) = read("s3.session_token", "AWS_SESSION_TOKEN") {
-            self.session_token = Some(token.into());
-        }
-        Ok(())
     }
 }
 

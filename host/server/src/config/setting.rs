@@ -34,6 +34,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// Describes a setting of which only the key and the texts are known.
     pub(super) fn new(key: &str, doc: &'static str, group_doc: &'static str) -> Self {
         Self {
             key: key.to_owned(),
@@ -46,31 +47,6 @@ impl Setting {
             unset: None,
             example: None,
         }
-    }
-
-    pub(super) fn unit(mut self, unit: &'static str) -> Self {
-        self.unit = Some(unit);
-        self
-    }
-
-    pub(super) fn range(mut self, range: impl Into<Range>) -> Self {
-        self.range = Some(range.into());
-        self
-    }
-
-    pub(super) fn zero(mut self, meaning: &'static str) -> Self {
-        self.zero = Some(meaning);
-        self
-    }
-
-    pub(super) fn unset(mut self, effect: &'static str) -> Self {
-        self.unset = Some(effect);
-        self
-    }
-
-    pub(super) fn example(mut self, value: impl Into<Value>) -> Self {
-        self.example = Some(value.into());
-        self
     }
 
     /// Returns the key without the name of its group.
@@ -173,8 +149,8 @@ pub(super) fn nested<T: Group>(group: &str) -> impl Iterator<Item = Setting> {
 /// Declares a struct of settings, its default and the description of each setting.
 ///
 /// A field is `/// DOC`, `#[setting(…)]` and `pub key: Type = default`; without a default the field
-/// has that of its type. `#[setting]` takes the methods of [`Setting`]: `unit`, `range`, `zero`,
-/// `unset` and `example`. Structs of settings inside this one follow in `groups { … }`.
+/// has that of its type. `#[setting]` takes fields of [`Setting`]: `unit`, `range`, `zero`, `unset`
+/// and `example`. Structs of settings inside this one follow in `groups { … }`.
 macro_rules! settings {
     (
         $(#[doc = $about:literal])+
@@ -208,8 +184,10 @@ macro_rules! settings {
             fn settings() -> Vec<$crate::config::setting::Setting> {
                 let about = concat!($($about),+);
                 let own = vec![$(
-                    $crate::config::setting::Setting::new(stringify!($key), concat!($($doc),+), about)
-                        $($(.$attribute($value))+)?,
+                    $crate::config::setting::Setting {
+                        $($($attribute: Some($value.into()),)+)?
+                        ..$crate::config::setting::Setting::new(stringify!($key), concat!($($doc),+), about)
+                    },
                 )+];
                 let settings = own.into_iter();
                 $($(let settings = settings.chain(

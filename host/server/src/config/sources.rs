@@ -49,6 +49,11 @@ impl Problem {
         }
     }
 
+    /// Returns the value of a key, or the problem with it.
+    pub(super) fn of<T>(key: &str, value: Result<T, impl ToString>) -> Result<T, Self> {
+        value.map_err(|cause| Self::new(key, cause))
+    }
+
     /// Returns a problem with a key if its value is not valid. The text follows the key.
     pub(super) fn unless(valid: bool, key: &str, text: impl fmt::Display) -> Result<(), Self> {
         if valid {

@@ -1,6 +1,6 @@
 //! Tests of settings of one group, and of their secrets.
 
-use super::{Flags, read};
+use super::read;
 
 #[test]
 fn bucket_keys_come_from_environment_and_stay_hidden() {
@@ -17,7 +17,6 @@ fn bucket_keys_come_from_environment_and_stay_hidden() {
                 more,
             ]
             .concat(),
-            &Flags::default(),
         )
     };
     let config = with(&[("TOOLHOST_S3__ENDPOINT", "http://127.0.0.1:9000")]).unwrap();
@@ -39,14 +38,10 @@ fn bucket_keys_come_from_environment_and_stay_hidden() {
         .unwrap();
     assert_eq!((&*own.secret_access_key, own.endpoint), ("00042", None));
     for blobs in ["bucket", "s3://", "https://bucket"] {
-        let error = read(
-            &[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat(),
-            &Flags::default(),
-        )
-        .unwrap_err();
+        let error = read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat()).unwrap_err();
         assert!(error.to_string().contains("s3://bucket/prefix"), "{error}");
     }
-    let error = read(&[("TOOLHOST_BLOBS", "s3://bucket")], &Flags::default()).unwrap_err();
+    let error = read(&[("TOOLHOST_BLOBS", "s3://bucket")]).unwrap_err();
     assert!(
         error.to_string().contains("AWS_SECRET_ACCESS_KEY"),
         "{error}"
@@ -61,19 +56,13 @@ fn language_model_settings_hide_the_key() {
         ("TOOLHOST_LLM__KEY", "0012"),
         ("TOOLHOST_LLM__HEADERS", "X-Trace,x-team"),
     ];
-    let config = read(&pairs, &Flags::default()).unwrap();
+    let config = read(&pairs).unwrap();
     assert!(!format!("{config:?}").contains("0012"), "{config:?}");
     let model = config.model().unwrap().unwrap();
     assert_eq!(model.url.as_str(), "http://127.0.0.1:9/v1/chat/completions");
     assert_eq!(model.key.unwrap().as_str(), "0012");
     assert_eq!(model.headers, ["x-trace", "x-team"]);
-    assert!(
-        read(&[], &Flags::default())
-            .unwrap()
-            .model()
-            .unwrap()
-            .is_none()
-    );
+    assert!(read(&[]).unwrap().model().unwrap().is_none());
 }
 
 #[test]
@@ -84,7 +73,7 @@ fn oauth_apps_from_environment_hide_secrets() {
         ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "repo, user"),
         ("TOOLHOST_OAUTH_APPS__GOOGLE_DRIVE__CLIENT_ID", "public"),
     ];
-    let config = read(&pairs, &Flags::default()).unwrap();
+    let config = read(&pairs).unwrap();
     assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
     let [github, drive] = &config.oauth_apps().collect::<Vec<_>>()[..] else {
         panic!("{config:?}")
@@ -105,7 +94,7 @@ fn oauth_apps_from_environment_hide_secrets() {
         ),
         ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id"),
     ] {
-        let error = read(&[(name, "x")], &Flags::default()).unwrap_err();
+        let error = read(&[(name, "x")]).unwrap_err();
         assert!(format!("{error:#}").contains(wrong), "{error:#}");
     }
 }

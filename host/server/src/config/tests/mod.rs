@@ -8,7 +8,11 @@ use anyhow::Result;
 
 use super::{Config, Flags, load};
 
-fn read(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
+fn read(pairs: &[(&str, &str)]) -> Result<Config> {
+    read_with(pairs, &Flags::default())
+}
+
+fn read_with(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
     let variables = pairs
         .iter()
         .map(|(name, value)| ((*name).into(), (*value).into()));

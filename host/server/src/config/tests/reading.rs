@@ -2,27 +2,24 @@
 
 use std::path::Path;
 
-use super::{super::Allocator, Flags, load, read};
+use super::{super::Allocator, Flags, load, read, read_with};
 
 #[test]
 fn the_environment_sets_nested_keys_and_lists() {
-    let config = read(
-        &[
-            ("TOOLHOST_LISTEN", "127.0.0.1:0"),
-            ("TOOLHOST_NET__ALLOW", "127.0.0.0/8,10.0.0.7"),
-            (
-                "TOOLHOST_NET__REWRITE",
-                "https://api.example.com=http://127.0.0.1:1234",
-            ),
-            ("TOOLHOST_LIMITS__RATE", "0"),
-            ("TOOLHOST_LOGS__WAIT", "true"),
-            ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
-            ("TOOLHOST_SANDBOX__THREADS", "3"),
-            ("TOOLHOST_DATA", "0012"),
-            ("HOME", "/root"),
-        ],
-        &Flags::default(),
-    )
+    let config = read(&[
+        ("TOOLHOST_LISTEN", "127.0.0.1:0"),
+        ("TOOLHOST_NET__ALLOW", "127.0.0.0/8,10.0.0.7"),
+        (
+            "TOOLHOST_NET__REWRITE",
+            "https://api.example.com=http://127.0.0.1:1234",
+        ),
+        ("TOOLHOST_LIMITS__RATE", "0"),
+        ("TOOLHOST_LOGS__WAIT", "true"),
+        ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
+        ("TOOLHOST_SANDBOX__THREADS", "3"),
+        ("TOOLHOST_DATA", "0012"),
+        ("HOME", "/root"),
+    ])
     .unwrap();
     assert_eq!(config.listen, "127.0.0.1:0");
     assert_eq!(config.limits.rate, 0);
@@ -45,7 +42,7 @@ fn a_flag_stands_above_the_environment() {
         data: Some("/srv/a".into()),
         ..Flags::default()
     };
-    let config = read(&[("TOOLHOST_DATA", "/srv/b")], &flags).unwrap();
+    let config = read_with(&[("TOOLHOST_DATA", "/srv/b")], &flags).unwrap();
     assert_eq!(config.data, Path::new("/srv/a"));
     assert_eq!(config.key_file(), Path::new("/srv/a.key"));
     assert_eq!(config.env_file(), Path::new("/srv/a.env"));
@@ -53,13 +50,9 @@ fn a_flag_stands_above_the_environment() {
 
 #[test]
 fn unknown_key_is_refused_but_client_names_pass() {
-    let error = read(&[("TOOLHOST_LIMITS__RATES", "1")], &Flags::default()).unwrap_err();
+    let error = read(&[("TOOLHOST_LIMITS__RATES", "1")]).unwrap_err();
     assert!(format!("{error:#}").contains("rates"), "{error:#}");
-    read(
-        &[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")],
-        &Flags::default(),
-    )
-    .unwrap();
+    read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
 }
 
 #[test]
@@ -70,7 +63,7 @@ fn key_file_inside_data_directory_is_refused() {
         ..Flags::default()
     };
     assert!(
-        read(&[], &flags)
+        read_with(&[], &flags)
             .unwrap_err()
             .to_string()
             .contains("inside the data directory")
@@ -126,7 +119,7 @@ fn a_bad_value_names_what_is_wrong() {
         ("TOOLHOST_LOGS__QUOTA_MIB", "1048577"),
         ("TOOLHOST_FILES__QUOTA_MIB", "-1"),
     ] {
-        read(&[(name, value)], &Flags::default()).unwrap_err();
+        read(&[(name, value)]).unwrap_err();
     }
     for (name, value, expected) in [
         ("TOOLHOST_NET__ALLOW", "nowhere", "nowhere"),
@@ -136,7 +129,7 @@ fn a_bad_value_names_what_is_wrong() {
         ("TOOLHOST_LOG_FORMAT", "xml", "json"),
         ("TOOLHOST_LIMITS__RATE", "few", "integer"),
     ] {
-        let error = read(&[(name, value)], &Flags::default()).unwrap_err();
+        let error = read(&[(name, value)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(expected) && error.contains(name), "{error}");
     }
