@@ -31,7 +31,6 @@ mod proxy;
 mod session;
 mod toolkits;
 mod tools;
-mod triggers_types;
 mod usage;
 
 mod abi;

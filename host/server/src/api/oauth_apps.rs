@@ -1,63 +1,38 @@
 //! The operator's OAuth apps at providers. Auth configs of the managed kind connect accounts with
 //! them.
 
-use std::sync::Arc;
-
 use app::{
     Record,
     accounts::oauth_apps::{self, NewOauthApp, OauthApp},
     core::clock::iso,
 };
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    Server,
-    http::{
-        auth::OrganizationKey,
-        error::ApiResult,
-        path::Path,
-        reply::{Deleted, Json},
-        signature::IN_TABLE,
-    },
-};
+use crate::http::{ApiResult, Deleted, IN_TABLE, Json, OrganizationKey, Path};
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SetOauthApp)]
 pub(crate) struct Set {
     client_id: String,
     /// Left out for a client without one.
-    #[serde(default)]
     client_secret: Option<String>,
     /// Scopes requested for every connection, in addition to those of the toolkit.
-    #[serde(default)]
     scopes: Option<Vec<String>>,
 }
 
-/// The operator's OAuth app at a provider, without its secret.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OauthApp)]
-pub(crate) struct View {
-    /// Slug of the toolkit.
-    toolkit: String,
-    client_id: String,
-    scopes: Vec<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
-}
-
-impl From<Record<OauthApp>> for View {
-    fn from(record: Record<OauthApp>) -> Self {
-        Self {
-            toolkit: record.id,
-            client_id: record.body.client_id,
-            scopes: record.body.scopes,
-            created_at: iso(record.created_at),
-            updated_at: iso(record.updated_at),
-        }
+view! {
+    /// The operator's OAuth app at a provider, without its secret.
+    #[schema(as = OauthApp)]
+    pub(crate) struct View from record: Record<OauthApp> {
+        /// Slug of the toolkit.
+        toolkit: String = record.id,
+        client_id: String = record.body.client_id,
+        scopes: Vec<String> = record.body.scopes,
+        #[schema(format = DateTime)]
+        created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)]
+        updated_at: String = iso(record.updated_at),
     }
 }
 
@@ -70,11 +45,8 @@ pub(crate) struct ListView {
 
 /// Lists the OAuth apps by toolkit, without their secrets.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "list_oauth_apps")]
-pub(crate) async fn list(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-) -> ApiResult<Json<ListView>> {
-    let apps = oauth_apps::list(&server.app).await?;
+pub(crate) async fn list(key: OrganizationKey) -> ApiResult<Json<ListView>> {
+    let apps = oauth_apps::list(key.app()).await?;
     let items = apps.into_iter().map(View::from).collect();
     Ok(Json(ListView { items }))
 }
@@ -89,8 +61,7 @@ pub(crate) async fn list(
     responses((status = 404, description = "The toolkit does not exist")),
 )]
 pub(crate) async fn set(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     Path(slug): Path<String>,
     Json(body): Json<Set>,
 ) -> ApiResult<Json<View>> {
@@ -100,17 +71,16 @@ pub(crate) async fn set(
         client_secret: body.client_secret.unwrap_or_default(),
         scopes: body.scopes.unwrap_or_default(),
     };
-    let record = oauth_apps::set(&server.app, new).await?;
+    let record = oauth_apps::set(key.app(), new).await?;
     Ok(Json(record.into()))
 }
 
 /// Removes an OAuth app. Accounts that were connected with it work until their tokens expire.
 #[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_oauth_app")]
 pub(crate) async fn remove(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     Path(slug): Path<String>,
 ) -> ApiResult<Json<Deleted>> {
-    oauth_apps::remove(&server.app, &slug).await?;
+    oauth_apps::remove(key.app(), &slug).await?;
     Ok(Json(Deleted::DONE))
 }

@@ -9,32 +9,43 @@ use utoipa::ToSchema;
 
 use crate::{
     api::projects,
-    http::{auth::ProjectKey, error::ApiResult, reply::Json, signature::IN_TABLE},
+    http::{ApiResult, IN_TABLE, Json, ProjectKey},
 };
 
 /// Member id of project keys, which belong to the operator of the server.
 const OPERATOR: &str = "operator";
 
-/// The project and the member that a key belongs to.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Session)]
-pub(crate) struct View {
-    project: ProjectView,
-    /// Null for the key of a user, which belongs to no single project.
-    #[schema(required)]
-    api_key: Option<KeyView>,
-    org_member: MemberView,
+view! {
+    /// The project and the member that a key belongs to.
+    #[schema(as = Session)]
+    pub(crate) struct View from (project: &Project, holder: &Holder) where {
+        let member = match &holder.owner {
+            Owner::Member(member) => Some(member.as_ref()),
+            Owner::Project(_) | Owner::Organization(_) => None,
+        };
+    } {
+        project: ProjectView = ProjectView::new(project, holder),
+        /// Null for the key of a user, which belongs to no single project.
+        #[schema(required)]
+        api_key: Option<KeyView> = member.is_none().then(|| KeyView::new(project, holder)),
+        org_member: MemberView = member.map_or_else(MemberView::operator, MemberView::from),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionProject)]
-struct ProjectView {
-    #[serde(flatten)]
-    project: projects::View,
-    #[schema(value_type = u64)]
-    auto_id: i64,
-    nano_id: String,
-    org: OrganizationView,
+view! {
+    #[schema(as = SessionProject)]
+    struct ProjectView from (project: &Project, holder: &Holder) {
+        #[serde(flatten)]
+        project: projects::View = project.into(),
+        #[schema(value_type = u64)]
+        auto_id: i64 = project.stored.number,
+        nano_id: String = project.id.to_string(),
+        org: OrganizationView = OrganizationView {
+            id: project.organization.to_string(),
+            name: holder.organization_name.clone(),
+            plan: "self_hosted",
+        },
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -45,33 +56,35 @@ struct OrganizationView {
     plan: &'static str,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionKey)]
-struct KeyView {
-    #[schema(value_type = u64)]
-    auto_id: i64,
-    id: String,
-    name: String,
-    project_id: String,
-    org_member_id: &'static str,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
-    #[schema(required)]
-    deleted_at: Option<String>,
-    /// A placeholder, never the key itself.
-    key: &'static str,
-    deleted: bool,
+view! {
+    #[schema(as = SessionKey)]
+    struct KeyView from (project: &Project, holder: &Holder) {
+        #[schema(value_type = u64)]
+        auto_id: i64 = project.stored.number,
+        id: String = holder.key_id.clone(),
+        name: String = holder.key_name.clone(),
+        project_id: String = project.id.to_string(),
+        org_member_id: &'static str = OPERATOR,
+        #[schema(format = DateTime)]
+        created_at: String = iso(holder.key_created_at),
+        #[schema(format = DateTime)]
+        updated_at: String = iso(holder.key_created_at),
+        #[schema(required)]
+        deleted_at: Option<String> = None,
+        /// A placeholder, never the key itself.
+        key: &'static str = "REDACTED",
+        deleted: bool = false,
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = Member)]
-struct MemberView {
-    id: String,
-    email: String,
-    name: String,
-    role: &'static str,
+view! {
+    #[schema(as = Member)]
+    struct MemberView from member: &members::Member {
+        id: String = member.id.to_string(),
+        email: String = member.stored.email.clone(),
+        name: String = member.stored.name.clone(),
+        role: &'static str = member.stored.role.as_str(),
+    }
 }
 
 /// Returns the project of a key, the key itself, and the member it belongs to.
@@ -82,54 +95,6 @@ pub(crate) async fn info(key: ProjectKey) -> ApiResult<Json<View>> {
     Ok(Json(View::new(&key.project, &key.holder)))
 }
 
-impl View {
-    fn new(project: &Project, holder: &Holder) -> Self {
-        let member = match &holder.owner {
-            Owner::Member(member) => Some(member.as_ref()),
-            Owner::Project(_) | Owner::Organization(_) => None,
-        };
-        Self {
-            project: ProjectView::new(project, holder),
-            api_key: member.is_none().then(|| KeyView::new(project, holder)),
-            org_member: member.map_or_else(MemberView::operator, MemberView::from),
-        }
-    }
-}
-
-impl ProjectView {
-    fn new(project: &Project, holder: &Holder) -> Self {
-        Self {
-            project: project.into(),
-            auto_id: project.stored.number,
-            nano_id: project.id.to_string(),
-            org: OrganizationView {
-                id: project.organization.to_string(),
-                name: holder.organization_name.clone(),
-                plan: "self_hosted",
-            },
-        }
-    }
-}
-
-impl KeyView {
-    fn new(project: &Project, holder: &Holder) -> Self {
-        let created_at = iso(holder.key_created_at);
-        Self {
-            auto_id: project.stored.number,
-            id: holder.key_id.clone(),
-            name: holder.key_name.clone(),
-            project_id: project.id.to_string(),
-            org_member_id: OPERATOR,
-            created_at: created_at.clone(),
-            updated_at: created_at,
-            deleted_at: None,
-            // A key is shown in full once, when it is created.
-            key: "REDACTED",
-            deleted: false,
-        }
-    }
-}
-
 impl MemberView {
     fn operator() -> Self {
         Self {
@@ -137,17 +102,6 @@ impl MemberView {
             email: String::new(),
             name: OPERATOR.to_owned(),
             role: members::Role::Admin.as_str(),
-        }
-    }
-}
-
-impl From<&members::Member> for MemberView {
-    fn from(member: &members::Member) -> Self {
-        Self {
-            id: member.id.to_string(),
-            email: member.stored.email.clone(),
-            name: member.stored.name.clone(),
-            role: member.stored.role.as_str(),
         }
     }
 }

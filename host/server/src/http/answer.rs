@@ -1,13 +1,7 @@
 //! Handles the parts common to every request in one function instead of stacked layers: request id,
 //! client address, malformed heads, panics and headers of the response.
 
-use std::{
-    net::IpAddr,
-    panic::AssertUnwindSafe,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Router,
@@ -15,9 +9,8 @@ use axum::{
     http::{HeaderName, HeaderValue, Request, Response, Version, header},
     response::IntoResponse,
 };
-use bytes::Bytes;
 use futures::FutureExt;
-use hyper::body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use tower::Service;
 
 use crate::{
@@ -27,7 +20,6 @@ use crate::{
         error::{ApiError, HttpError},
         forwarded,
         limiter::RATE_WINDOW,
-        permits::Permits,
     },
 };
 
@@ -76,41 +68,16 @@ pub(crate) async fn answer(
     REQUEST.scope(context, inner).await
 }
 
-/// Body of unknown length that holds the concurrency permits of its request until it ends.
-struct OpenBody {
-    body: Body,
-    _permits: Permits,
-}
-
-/// Hands the permits of the request over to a body that is still being made.
+/// Hands the permits of the request over to a body that is still being made. They are released when
+/// the body ends.
 fn keep_permits(response: &mut Response<Body>) {
     if response.body().size_hint().exact().is_none() {
         let permits = REQUEST.with(|context| context.permits.take());
-        let body = std::mem::take(response.body_mut());
-        *response.body_mut() = Body::new(OpenBody {
-            body,
-            _permits: permits,
+        let body = std::mem::take(response.body_mut()).map_frame(move |frame| {
+            let _held = &permits;
+            frame
         });
-    }
-}
-
-impl HttpBody for OpenBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        *response.body_mut() = Body::new(body);
     }
 }
 
@@ -161,7 +128,7 @@ fn finish(server: &Server, response: &mut Response<Body>) {
             context.allowance.get(),
         )
     });
-    let allowance = allowance.unwrap_or(server.limiter.allowance);
+    let allowance = allowance.unwrap_or(server.limiter.rates.allowance);
     keep_permits(response);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID, id)));
@@ -179,6 +146,7 @@ fn finish(server: &Server, response: &mut Response<Body>) {
 mod tests {
     use std::convert::Infallible;
 
+    use bytes::Bytes;
     use futures::stream;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use app::{
-    Error,
+    App, Error,
     core::ids::{OrganizationId, ProjectId},
     projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, permissions::Access},
 };
@@ -15,8 +15,8 @@ use axum::{
 use crate::{
     Server,
     http::{
+        ApiError, ApiResult,
         context::{REQUEST, operation},
-        error::{ApiError, ApiResult},
         errors,
         limiter::SecretKind,
         operation::Permission,
@@ -35,6 +35,8 @@ pub(crate) const CHOSEN: [&str; 2] = ["x-org-id", "x-project-id"];
 
 /// Request of a project: sent with its own key, or with the key of a user who selects the project.
 pub(crate) struct ProjectKey {
+    /// The server that answers the request.
+    pub server: Arc<Server>,
     /// The project.
     pub project: SharedProject,
     /// The key itself.
@@ -43,20 +45,38 @@ pub(crate) struct ProjectKey {
 
 /// Request of the organization.
 pub(crate) struct OrganizationKey {
+    /// The server that answers the request.
+    pub server: Arc<Server>,
     /// The organization.
     pub organization: OrganizationId,
 }
 
 /// Request of a user that selects no project.
 pub(crate) struct UserKey {
-    /// The key itself.
-    holder: Arc<Holder>,
+    /// The server that answers the request.
+    pub server: Arc<Server>,
+    /// The organization of the user.
+    pub organization: OrganizationId,
+}
+
+impl ProjectKey {
+    /// Returns the app that performs the request.
+    pub(crate) fn app(&self) -> &App {
+        &self.server.app
+    }
+}
+
+impl OrganizationKey {
+    /// Returns the app that performs the request.
+    pub(crate) fn app(&self) -> &App {
+        &self.server.app
+    }
 }
 
 impl UserKey {
-    /// Returns the organization of the user.
-    pub(crate) fn organization(&self) -> &OrganizationId {
-        self.holder.organization()
+    /// Returns the app that performs the request.
+    pub(crate) fn app(&self) -> &App {
+        &self.server.app
     }
 }
 
@@ -78,12 +98,16 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
         let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
-        let project =
-            project.ok_or_else(|| errors::key_of_other_kind("a project", "an organization"))?;
+        let project = project.ok_or_else(|| other_kind("a project", &holder))?;
         may(&holder, operation().permission)?;
         admit(server, &holder, Some(&project.tenant))?;
         permits::enter_project(&server.limiter, &project.tenant).await?;
-        Ok(Self { project, holder })
+        let server = server.clone();
+        Ok(Self {
+            server,
+            project,
+            holder,
+        })
     }
 }
 
@@ -94,10 +118,11 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
         let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
         let holder = holder(server, secret).await?;
         let Owner::Organization(organization) = &holder.owner else {
-            return Err(errors::key_of_other_kind("an organization", holder.kind().name()).into());
+            return Err(other_kind("an organization", &holder).into());
         };
         admit(server, &holder, None)?;
         Ok(Self {
+            server: server.clone(),
             organization: organization.clone(),
         })
     }
@@ -110,11 +135,19 @@ impl FromRequestParts<Arc<Server>> for UserKey {
         let secret = given(&parts.headers, &[USER], "a user")?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
-            return Err(errors::key_of_other_kind("a user", holder.kind().name()).into());
+            return Err(other_kind("a user", &holder).into());
         }
         admit(server, &holder, None)?;
-        Ok(Self { holder })
+        Ok(Self {
+            server: server.clone(),
+            organization: holder.organization().clone(),
+        })
     }
+}
+
+/// Refuses a key of another kind than the header that has it.
+fn other_kind(wanted: &'static str, holder: &Holder) -> Error {
+    errors::key_of_other_kind(wanted, holder.kind().name())
 }
 
 /// Returns the project that a request is about; none for a key of the organization.
@@ -187,7 +220,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
             return Err(errors::key_address().into());
         }
         holder.record_use(server.app.clock.now());
-        let counted = server.limiter.count(holder, project);
+        let counted = server.limiter.rates.count(holder, project);
         context.allowance.set(Some(counted.allowance));
         if let Some(refused) = counted.refused {
             return Err(refused.into());
@@ -264,12 +297,13 @@ pub(crate) async fn judged<T>(
 ) -> ApiResult<T> {
     let peer = REQUEST.with(|context| context.peer);
     let now = server.app.clock.now();
-    let suspected = server.limiter.suspected(kind, peer, now);
+    let suspects = server.limiter.suspects(kind);
+    let suspected = suspects.suspected(peer, now);
     let outcome = match suspected {
         None => judging.await,
         Some(_) => {
             permits::leave();
-            let _turn = server.limiter.turn(kind).await?;
+            let _turn = suspects.turn().await?;
             permits::enter(&server.limiter).await?;
             judging.await
         }
@@ -280,7 +314,7 @@ pub(crate) async fn judged<T>(
     if !is_wrong {
         return Ok(outcome?);
     }
-    server.limiter.has_failed(kind, peer, now);
+    suspects.has_failed(peer, now);
     match suspected {
         Some(retry_after) => Err(errors::too_many_failures(retry_after).into()),
         None => Ok(outcome?),

@@ -22,11 +22,12 @@ use crate::{
     Server,
     config::{Limits, PACE_WINDOW},
     http::{
+        ApiError, ApiResult, HttpError, Json,
         branding::Branding,
         context::{REQUEST, operation},
-        error::{ApiError, ApiResult, HttpError},
-        errors, permits,
-        reply::Json,
+        errors,
+        limiter::Arrival,
+        permits,
     },
 };
 
@@ -146,52 +147,39 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
 /// the arriving bodies, whose number is limited. Its request releases its concurrency permits in
 /// the meantime.
 pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
-    let limits = &server.config.limits;
-    let mut upload = Upload::begin(request, limit)?;
-    let mut arrival = None;
-    let whole = match upload.take_arrived() {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            permits::leave();
-            let (address, owner) =
-                REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
-            let arrival = arrival.insert(server.limiter.arrivals.enter(address, owner)?);
-            arrival.grow(upload.bytes.len())?;
-            upload
-                .arrive(limits, limits.body(), |bytes| arrival.grow(bytes))
-                .await
-        }
-        Err(refused) => Err(refused.into()),
-    };
-    match whole {
-        Ok(()) => {}
-        Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
-            drop(arrival);
-            return Err(upload.refuse(server, large).await);
-        }
-        Err(failure) => return Err(failure),
-    }
-    if arrival.is_some() {
-        permits::enter(&server.limiter).await?;
-    }
-    Ok(upload.into_bytes())
+    let within = server.config.limits.body();
+    receive(server, request, limit, within, |bytes| {
+        let mut arrival = arrival(server)?;
+        arrival.grow(bytes)?;
+        Ok(move |more| arrival.grow(more))
+    })
+    .await
 }
 
 /// Reads a file of at most `limit` bytes. The caller holds a permit for file transfers; its request
 /// releases its concurrency permits while the file arrives.
 pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+    let within = server.config.files.transfer();
+    receive(server, request, limit, within, |_| Ok(|_| Ok(()))).await
+}
+
+/// Reads a body. One that is not complete is waited for without concurrency permits; `count` makes
+/// the function that counts its bytes in the meantime, from those that are here already.
+async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
+    server: &'a Server,
+    request: Request,
+    limit: usize,
+    within: Duration,
+    count: impl FnOnce(usize) -> Result<Grow, Error>,
+) -> ApiResult<Bytes> {
     let mut upload = Upload::begin(request, limit)?;
+    let mut counted = None;
     let whole = match upload.take_arrived() {
         Ok(true) => return Ok(upload.into_bytes()),
         Ok(false) => {
             permits::leave();
-            upload
-                .arrive(
-                    &server.config.limits,
-                    server.config.files.transfer(),
-                    |_| Ok(()),
-                )
-                .await
+            let grow = counted.insert(count(upload.bytes.len())?);
+            upload.arrive(&server.config.limits, within, grow).await
         }
         Err(refused) => Err(refused.into()),
     };
@@ -201,10 +189,17 @@ pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -
             Ok(upload.into_bytes())
         }
         Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
+            drop(counted);
             Err(upload.refuse(server, large).await)
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// Counts one more arriving body for the sender of the request being answered.
+fn arrival(server: &Server) -> Result<Arrival<'_>, Error> {
+    let (address, owner) = REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
+    server.limiter.arrivals.enter(address, owner)
 }
 
 /// Body that is arriving, and its bytes so far.
@@ -317,8 +312,7 @@ impl Upload {
     async fn refuse(mut self, server: &Server, refusal: HttpError) -> ApiError {
         permits::leave();
         self.bytes = Vec::new();
-        let (address, owner) = REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
-        let Ok(_arrival) = server.limiter.arrivals.enter(address, owner) else {
+        let Ok(_arrival) = arrival(server) else {
             return refusal.into();
         };
         let mut drained = 0;

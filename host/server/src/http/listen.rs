@@ -5,11 +5,10 @@
 //! headers. This module implements these limits on top of hyper.
 
 use std::{
-    collections::HashMap,
     io::{self, IoSlice},
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -28,7 +27,10 @@ use tokio::{
 use crate::{
     Server,
     config::PACE_WINDOW,
-    http::{answer, forwarded, limiter::counted_as},
+    http::{
+        answer, forwarded,
+        limiter::{KeyedLimit, counted_as},
+    },
 };
 
 /// Maximum bytes of the request line and the headers together.
@@ -48,10 +50,7 @@ pub(crate) async fn serve(
 ) {
     let limits = &server.config.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Arc::new(Addresses {
-        most: limits.connections_per_address,
-        open: Mutex::default(),
-    });
+    let addresses = KeyedLimit::new(limits.connections_per_address);
     let mut connections = JoinSet::new();
     loop {
         let permit = tokio::select! {
@@ -78,7 +77,7 @@ pub(crate) async fn serve(
             None
         } else {
             // The connection is closed at once if its address has too many.
-            let Some(counted) = addresses.enter(counted_as(peer)) else {
+            let Some(counted) = addresses.try_acquire(&counted_as(peer)) else {
                 continue;
             };
             Some(counted)
@@ -242,65 +241,4 @@ impl AsyncWrite for Paced {
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A stop signal and a dropped sender have the same effect.
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// Counts open connections by address.
-struct Addresses {
-    most: usize,
-    open: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// One counted connection.
-struct Counted {
-    address: IpAddr,
-    of: Arc<Addresses>,
-}
-
-impl Addresses {
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Counted> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(address).or_default();
-        if *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(Counted {
-            address,
-            of: self.clone(),
-        })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.address);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_per_address_are_limited_and_released() {
-        let addresses = Arc::new(Addresses {
-            most: 2,
-            open: Mutex::default(),
-        });
-        let address: IpAddr = [10, 0, 0, 1].into();
-        let first = addresses.enter(address).unwrap();
-        let second = addresses.enter(address).unwrap();
-        assert!(addresses.enter(address).is_none());
-        assert!(addresses.enter([10, 0, 0, 2].into()).is_some());
-        drop(first);
-        assert!(addresses.enter(address).is_some());
-        drop(second);
-        assert!(addresses.open.lock().unwrap().is_empty());
-    }
 }

@@ -3,7 +3,8 @@
 //! [`listen`] accepts connections, [`answer`] handles what all requests have in common, and
 //! [`operation`] does what the row of the matched operation says. Handlers take their input as
 //! typed arguments ([`auth`], [`body`], [`path`], [`query`], [`page`]) and return typed values
-//! ([`reply`]); [`signature`] describes an operation from these very types.
+//! ([`reply`]); [`signature`] describes an operation from these very types. This module exports what
+//! handlers use.
 
 pub(crate) mod answer;
 pub(crate) mod auth;
@@ -24,3 +25,15 @@ pub(crate) mod query;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
+
+pub(crate) use self::{
+    auth::{NoKey, OrganizationKey, ProjectKey, UserKey},
+    body::OptionalJson,
+    error::{ApiError, ApiResult, HttpError},
+    operation::run_to_completion,
+    page::{Listed, Page, Position, ShortPage},
+    path::{Path, Prefix},
+    query::Query,
+    reply::{Created, Deleted, Json, Success, SuccessWithMessage},
+    signature::IN_TABLE,
+};

@@ -13,11 +13,7 @@ use utoipa::{
 
 use crate::{
     Server,
-    http::{
-        error::{ApiError, ApiResult},
-        errors,
-        query::Query,
-    },
+    http::{ApiError, ApiResult, Query, errors},
 };
 
 /// Items on a page of a request that names no limit.
@@ -249,9 +245,9 @@ impl Position {
 /// A page of a list.
 #[derive(Serialize)]
 pub(crate) struct Listed<T> {
-    items: Vec<T>,
+    pub items: Vec<T>,
     #[serde(flatten)]
-    position: Position,
+    pub position: Position,
 }
 
 impl<T: ToSchema> PartialSchema for Listed<T> {
@@ -285,10 +281,12 @@ impl<T> Listed<T> {
         Self { items, position }
     }
 
-    /// Returns a page of records. Its cursor continues after the last record.
-    pub(crate) fn after(items: Vec<T>, page: &Page, total: u64, next: Option<Cursor>) -> Self {
-        let position = Position::after(page, total, next);
-        Self { items, position }
+    /// Returns a page of views of the records found. Its cursor continues after the last record.
+    pub(crate) fn after<R: Into<T>>(found: app::Listed<R>, page: &Page) -> Self {
+        Self {
+            items: found.items.into_iter().map(R::into).collect(),
+            position: Position::after(page, found.total, found.next),
+        }
     }
 }
 
@@ -335,10 +333,23 @@ mod tests {
     use super::*;
 
     fn page(number: u64, limit: u64) -> Page {
+        with_state(number, limit, None)
+    }
+
+    fn with_state(number: u64, limit: u64, state: Option<&str>) -> Page {
+        let state = state.map(str::to_owned);
         Page {
             number,
             limit,
-            state: None,
+            state,
+        }
+    }
+
+    fn window(after: Option<Cursor>, offset: u64) -> Window {
+        Window {
+            after,
+            offset,
+            limit: 3,
         }
     }
 
@@ -367,10 +378,7 @@ mod tests {
                 created_at: Time(7),
                 id: "ca_x".to_owned(),
             };
-            let page = Page {
-                state: state.map(str::to_owned),
-                ..page(2, 3)
-            };
+            let page = with_state(2, 3, state);
             let position = Position::after(&page, 1, Some(last.clone()));
             assert_eq!(
                 (position.total_pages, position.current_page),
@@ -381,14 +389,8 @@ mod tests {
                 .ok()
                 .unwrap();
             assert_eq!((read.number, read.limit), (3, 3));
-            assert_eq!(
-                read.window(value.is_some()).ok().unwrap(),
-                Window {
-                    after: Some(last),
-                    offset: 0,
-                    limit: 3
-                }
-            );
+            let found = read.window(value.is_some()).ok().unwrap();
+            assert_eq!(found, window(Some(last), 0));
             assert!(
                 read.window(value.is_none()).is_err(),
                 "it is a cursor of another order"
@@ -398,23 +400,10 @@ mod tests {
         assert_eq!(next(Some("1700"), None), Some(Time(1700)));
         assert_eq!(next(None, Some(9)), None);
         for earlier in [None, Some("1700")] {
-            let read = Page {
-                state: earlier.map(str::to_owned),
-                ..page(2, 3)
-            };
-            assert_eq!(
-                read.window(true).ok().unwrap(),
-                Window {
-                    after: None,
-                    offset: 3,
-                    limit: 3
-                }
-            );
+            let read = with_state(2, 3, earlier);
+            assert_eq!(read.window(true).ok().unwrap(), window(None, 3));
         }
-        let foreign = Page {
-            state: Some("1700-x".to_owned()),
-            ..page(2, 3)
-        };
+        let foreign = with_state(2, 3, Some("1700-x"));
         assert!(foreign.window(false).is_err() && foreign.window(true).is_err());
     }
 
@@ -422,26 +411,10 @@ mod tests {
     fn cursor_round_trips_and_other_text_is_refused() {
         let page = page(7, 50);
         assert_eq!(read_cursor(&cursor(&page)).as_ref(), Some(&page));
-        let with_state = Page {
-            state: Some("log_0a-Z".into()),
-            ..page.clone()
-        };
-        assert_eq!(read_cursor(&cursor(&with_state)), Some(with_state));
-        let not = [
-            "",
-            "x",
-            "0-20",
-            "1-0",
-            "1-1001",
-            "-1-20",
-            "+1-20",
-            "9999999999999-20",
-            "1-20 ",
-            "a-b",
-            "1-20-",
-            "1-20-/",
-        ];
-        for text in not {
+        let other = with_state(7, 50, Some("log_0a-Z"));
+        assert_eq!(read_cursor(&cursor(&other)), Some(other));
+        let not = "|x|0-20|1-0|1-1001|-1-20|+1-20|9999999999999-20|1-20 |a-b|1-20-|1-20-/";
+        for text in not.split('|') {
             assert_eq!(read_cursor(&BASE64.encode(text)), None, "{text}");
         }
         assert_eq!(read_cursor("1-20"), None, "not base64");

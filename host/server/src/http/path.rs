@@ -2,29 +2,67 @@
 
 use std::sync::Arc;
 
+use app::{
+    Error,
+    core::ids::{AccountId, AuthConfigId, LogId, MemberId, ProjectId},
+};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
 
 use crate::{
     Server,
     api::table::PREFIXES,
-    http::{
-        error::{ApiError, ApiResult},
-        errors,
-    },
+    http::{ApiError, ApiResult, errors},
 };
 
-/// Path parameters.
+/// Parameters of a path: one, or a pair of them.
 pub(crate) struct Path<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
+/// Parameter of a path.
+pub(crate) trait PathParameter: Sized {
+    /// Reads the parameter from the text in the path.
+    fn read(text: String) -> Result<Self, Error>;
+}
+
+impl PathParameter for String {
+    fn read(text: String) -> Result<Self, Error> {
+        Ok(text)
+    }
+}
+
+macro_rules! ids {
+    ($($id:ident),+) => {$(
+        impl PathParameter for $id {
+            fn read(text: String) -> Result<Self, Error> {
+                Self::parse(&text)
+            }
+        }
+    )+};
+}
+
+ids!(AccountId, AuthConfigId, LogId, MemberId, ProjectId);
+
+impl<T: PathParameter> FromRequestParts<Arc<Server>> for Path<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let path = axum::extract::Path::<T>::from_request_parts(parts, server).await;
-        path.map(|path| Self(path.0))
-            .map_err(|_| errors::invalid("path: not readable as UTF-8 text").into())
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        Ok(Self(T::read(texts(parts).await?)?))
     }
+}
+
+impl<A: PathParameter, B: PathParameter> FromRequestParts<Arc<Server>> for Path<(A, B)> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        let (first, second) = texts(parts).await?;
+        Ok(Self((A::read(first)?, B::read(second)?)))
+    }
+}
+
+async fn texts<T: DeserializeOwned + Send>(parts: &mut Parts) -> ApiResult<T> {
+    let path = axum::extract::Path::from_request_parts(parts, &()).await;
+    path.map(|axum::extract::Path(texts)| texts)
+        .map_err(|_| errors::invalid("path: not readable as UTF-8 text").into())
 }
 
 /// Path prefix of a request.

@@ -19,11 +19,7 @@ use serde::{
 
 use crate::{
     Server,
-    http::{
-        branding::Branding,
-        error::{ApiError, ApiResult},
-        errors,
-    },
+    http::{ApiError, ApiResult, branding::Branding, errors},
 };
 
 /// Maximum number of entries of a list.
@@ -87,16 +83,18 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
     }
 }
 
-/// Reads one word of an enum, in any case, from the member of a body that holds it.
+/// Reads one word of an enum, in any case, from the member of a body that may hold it.
 ///
 /// # Errors
 /// If the enum has no such word.
 pub(crate) fn word<T: DeserializeOwned>(
     member: &str,
-    word: &str,
+    word: Option<String>,
     branding: &Branding,
-) -> ApiResult<T> {
-    T::deserialize(Entry(word, branding))
+) -> ApiResult<Option<T>> {
+    let read = |word: String| T::deserialize(Parameter::new(&word, branding));
+    word.map(read)
+        .transpose()
         .map_err(|invalid| errors::invalid(format!("{member}: {invalid}")).into())
 }
 
@@ -231,6 +229,17 @@ struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
+    /// Returns one entry of a list, which is read as a parameter of its own.
+    fn new(text: &'a str, branding: &'a Branding) -> Self {
+        Self {
+            field: "",
+            texts: vec![text],
+            entries: Vec::new(),
+            max_entries: MAX_LIST_ENTRIES,
+            branding,
+        }
+    }
+
     /// Returns the last value, which wins over repeated ones.
     fn text(&self) -> Result<&'a str, Invalid> {
         short(self.texts.last().copied().unwrap_or_default())
@@ -258,26 +267,6 @@ fn short(text: &str) -> Result<&str, Invalid> {
     Ok(text)
 }
 
-/// Visits the variant that a word names, in any case.
-fn visit_word<'de, V: Visitor<'de>>(
-    word: &str,
-    variants: &'static [&'static str],
-    branding: &Branding,
-    visitor: V,
-) -> Result<V::Value, Invalid> {
-    let named = |variant: &&&str| branding.rename(variant).eq_ignore_ascii_case(word);
-    match variants.iter().find(named) {
-        Some(variant) => {
-            let variant: StrDeserializer<'_, Invalid> = variant.into_deserializer();
-            visitor.visit_enum(variant)
-        }
-        None => {
-            let words: Vec<_> = variants.iter().map(|word| branding.rename(word)).collect();
-            Err(Invalid(format!("must be one of {}", words.join(", "))))
-        }
-    }
-}
-
 macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
@@ -288,6 +277,14 @@ macro_rules! numbers {
             visitor.$visit(number)
         }
     )*};
+}
+
+impl<'de> IntoDeserializer<'de, Invalid> for Parameter<'_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
 }
 
 impl<'de> Deserializer<'de> for Parameter<'_> {
@@ -316,9 +313,9 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let entries = self.list()?;
+        let entries = self.list()?.into_iter();
         visitor.visit_seq(SeqDeserializer::new(
-            entries.into_iter().map(|text| Entry(text, self.branding)),
+            entries.map(|text| Parameter::new(text, self.branding)),
         ))
     }
 
@@ -328,13 +325,28 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
         visitor.visit_map(MapDeserializer::new(entries))
     }
 
+    /// Visits the variant that a word names, in any case.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Invalid> {
-        visit_word(self.text()?, variants, self.branding, visitor)
+        let word = self.text()?;
+        let name = |variant| self.branding.rename(variant);
+        match variants
+            .iter()
+            .find(|variant| name(variant).eq_ignore_ascii_case(word))
+        {
+            Some(variant) => {
+                let variant: StrDeserializer<'_, Invalid> = variant.into_deserializer();
+                visitor.visit_enum(variant)
+            }
+            None => {
+                let words: Vec<_> = variants.iter().map(|variant| name(variant)).collect();
+                Err(Invalid(format!("must be one of {}", words.join(", "))))
+            }
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -351,39 +363,6 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
     serde::forward_to_deserialize_any! {
         i8 i16 i32 i128 u8 u16 u32 u128 f32 char str string bytes byte_buf unit unit_struct tuple
         tuple_struct struct identifier ignored_any
-    }
-}
-
-/// One entry of a list.
-struct Entry<'a>(&'a str, &'a Branding);
-
-impl<'de, 'a> IntoDeserializer<'de, Invalid> for Entry<'a> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
-
-impl<'de> Deserializer<'de> for Entry<'_> {
-    type Error = Invalid;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        visitor.visit_str(self.0)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Invalid> {
-        visit_word(self.0, variants, self.1, visitor)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
-        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Server,
-    http::{body, error::ApiResult, errors, path::Path, permits, query::Query, reply::Json},
+    http::{ApiResult, Json, Path, Query, body, errors, permits},
 };
 
 /// Parameters of a signed link.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     Server,
-    http::reply::{self, Json},
+    http::{Json, reply},
 };
 
 /// Result of a probe.

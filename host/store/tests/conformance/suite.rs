@@ -25,7 +25,7 @@ pub(crate) static THINGS: Collection = Collection {
         Field::unique("name", Kind::Text),
         Field::new("colour", Kind::Text),
         Field::new("rank", Kind::Int),
-        Field::due("due"),
+        Field::new("due", Kind::Time),
         Field::new("tags", Kind::List),
         Field::new("on", Kind::Text),
     ],

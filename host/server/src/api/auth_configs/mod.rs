@@ -2,8 +2,6 @@
 
 mod types;
 
-use std::sync::Arc;
-
 use app::{
     Record,
     accounts::auth_configs::{
@@ -12,7 +10,6 @@ use app::{
     catalog::LATEST,
     core::ids::AuthConfigId,
 };
-use axum::extract::State;
 
 pub(crate) use self::types::ToolkitSlug;
 use self::types::{Create, CreatedView, Kind, ListQuery, RemoveQuery, Update, View};
@@ -20,15 +17,8 @@ use crate::{
     Server,
     api::object,
     http::{
-        auth::ProjectKey,
-        error::ApiResult,
-        errors,
-        operation::run_to_completion,
-        page::{Listed, Page},
-        path::Path,
-        query::Query,
-        reply::{Created, Json, Success, SuccessWithMessage},
-        signature::IN_TABLE,
+        ApiResult, Created, IN_TABLE, Json, Listed, Page, Path, Position, ProjectKey, Query,
+        Success, SuccessWithMessage, errors, run_to_completion,
     },
 };
 
@@ -40,11 +30,10 @@ use crate::{
 )]
 pub(crate) async fn create(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<CreatedView>> {
-    let request = new(&server, body)?;
-    let record = auth_configs::create(&server.app, &key.project, request).await?;
+    let request = new(&key.server, body)?;
+    let record = auth_configs::create(key.app(), &key.project, request).await?;
     Ok(Created(record.into()))
 }
 
@@ -94,7 +83,6 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
 #[expect(deprecated, reason = "older clients send these filters")]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
@@ -110,35 +98,30 @@ pub(crate) async fn list(
         search: query.search.unwrap_or_default(),
         until: page.as_of()?,
     };
-    let found = auth_configs::list(&server.app, &key.project, &filter, page.window(false)?).await?;
+    let found = auth_configs::list(key.app(), &key.project, &filter, page.window(false)?).await?;
     let page = page.with_newest(found.items.first().map(|newest| newest.created_at));
     let mut items = Vec::with_capacity(found.items.len());
     for record in found.items {
-        items.push(view(&server, &key, record).await?);
+        items.push(view(&key, record).await?);
     }
-    Ok(Json(Listed::after(items, &page, found.total, found.next)))
+    let position = Position::after(&page, found.total, found.next);
+    Ok(Json(Listed { items, position }))
 }
 
 /// Reads an auth config.
 #[utoipa::path(get, path = IN_TABLE)]
-pub(crate) async fn read(
-    key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-) -> ApiResult<Json<View>> {
-    let record = auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
-    view(&server, &key, record).await.map(Json)
+pub(crate) async fn read(key: ProjectKey, Path(id): Path<AuthConfigId>) -> ApiResult<Json<View>> {
+    let record = auth_configs::get(key.app(), &key.project, &id).await?;
+    view(&key, record).await.map(Json)
 }
 
 /// Changes an auth config: members that are left out stay as they are.
 #[utoipa::path(patch, path = IN_TABLE)]
 pub(crate) async fn update(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AuthConfigId>,
     Json(body): Json<Update>,
 ) -> ApiResult<Json<Success>> {
-    let id = AuthConfigId::parse(&id)?;
     let mut own = object("credentials", body.credentials)?;
     for (name, given) in [("scopes", body.scopes), ("user_scopes", body.user_scopes)] {
         own.extend(given.map(|value| (name.to_owned(), value)));
@@ -155,7 +138,7 @@ pub(crate) async fn update(
         tools_for_connection: access.tools_for_connected_account_creation,
         in_sessions: body.is_enabled_for_tool_router,
     };
-    auth_configs::change(&server.app, &key.project, &id, changes).await?;
+    auth_configs::change(key.app(), &key.project, &id, changes).await?;
     Ok(Json(Success::OK))
 }
 
@@ -163,15 +146,14 @@ pub(crate) async fn update(
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn remove(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AuthConfigId>,
     Query(query): Query<RemoveQuery>,
 ) -> ApiResult<Json<SuccessWithMessage>> {
-    let id = AuthConfigId::parse(&id)?;
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    let removing =
-        async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
-    run_to_completion(removing).await?;
+    run_to_completion(
+        async move { auth_configs::remove(key.app(), &key.project, &id, revoke).await },
+    )
+    .await?;
     Ok(Json(Success::with("the auth config is deleted")))
 }
 
@@ -179,27 +161,21 @@ pub(crate) async fn remove(
 #[utoipa::path(patch, path = IN_TABLE)]
 pub(crate) async fn set_status(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path((id, status)): Path<(String, String)>,
+    Path((id, status)): Path<(AuthConfigId, String)>,
 ) -> ApiResult<Json<Success>> {
-    let id = AuthConfigId::parse(&id)?;
     let status = match status.to_ascii_uppercase().as_str() {
         "ENABLED" => Status::Enabled,
         "DISABLED" => Status::Disabled,
         _ => return Err(errors::invalid("status: must be ENABLED or DISABLED").into()),
     };
-    auth_configs::set_status(&server.app, &key.project, &id, status).await?;
+    auth_configs::set_status(key.app(), &key.project, &id, status).await?;
     Ok(Json(Success::OK))
 }
 
-async fn view(server: &Server, key: &ProjectKey, record: Record<AuthConfig>) -> ApiResult<View> {
-    let credentials = auth_configs::credentials(&server.app, &key.project, &record).await?;
-    let accounts = auth_configs::active_accounts(&server.app, &key.project, &record.id).await?;
-    let release = server
-        .app
-        .catalog
-        .release(&record.body.toolkit, LATEST)
-        .ok();
+async fn view(key: &ProjectKey, record: Record<AuthConfig>) -> ApiResult<View> {
+    let credentials = auth_configs::credentials(key.app(), &key.project, &record).await?;
+    let accounts = auth_configs::active_accounts(key.app(), &key.project, &record.id).await?;
+    let release = key.app().catalog.release(&record.body.toolkit, LATEST).ok();
     Ok(View::new(
         record,
         &credentials,

@@ -18,7 +18,6 @@ use crate::api::texts;
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// With credentials of the server, or without.
     pub is_service_managed: Option<bool>,
@@ -41,35 +40,17 @@ pub(crate) struct ListQuery {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credentials of its accounts are revoked at the provider first, too.
     pub revoke_on_delete: Option<bool>,
 }
 
-/// State of something that can be enabled or disabled.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Switch {
-    Enabled,
-    Disabled,
-}
-
-impl From<Switch> for Status {
-    fn from(switch: Switch) -> Self {
-        match switch {
-            Switch::Enabled => Self::Enabled,
-            Switch::Disabled => Self::Disabled,
-        }
-    }
-}
-
-impl From<Status> for Switch {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Enabled => Self::Enabled,
-            Status::Disabled => Self::Disabled,
-        }
+mirror! {
+    /// State of something that can be enabled or disabled.
+    #[serde(rename_all = "UPPERCASE")]
+    pub(crate) enum Switch of Status {
+        Enabled,
+        Disabled,
     }
 }
 
@@ -77,7 +58,6 @@ impl From<Status> for Switch {
 #[schema(as = CreateAuthConfig)]
 pub(crate) struct Create {
     pub toolkit: ToolkitSlug,
-    #[serde(default)]
     pub auth_config: Option<CreateSettings>,
 }
 
@@ -90,23 +70,17 @@ pub(crate) struct ToolkitSlug {
 #[schema(as = AuthConfigSettings)]
 pub(crate) struct CreateSettings {
     pub r#type: String,
-    #[serde(default)]
     pub name: Option<String>,
-    #[serde(default, rename = "authScheme")]
+    #[serde(rename = "authScheme")]
     pub auth_scheme: Option<String>,
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub credentials: Option<Value>,
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub shared_credentials: Option<Value>,
-    #[serde(default)]
     pub proxy_config: Option<ProxyConfig>,
     #[serde(default, deserialize_with = "texts")]
     pub restrict_to_following_tools: Vec<String>,
-    #[serde(default)]
     pub tool_access_config: Option<ToolAccess>,
-    #[serde(default)]
     pub is_enabled_for_tool_router: Option<bool>,
 }
 
@@ -125,7 +99,6 @@ pub(crate) struct ProxyConfig {
     proxy_url: String,
     /// `user:password`, a bearer token, or a complete value of `proxy-authorization` with its
     /// scheme.
-    #[serde(default)]
     proxy_auth_key: Option<String>,
 }
 
@@ -144,11 +117,9 @@ impl From<ProxyConfig> for Proxy {
 pub(crate) struct Update {
     /// The existing kind of the auth config.
     pub r#type: Kind,
-    #[serde(default)]
     pub name: Option<String>,
     /// Merged into the existing credentials, name by name.
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub credentials: Option<Value>,
     /// A text with commas or spaces, or a list; with `default`, the scopes requested in addition to
     /// the operator's.
@@ -157,7 +128,6 @@ pub(crate) struct Update {
     #[serde(default, deserialize_with = "present")]
     pub user_scopes: Option<Value>,
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub shared_credentials: Option<Value>,
     /// Null for direct requests without a proxy.
     #[schema(value_type = Option<ProxyConfig>)]
@@ -165,9 +135,7 @@ pub(crate) struct Update {
     pub proxy_config: Option<Option<ProxyConfig>>,
     #[serde(default, deserialize_with = "cleared")]
     pub restrict_to_following_tools: Option<Vec<String>>,
-    #[serde(default)]
     pub tool_access_config: Option<UpdatedToolAccess>,
-    #[serde(default)]
     pub is_enabled_for_tool_router: Option<bool>,
 }
 
@@ -205,12 +173,18 @@ fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D:
     texts(from).map(Some)
 }
 
-/// The auth config that was created.
-#[derive(Serialize, ToSchema)]
-#[schema(as = NewAuthConfig)]
-pub(crate) struct CreatedView {
-    toolkit: ToolkitSlug,
-    auth_config: CreatedDetail,
+view! {
+    /// The auth config that was created.
+    #[schema(as = NewAuthConfig)]
+    pub(crate) struct CreatedView from record: Record<AuthConfig> {
+        toolkit: ToolkitSlug = ToolkitSlug { slug: record.body.toolkit },
+        auth_config: CreatedDetail = CreatedDetail {
+            id: record.id,
+            auth_scheme: record.body.scheme.as_str(),
+            is_service_managed: record.body.managed,
+            restrict_to_following_tools: record.body.restrict_to,
+        },
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -222,56 +196,70 @@ struct CreatedDetail {
     restrict_to_following_tools: Vec<String>,
 }
 
-impl From<Record<AuthConfig>> for CreatedView {
-    fn from(record: Record<AuthConfig>) -> Self {
+view! {
+    /// The way in which a project connects accounts of one toolkit.
+    #[schema(as = AuthConfig)]
+    pub(crate) struct View from (
+        record: Record<AuthConfig>,
+        credentials: &Credentials,
+        active_accounts: u64,
+        release: Option<&Release>,
+    ) where {
         let config = record.body;
-        Self {
-            toolkit: ToolkitSlug {
-                slug: config.toolkit,
-            },
-            auth_config: CreatedDetail {
-                id: record.id,
-                auth_scheme: config.scheme.as_str(),
-                is_service_managed: config.managed,
-                restrict_to_following_tools: config.restrict_to,
-            },
-        }
+        let scheme = release.and_then(|release| release.scheme(config.scheme));
+        let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
+        let fields: Vec<ExpectedField> = fields.iter().map(ExpectedField::from).collect();
+    } {
+        id: String = record.id,
+        #[schema(value_type = String)]
+        uuid: Uuid = config.uuid,
+        /// `default` with credentials of the server, `custom` with the project's own.
+        #[schema(value_type = String)]
+        r#type: Kind = if config.managed {
+            Kind::Default
+        } else {
+            Kind::Custom
+        },
+        toolkit: ToolkitView = ToolkitView {
+            slug: config.toolkit.clone(),
+            logo: release.map_or_else(String::new, |release| release.logo.clone()),
+            auth_guide_url: None,
+            auth_hint_url: None,
+        },
+        name: String = config.name,
+        auth_scheme: &'static str = config.scheme.as_str(),
+        is_service_managed: bool = config.managed,
+        /// The credentials. Of secrets, only the first characters are shown.
+        credentials: Map<String, Value> = masked(&credentials.own),
+        #[schema(required)]
+        proxy_config: Option<ProxyView> = credentials.proxy.as_ref().map(|proxy| ProxyView {
+            proxy_url: proxy.url.clone(),
+            proxy_auth_key: proxy.key.as_deref().map(|key| mask(&key.into())),
+        }),
+        status: Switch = config.status.into(),
+        created_by: &'static str = "operator",
+        #[schema(format = DateTime)]
+        created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)]
+        last_updated_at: String = iso(record.updated_at),
+        /// Number of active accounts.
+        no_of_connections: u64 = active_accounts,
+        expected_input_fields: Vec<ExpectedField> = fields.clone(),
+        restrict_to_following_tools: Vec<String> = config.restrict_to,
+        tool_access_config: ToolAccessView = ToolAccessView {
+            tools_for_connected_account_creation: config.tools_for_connection,
+            tools_available_for_execution: config.tools_for_execution,
+        },
+        /// Values merged into those of every account; an account's own values take precedence.
+        shared_credentials: Map<String, Value> = masked(&credentials.shared),
+        deprecated_params: DeprecatedView = DeprecatedView {
+            default_connector_id: None,
+            member_uuid: config.uuid,
+            toolkit_id: config.toolkit,
+            expected_input_fields: fields,
+        },
+        is_enabled_for_tool_router: bool = config.in_sessions,
     }
-}
-
-/// The way in which a project connects accounts of one toolkit.
-#[derive(Serialize, ToSchema)]
-#[schema(as = AuthConfig)]
-pub(crate) struct View {
-    id: String,
-    #[schema(value_type = String)]
-    uuid: Uuid,
-    /// `default` with credentials of the server, `custom` with the project's own.
-    #[schema(value_type = String)]
-    r#type: Kind,
-    toolkit: ToolkitView,
-    name: String,
-    auth_scheme: &'static str,
-    is_service_managed: bool,
-    /// The credentials. Of secrets, only the first characters are shown.
-    credentials: Map<String, Value>,
-    #[schema(required)]
-    proxy_config: Option<ProxyView>,
-    status: Switch,
-    created_by: &'static str,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    last_updated_at: String,
-    /// Number of active accounts.
-    no_of_connections: u64,
-    expected_input_fields: Vec<ExpectedField>,
-    restrict_to_following_tools: Vec<String>,
-    tool_access_config: ToolAccessView,
-    /// Values merged into those of every account; an account's own values take precedence.
-    shared_credentials: Map<String, Value>,
-    deprecated_params: DeprecatedView,
-    is_enabled_for_tool_router: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -344,63 +332,6 @@ struct DeprecatedView {
     member_uuid: Uuid,
     toolkit_id: String,
     expected_input_fields: Vec<ExpectedField>,
-}
-
-impl View {
-    /// Builds the view of a record.
-    pub(crate) fn new(
-        record: Record<AuthConfig>,
-        credentials: &Credentials,
-        active_accounts: u64,
-        release: Option<&Release>,
-    ) -> Self {
-        let config = record.body;
-        let scheme = release.and_then(|release| release.scheme(config.scheme));
-        let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
-        let fields: Vec<ExpectedField> = fields.iter().map(ExpectedField::from).collect();
-        Self {
-            id: record.id,
-            uuid: config.uuid,
-            r#type: if config.managed {
-                Kind::Default
-            } else {
-                Kind::Custom
-            },
-            name: config.name,
-            auth_scheme: config.scheme.as_str(),
-            is_service_managed: config.managed,
-            credentials: masked(&credentials.own),
-            proxy_config: credentials.proxy.as_ref().map(|proxy| ProxyView {
-                proxy_url: proxy.url.clone(),
-                proxy_auth_key: proxy.key.as_deref().map(|key| mask(&key.into())),
-            }),
-            status: config.status.into(),
-            created_by: "operator",
-            created_at: iso(record.created_at),
-            last_updated_at: iso(record.updated_at),
-            no_of_connections: active_accounts,
-            expected_input_fields: fields.clone(),
-            restrict_to_following_tools: config.restrict_to,
-            tool_access_config: ToolAccessView {
-                tools_for_connected_account_creation: config.tools_for_connection,
-                tools_available_for_execution: config.tools_for_execution,
-            },
-            shared_credentials: masked(&credentials.shared),
-            deprecated_params: DeprecatedView {
-                default_connector_id: None,
-                member_uuid: config.uuid,
-                toolkit_id: config.toolkit.clone(),
-                expected_input_fields: fields,
-            },
-            toolkit: ToolkitView {
-                slug: config.toolkit,
-                logo: release.map_or_else(String::new, |release| release.logo.clone()),
-                auth_guide_url: None,
-                auth_hint_url: None,
-            },
-            is_enabled_for_tool_router: config.in_sessions,
-        }
-    }
 }
 
 /// Masks every value except the scopes, which are no secrets.

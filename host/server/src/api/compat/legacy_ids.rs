@@ -1,21 +1,14 @@
 //! Translation of the legacy ids of older clients to current ids.
 
-use std::sync::Arc;
-
 use app::lifecycle::legacy_ids::{self, Kind};
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::{
-    Server,
-    http::{auth::ProjectKey, error::ApiResult, query::Query, reply::Json, signature::IN_TABLE},
-};
+use crate::http::{ApiResult, IN_TABLE, Json, ProjectKey, Query};
 
 /// Legacy id, and the kind of object that it names.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct LegacyId {
     /// Kind of the object.
     #[param(inline)]
@@ -25,21 +18,12 @@ pub(crate) struct LegacyId {
     uuid: Uuid,
 }
 
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum LegacyKind {
-    ConnectedAccount,
-    AuthConfig,
-    TriggerInstance,
-}
-
-impl From<LegacyKind> for Kind {
-    fn from(kind: LegacyKind) -> Self {
-        match kind {
-            LegacyKind::ConnectedAccount => Self::ConnectedAccount,
-            LegacyKind::AuthConfig => Self::AuthConfig,
-            LegacyKind::TriggerInstance => Self::TriggerInstance,
-        }
+mirror! {
+    #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+    enum LegacyKind of Kind {
+        ConnectedAccount,
+        AuthConfig,
+        TriggerInstance,
     }
 }
 
@@ -62,9 +46,8 @@ pub(crate) struct CurrentId {
 )]
 pub(crate) async fn translate(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Query(LegacyId { r#type, uuid }): Query<LegacyId>,
 ) -> ApiResult<Json<CurrentId>> {
-    let nanoid = legacy_ids::translate(&server.app, &key.project, r#type.into(), uuid).await?;
+    let nanoid = legacy_ids::translate(key.app(), &key.project, r#type.into(), uuid).await?;
     Ok(Json(CurrentId { nanoid }))
 }

@@ -7,7 +7,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
     Server,
-    http::error::{ApiError, HttpError},
+    http::{ApiError, HttpError},
 };
 
 #[rustfmt::skip]

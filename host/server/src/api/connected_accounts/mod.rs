@@ -5,13 +5,10 @@ mod sharing;
 mod status;
 mod views;
 
-use std::sync::Arc;
-
 use app::{
     accounts::{self, Changes, NewAccount, NewLink},
     core::ids::{AccountId, AuthConfigId},
 };
-use axum::extract::State;
 
 use self::{
     requests::{
@@ -23,18 +20,10 @@ use self::{
     },
 };
 use crate::{
-    Server,
     api::object,
     http::{
-        auth::ProjectKey,
-        body::OptionalJson,
-        error::ApiResult,
-        operation::run_to_completion,
-        page::{Listed, Page},
-        path::Path,
-        query::Query,
-        reply::{Created, Json, Success},
-        signature::IN_TABLE,
+        ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
+        Success, run_to_completion,
     },
 };
 
@@ -49,11 +38,10 @@ use crate::{
 )]
 pub(crate) async fn create(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<CreatedView>> {
     let request = new_account(body)?;
-    let account = accounts::create(&server.app, &key.project, request).await?;
+    let account = accounts::create(key.app(), &key.project, request).await?;
     Ok(Created(account.into()))
 }
 
@@ -79,31 +67,28 @@ fn new_account(body: Create) -> ApiResult<NewAccount> {
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
     let filter = query.into_filter(page.as_of()?);
     let window = page.window(filter.by_change)?;
-    let found = accounts::list(&server.app, &key.project, &filter, window).await?;
+    let found = accounts::list(key.app(), &key.project, &filter, window).await?;
     // In any other order, new or changed accounts can move between pages, so no time is recorded.
     let newest = found
         .items
         .first()
         .filter(|_| !filter.by_change && !filter.ascending);
     let page = page.with_newest(newest.map(|newest| newest.record.created_at));
-    let items = found.items.into_iter().map(View::from).collect();
-    Ok(Json(Listed::after(items, &page, found.total, found.next)))
+    Ok(Json(Listed::after(found, &page)))
 }
 
 /// Reads an account.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn read(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
 ) -> ApiResult<Json<DetailView>> {
-    let account = accounts::get(&server.app, &key.project, &AccountId::parse(&id)?).await?;
+    let account = accounts::get(key.app(), &key.project, &id).await?;
     Ok(Json(account.into()))
 }
 
@@ -113,11 +98,7 @@ pub(crate) async fn read(
     path = IN_TABLE,
     responses((status = 404, description = "The auth config does not exist")),
 )]
-pub(crate) async fn link(
-    key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Json(body): Json<Link>,
-) -> ApiResult<Created<LinkView>> {
+pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<Created<LinkView>> {
     let request = NewLink {
         auth_config: AuthConfigId::parse(&body.auth_config_id)?,
         user_id: body.user_id,
@@ -126,7 +107,7 @@ pub(crate) async fn link(
         alias: body.alias,
         sharing: body.experimental.unwrap_or_default().into(),
     };
-    let link = accounts::link(&server.app, &key.project, request).await?;
+    let link = accounts::link(key.app(), &key.project, request).await?;
     Ok(Created(link.into()))
 }
 
@@ -140,14 +121,12 @@ pub(crate) async fn link(
 )]
 pub(crate) async fn complete(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<Complete>,
 ) -> ApiResult<Json<CompletedView>> {
-    let completing = async move {
-        accounts::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await
-    };
-    let completion = run_to_completion(completing).await?;
-    Ok(Json(completion.into()))
+    let completion = run_to_completion(async move {
+        accounts::complete(key.app(), &key.project, &body.session_uri, &body.user_id).await
+    });
+    Ok(Json(completion.await?.into()))
 }
 
 /// Starts a new connection of an account.
@@ -160,17 +139,15 @@ pub(crate) async fn complete(
 )]
 pub(crate) async fn refresh(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
     Query(query): Query<RefreshQuery>,
     OptionalJson(body): OptionalJson<Refresh>,
 ) -> ApiResult<Json<RefreshedView>> {
-    let id = AccountId::parse(&id)?;
     let callback_url = body.redirect_url.filter(|url| !url.is_empty());
     let callback_url = callback_url.or(query.redirect_url);
-    let mut started = accounts::reconnect(&server.app, &key.project, &id, callback_url).await?;
+    let mut started = accounts::reconnect(key.app(), &key.project, &id, callback_url).await?;
     if started.redirect_url.is_none() && body.validate_credentials == Some(true) {
-        started.status = accounts::verify_credential(&server.app, &key.project, &id).await?;
+        started.status = accounts::verify_credential(key.app(), &key.project, &id).await?;
     }
     Ok(Json(RefreshedView::new(&id, started)))
 }
@@ -179,18 +156,16 @@ pub(crate) async fn refresh(
 #[utoipa::path(patch, path = IN_TABLE)]
 pub(crate) async fn update(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
     Json(body): Json<Update>,
 ) -> ApiResult<Json<UpdatedView>> {
-    let id = AccountId::parse(&id)?;
     let state = body.connection.map(|connection| connection.state);
     let changes = Changes {
         alias: body.alias,
         fields: state.map(|state| (state.auth_scheme, state.val)),
         sharing: body.experimental.unwrap_or_default().into(),
     };
-    let status = accounts::change(&server.app, &key.project, &id, changes).await?;
+    let status = accounts::change(key.app(), &key.project, &id, changes).await?;
     Ok(Json(UpdatedView::new(&id, status)))
 }
 
@@ -198,11 +173,9 @@ pub(crate) async fn update(
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn revoke(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
 ) -> ApiResult<Json<RevokedView>> {
-    let id = AccountId::parse(&id)?;
-    let revoked = accounts::revoke(&server.app, &key.project, &id).await?;
+    let revoked = accounts::revoke(key.app(), &key.project, &id).await?;
     Ok(Json(RevokedView::new(&id, revoked)))
 }
 
@@ -210,13 +183,11 @@ pub(crate) async fn revoke(
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn remove(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
     Query(query): Query<RemoveQuery>,
 ) -> ApiResult<Json<Success>> {
-    let id = AccountId::parse(&id)?;
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    accounts::remove(&server.app, &key.project, &id, revoke).await?;
+    accounts::remove(key.app(), &key.project, &id, revoke).await?;
     Ok(Json(Success::OK))
 }
 
@@ -224,11 +195,9 @@ pub(crate) async fn remove(
 #[utoipa::path(patch, path = IN_TABLE)]
 pub(crate) async fn set_status(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<AccountId>,
     Json(body): Json<SetStatus>,
 ) -> ApiResult<Json<Success>> {
-    let id = AccountId::parse(&id)?;
-    accounts::set_enabled(&server.app, &key.project, &id, body.enabled).await?;
+    accounts::set_enabled(key.app(), &key.project, &id, body.enabled).await?;
     Ok(Json(Success::OK))
 }

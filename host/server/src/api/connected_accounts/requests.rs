@@ -12,7 +12,6 @@ use super::{sharing::Share, status::AccountStatus};
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
     #[serde(default)]
@@ -91,7 +90,6 @@ impl ListQuery {
 
 /// Parameters of a new connection.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct RefreshQuery {
     /// URL to which the user's browser is redirected at the end.
     pub redirect_url: Option<String>,
@@ -99,7 +97,6 @@ pub(crate) struct RefreshQuery {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credential is revoked at the provider, too.
     pub revoke_on_delete: Option<bool>,
@@ -110,7 +107,6 @@ pub(crate) struct RemoveQuery {
 pub(crate) struct Create {
     pub auth_config: ConfigId,
     pub connection: Connection,
-    #[serde(default)]
     pub validate_credentials: Option<bool>,
 }
 
@@ -122,32 +118,24 @@ pub(crate) struct ConfigId {
 
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Connection {
-    #[serde(default)]
     pub state: Option<ConnectionState>,
     /// The older spelling of `state.val`.
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub data: Option<Value>,
-    #[serde(default)]
     pub user_id: Option<String>,
-    #[serde(default)]
     pub alias: Option<String>,
     /// URL to which the user's browser is redirected at the end.
-    #[serde(default)]
     pub callback_url: Option<String>,
     /// The older spelling of `callback_url`.
-    #[serde(default)]
     pub redirect_uri: Option<String>,
-    #[serde(default)]
     pub experimental: Option<Share>,
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 pub(crate) struct ConnectionState {
-    #[serde(default, rename = "authScheme")]
+    #[serde(rename = "authScheme")]
     pub auth_scheme: Option<String>,
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub val: Option<Value>,
 }
 
@@ -156,15 +144,11 @@ pub(crate) struct ConnectionState {
 pub(crate) struct Link {
     pub auth_config_id: String,
     pub user_id: String,
-    #[serde(default)]
     pub callback_url: Option<String>,
     /// Fields that are known already; the user is not asked for the secret ones of them.
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub connection_data: Option<Value>,
-    #[serde(default)]
     pub alias: Option<String>,
-    #[serde(default)]
     pub experimental: Option<Share>,
 }
 
@@ -179,9 +163,7 @@ pub(crate) struct Complete {
 #[schema(as = RefreshAccount)]
 pub(crate) struct Refresh {
     /// URL to which the user's browser is redirected at the end.
-    #[serde(default)]
     pub redirect_url: Option<String>,
-    #[serde(default)]
     pub validate_credentials: Option<bool>,
 }
 
@@ -189,11 +171,8 @@ pub(crate) struct Refresh {
 #[schema(as = UpdateAccount)]
 pub(crate) struct Update {
     /// An empty text clears it.
-    #[serde(default)]
     pub alias: Option<String>,
-    #[serde(default)]
     pub connection: Option<UpdatedConnection>,
-    #[serde(default)]
     pub experimental: Option<Share>,
 }
 

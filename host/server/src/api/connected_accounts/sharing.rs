@@ -4,30 +4,13 @@ use app::accounts::{self, AclChange, SharingChange};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Account type: private to one user or shared with others.
-#[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-#[schema(as = Sharing)]
-pub(crate) enum AccountType {
-    Private,
-    Shared,
-}
-
-impl From<AccountType> for accounts::AccountType {
-    fn from(account_type: AccountType) -> Self {
-        match account_type {
-            AccountType::Private => Self::Private,
-            AccountType::Shared => Self::Shared,
-        }
-    }
-}
-
-impl From<accounts::AccountType> for AccountType {
-    fn from(account_type: accounts::AccountType) -> Self {
-        match account_type {
-            accounts::AccountType::Private => Self::Private,
-            accounts::AccountType::Shared => Self::Shared,
-        }
+mirror! {
+    /// Account type: private to one user or shared with others.
+    #[serde(rename_all = "UPPERCASE")]
+    #[schema(as = Sharing)]
+    pub(crate) enum AccountType of accounts::AccountType {
+        Private,
+        Shared,
     }
 }
 
@@ -37,11 +20,9 @@ impl From<accounts::AccountType> for AccountType {
 #[schema(as = ShareAccount)]
 pub(crate) struct Share {
     /// Without it `PRIVATE`: only the account's own user.
-    #[serde(default)]
     account_type: Option<AccountType>,
     /// Only for a shared account; without it, only the account's own user may use the shared
     /// account.
-    #[serde(default)]
     acl_config_for_shared: Option<Acl>,
 }
 
@@ -49,14 +30,11 @@ pub(crate) struct Share {
 #[schema(as = SharedWith)]
 struct Acl {
     /// True if all users may use it, except those in `not_allowed_user_ids`.
-    #[serde(default)]
     allow_all_users: Option<bool>,
     #[schema(max_items = 1000)]
-    #[serde(default)]
     allowed_user_ids: Option<Vec<String>>,
     /// Users that are never allowed, regardless of the other members.
     #[schema(max_items = 1000)]
-    #[serde(default)]
     not_allowed_user_ids: Option<Vec<String>>,
 }
 
@@ -73,15 +51,23 @@ impl From<Share> for SharingChange {
     }
 }
 
-/// The users that may use an account in addition to its own user.
-#[derive(Serialize, ToSchema)]
-#[schema(as = AccountSharing)]
-pub(crate) struct SharingView {
-    account_type: AccountType,
-    /// Only for a shared account.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    acl_config_for_shared: Option<AclView>,
+view! {
+    /// The users that may use an account in addition to its own user.
+    #[schema(as = AccountSharing)]
+    pub(crate) struct SharingView from sharing: accounts::Sharing where {
+        let acl = AclView {
+            allow_all_users: sharing.acl.allow_all_users,
+            allowed_user_ids: sharing.acl.allowed_user_ids,
+            not_allowed_user_ids: sharing.acl.not_allowed_user_ids,
+        };
+        let is_shared = sharing.account_type == accounts::AccountType::Shared;
+    } {
+        account_type: AccountType = sharing.account_type.into(),
+        /// Only for a shared account.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        acl_config_for_shared: Option<AclView> = is_shared.then_some(acl),
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -92,19 +78,4 @@ struct AclView {
     allowed_user_ids: Vec<String>,
     /// Users that are never allowed, regardless of the other members.
     not_allowed_user_ids: Vec<String>,
-}
-
-impl From<accounts::Sharing> for SharingView {
-    fn from(sharing: accounts::Sharing) -> Self {
-        let acl = AclView {
-            allow_all_users: sharing.acl.allow_all_users,
-            allowed_user_ids: sharing.acl.allowed_user_ids,
-            not_allowed_user_ids: sharing.acl.not_allowed_user_ids,
-        };
-        let is_shared = sharing.account_type == accounts::AccountType::Shared;
-        Self {
-            account_type: sharing.account_type.into(),
-            acl_config_for_shared: is_shared.then_some(acl),
-        }
-    }
 }

@@ -2,43 +2,23 @@
 
 mod types;
 
-use std::sync::Arc;
-
 use app::files;
-use axum::extract::State;
 
 use self::types::{ListQuery, UploadBody, UploadView, View};
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey,
-        error::ApiResult,
-        page::{Listed, Page},
-        query::Query,
-        reply::Json,
-        signature::IN_TABLE,
-    },
-};
+use crate::http::{ApiResult, IN_TABLE, Json, Listed, Page, ProjectKey, Query};
 
 /// Lists files, newest first.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
-    let found = files::list(
-        &server.app,
-        &key.project,
-        query.toolkit_slug.as_deref(),
-        query.tool_slug.as_deref(),
-        page.window(false)?,
-    )
-    .await?;
-    let files = found.items.into_iter().map(|record| record.body.into());
-    let files = files.collect();
-    Ok(Json(Listed::after(files, &page, found.total, found.next)))
+    let toolkit = query.toolkit_slug.as_deref();
+    let tool = query.tool_slug.as_deref();
+    let window = page.window(false)?;
+    let found = files::list(key.app(), &key.project, toolkit, tool, window).await?;
+    Ok(Json(Listed::after(found, &page)))
 }
 
 /// Returns a link to upload a file, or reports that the file exists already.
@@ -49,9 +29,8 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn request(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<UploadBody>,
 ) -> ApiResult<Json<UploadView>> {
-    let upload = files::request(&server.app, &key.project, body.into()).await?;
+    let upload = files::request(key.app(), &key.project, body.into()).await?;
     Ok(Json(upload.into()))
 }

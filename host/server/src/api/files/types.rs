@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use app::files::{File, Upload, UploadRequest};
+use app::{
+    Record,
+    files::{File, Upload, UploadRequest},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// For this toolkit, or made by it.
     pub toolkit_slug: Option<String>,
@@ -41,53 +43,50 @@ impl From<UploadBody> for UploadRequest {
     }
 }
 
-/// A file.
-#[derive(Serialize, ToSchema)]
-#[schema(as = File)]
-pub(crate) struct View {
-    toolkit_slug: String,
-    tool_slug: String,
-    filename: String,
-    mimetype: String,
-    md5: String,
-}
-
-impl From<File> for View {
-    fn from(file: File) -> Self {
-        Self {
-            toolkit_slug: file.toolkit,
-            tool_slug: file.tool,
-            filename: file.name,
-            mimetype: file.media_type,
-            md5: file.md5,
-        }
+view! {
+    /// A file.
+    #[schema(as = File)]
+    pub(crate) struct View from record: Record<File> {
+        toolkit_slug: String = record.body.toolkit,
+        tool_slug: String = record.body.tool,
+        filename: String = record.body.name,
+        mimetype: String = record.body.media_type,
+        md5: String = record.body.md5,
     }
 }
 
-/// Link to upload a file, and the key that names the file in arguments.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Upload)]
-pub(crate) struct UploadView {
-    id: String,
-    /// The value for `s3key` in arguments.
-    key: String,
-    r#type: UploadKind,
-    /// Link to which the bytes are sent. Clients read it regardless of the type.
-    new_presigned_url: String,
-    #[serde(rename = "newPresignedUrl")]
-    new_presigned_url_older: String,
-    /// Link to the file, if it exists already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    existing_url: Option<String>,
-    #[serde(rename = "existingUrl", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    existing_url_older: Option<String>,
-    metadata: UploadMetadata,
-    /// Headers that the PUT request must have, if the bucket itself receives it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    headers: Option<BTreeMap<String, String>>,
+view! {
+    /// Link to upload a file, and the key that names the file in arguments.
+    #[schema(as = Upload)]
+    pub(crate) struct UploadView from upload: Upload where {
+        let id = upload.id.to_string();
+        let existing_url = upload.existing.map(|existing| existing.url);
+        let headers: BTreeMap<_, _> = upload.put.headers.into_iter().collect();
+    } {
+        id: String = id.clone(),
+        /// The value for `s3key` in arguments.
+        key: String = id,
+        r#type: UploadKind = match existing_url {
+            Some(_) => UploadKind::Existing,
+            None => UploadKind::New,
+        },
+        /// Link to which the bytes are sent. Clients read it regardless of the type.
+        new_presigned_url: String = upload.put.url.clone(),
+        #[serde(rename = "newPresignedUrl")]
+        new_presigned_url_older: String = upload.put.url,
+        /// Link to the file, if it exists already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        existing_url: Option<String> = existing_url.clone(),
+        #[serde(rename = "existingUrl", skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        existing_url_older: Option<String> = existing_url,
+        metadata: UploadMetadata = UploadMetadata { storage_backend: "s3" },
+        /// Headers that the PUT request must have, if the bucket itself receives it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        headers: Option<BTreeMap<String, String>> = (!headers.is_empty()).then_some(headers),
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -102,28 +101,4 @@ enum UploadKind {
 struct UploadMetadata {
     /// Always `s3`: the client uploads with a plain PUT request.
     storage_backend: &'static str,
-}
-
-impl From<Upload> for UploadView {
-    fn from(upload: Upload) -> Self {
-        let id = upload.id.to_string();
-        let existing_url = upload.existing.map(|existing| existing.url);
-        let headers: BTreeMap<_, _> = upload.put.headers.into_iter().collect();
-        Self {
-            id: id.clone(),
-            key: id,
-            r#type: match existing_url {
-                Some(_) => UploadKind::Existing,
-                None => UploadKind::New,
-            },
-            new_presigned_url: upload.put.url.clone(),
-            new_presigned_url_older: upload.put.url,
-            existing_url: existing_url.clone(),
-            existing_url_older: existing_url,
-            metadata: UploadMetadata {
-                storage_backend: "s3",
-            },
-            headers: (!headers.is_empty()).then_some(headers),
-        }
-    }
 }

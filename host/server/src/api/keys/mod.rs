@@ -14,12 +14,7 @@ pub(crate) use self::types::{Permission, View, restrictions};
 use crate::{
     Server,
     http::{
-        auth::{self, NoKey, OrganizationKey},
-        error::ApiResult,
-        errors,
-        path::Path,
-        reply::{Created, Deleted, Json},
-        signature::IN_TABLE,
+        ApiResult, Created, Deleted, IN_TABLE, Json, NoKey, OrganizationKey, Path, auth, errors,
     },
 };
 
@@ -30,32 +25,26 @@ const MAX_REVOKED: usize = 100;
 #[utoipa::path(post, path = IN_TABLE, operation_id = "create_key")]
 pub(crate) async fn create(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<ProjectId>,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<View>> {
-    let id = ProjectId::parse(&id)?;
     let rights = restrictions(body.permissions, body.allowed_ips)?;
-    let added = projects::add_key(&server.app, &key.organization, &id, &body.name, rights).await?;
+    let added = projects::add_key(key.app(), &key.organization, &id, &body.name, rights).await?;
     Ok(Created(View::new(added, true)))
 }
 
 /// Lists the keys of a project, oldest first, with the time of their last use.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "list_keys")]
-pub(crate) async fn list(
-    key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-) -> ApiResult<Json<List>> {
-    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
-    let items = views(&server, &project.id).await?;
+pub(crate) async fn list(key: OrganizationKey, Path(id): Path<ProjectId>) -> ApiResult<Json<List>> {
+    let project = projects::get(key.app(), &key.organization, &id).await?;
+    let items = views(&key, &project.id).await?;
     Ok(Json(List { items }))
 }
 
 /// Returns the views of a project's keys, oldest first.
-pub(super) async fn views(server: &Server, project: &ProjectId) -> ApiResult<Vec<View>> {
-    let in_full = server.config.keys.reveal;
-    let keys = projects::show_keys(&server.app, project.as_str()).await?;
+pub(super) async fn views(key: &OrganizationKey, project: &ProjectId) -> ApiResult<Vec<View>> {
+    let in_full = key.server.config.keys.reveal;
+    let keys = projects::show_keys(key.app(), project.as_str()).await?;
     Ok(keys
         .into_iter()
         .map(|key| View::new(key, in_full))
@@ -66,11 +55,9 @@ pub(super) async fn views(server: &Server, project: &ProjectId) -> ApiResult<Vec
 #[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_key")]
 pub(crate) async fn remove(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path((id, name)): Path<(String, String)>,
+    Path((id, name)): Path<(ProjectId, String)>,
 ) -> ApiResult<Json<Deleted>> {
-    let id = ProjectId::parse(&id)?;
-    projects::remove_key(&server.app, &key.organization, &id, &name).await?;
+    projects::remove_key(key.app(), &key.organization, &id, &name).await?;
     Ok(Json(Deleted::DONE))
 }
 

@@ -21,10 +21,8 @@ const SHOWN_CHARS: usize = 4;
 pub(crate) struct Create {
     pub name: String,
     /// Permissions of the key; all of them without it, none if it is empty.
-    #[serde(default)]
     pub permissions: Option<Vec<Permission>>,
     /// Addresses and ranges from which the key may be used; any address without it.
-    #[serde(default)]
     pub allowed_ips: Option<Vec<String>>,
 }
 
@@ -94,28 +92,10 @@ pub(crate) struct Revoke {
     pub api_keys: Vec<String>,
 }
 
-/// A key of a project.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Key)]
-pub(crate) struct View {
-    id: String,
-    name: String,
-    /// In full if it is new or the operator has set `keys.reveal`; otherwise its first characters.
-    key: String,
-    /// Null if the key is unrestricted.
-    #[schema(required)]
-    permissions: Option<Vec<Permission>>,
-    /// Empty if the key may be used from any address.
-    allowed_ips: Vec<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(required, format = DateTime)]
-    last_used_at: Option<String>,
-}
-
-impl View {
-    /// Builds the view of a key. Without `in_full`, it shows only the first characters.
-    pub(crate) fn new(key: ShownKey, in_full: bool) -> Self {
+view! {
+    /// A key of a project.
+    #[schema(as = Key)]
+    pub(crate) struct View from (key: ShownKey, in_full: bool) where {
         let shown = if in_full {
             key.secret.to_string()
         } else {
@@ -128,15 +108,21 @@ impl View {
                 .map(|(preset, access)| Permission { preset, access })
                 .collect()
         });
-        Self {
-            id: key.id,
-            name: key.name,
-            key: shown,
-            permissions,
-            allowed_ips: key.rights.addresses.into(),
-            created_at: iso(key.created_at),
-            last_used_at: key.used_at.map(iso),
-        }
+    } {
+        id: String = key.id,
+        name: String = key.name,
+        /// In full if it is new or the operator has set `keys.reveal`; otherwise its first
+        /// characters.
+        key: String = shown,
+        /// Null if the key is unrestricted.
+        #[schema(required)]
+        permissions: Option<Vec<Permission>> = permissions,
+        /// Empty if the key may be used from any address.
+        allowed_ips: Vec<String> = key.rights.addresses.into(),
+        #[schema(format = DateTime)]
+        created_at: String = iso(key.created_at),
+        #[schema(required, format = DateTime)]
+        last_used_at: Option<String> = key.used_at.map(iso),
     }
 }
 

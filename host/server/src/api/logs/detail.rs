@@ -7,27 +7,14 @@ use utoipa::ToSchema;
 
 use super::types::View;
 
-/// The record of an execution, with its arguments and its result.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunDetail)]
-pub(crate) struct DetailView {
-    #[serde(flatten)]
-    run: View,
-    timings: Timings,
-    context: Context,
-    source: Map<String, Value>,
-    /// Arguments and result; empty if the project stores no data.
-    data: Data,
-}
-
-impl DetailView {
-    /// Builds the view of a record. `component` is the digest of the component that ran, if it is
-    /// known.
-    pub(crate) fn new(
+view! {
+    /// The record of an execution, with its arguments and its result.
+    #[schema(as = RunDetail)]
+    pub(crate) struct DetailView from (
         record: ExecutionRecord,
         detail: Option<log::Detail>,
         component: Option<String>,
-    ) -> Self {
+    ) where {
         let timings = Timings {
             start_time: record.started_at.0,
             end_time: record.ended_at.0,
@@ -35,13 +22,14 @@ impl DetailView {
         let context = Context {
             request_id: record.request.clone(),
         };
-        Self {
-            run: View::from(record).with_component(component),
-            timings,
-            context,
-            source: Map::new(),
-            data: detail.map(Data::from).unwrap_or_default(),
-        }
+    } {
+        #[serde(flatten)]
+        run: View = View::from(record).with_component(component),
+        timings: Timings = timings,
+        context: Context = context,
+        source: Map<String, Value> = Map::new(),
+        /// Arguments and result; empty if the project stores no data.
+        data: Data = detail.map(Data::from).unwrap_or_default(),
     }
 }
 
@@ -102,59 +90,37 @@ struct ResponseView {
     successful: bool,
 }
 
-/// A line that the tool logged.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunLine)]
-struct LineView {
-    /// `debug`, `info`, `warn` or `error`.
-    level: String,
-    /// Time since the start, in milliseconds.
-    at_ms: u64,
-    message: String,
-}
-
-impl From<log::Line> for LineView {
-    fn from(line: log::Line) -> Self {
-        Self {
-            level: line.level,
-            at_ms: line.at_ms,
-            message: line.message,
-        }
+view! {
+    /// A line that the tool logged.
+    #[schema(as = RunLine)]
+    struct LineView from line: log::Line {
+        /// `debug`, `info`, `warn` or `error`.
+        level: String = line.level,
+        /// Time since the start, in milliseconds.
+        at_ms: u64 = line.at_ms,
+        message: String = line.message,
     }
 }
 
-/// A request that the tool sent to the provider.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunRequest)]
-struct SentRequestView {
-    method: String,
-    /// URL without secrets.
-    url: String,
-    /// HTTP status code of the response; null if no response was received.
-    #[schema(required)]
-    status: Option<u16>,
-    /// Null if a response was received.
-    #[schema(required)]
-    error: Option<String>,
-    /// Duration in milliseconds.
-    elapsed_ms: u64,
-    /// Size of the request body in bytes.
-    sent: u64,
-    /// Size of the response body in bytes.
-    received: u64,
-}
-
-impl From<log::SentRequest> for SentRequestView {
-    fn from(request: log::SentRequest) -> Self {
-        Self {
-            method: request.method,
-            url: request.url,
-            status: request.status,
-            error: request.error,
-            elapsed_ms: request.elapsed_ms,
-            sent: request.sent,
-            received: request.received,
-        }
+view! {
+    /// A request that the tool sent to the provider.
+    #[schema(as = RunRequest)]
+    struct SentRequestView from request: log::SentRequest {
+        method: String = request.method,
+        /// URL without secrets.
+        url: String = request.url,
+        /// HTTP status code of the response; null if no response was received.
+        #[schema(required)]
+        status: Option<u16> = request.status,
+        /// Null if a response was received.
+        #[schema(required)]
+        error: Option<String> = request.error,
+        /// Duration in milliseconds.
+        elapsed_ms: u64 = request.elapsed_ms,
+        /// Size of the request body in bytes.
+        sent: u64 = request.sent,
+        /// Size of the response body in bytes.
+        received: u64 = request.received,
     }
 }
 

@@ -3,26 +3,17 @@
 mod detail;
 mod types;
 
-use std::sync::Arc;
-
 use app::{
     core::ids::LogId,
     runs::log::{self, Condition, Field, Filter, ListPart, Operator},
 };
-use axum::extract::State;
 
 pub(crate) use self::types::{CredentialSource, Status};
 use self::{
     detail::{CassetteView, DetailView},
     types::{ConditionBody, ListView, Search, View},
 };
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey, body::OptionalJson, error::ApiResult, errors, page::Page, path::Path,
-        reply::Json, signature::IN_TABLE,
-    },
-};
+use crate::http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors};
 
 /// Maximum characters of a value in a condition.
 pub(super) const MAX_VALUE_CHARS: usize = 256;
@@ -47,7 +38,6 @@ const SEARCHABLE_FIELDS: [(&str, Field); 10] = [
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
@@ -65,7 +55,7 @@ pub(crate) async fn list(
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
     let part = part(&page)?;
-    let (records, more) = log::list(&server.app, &key.project, &filter, &part).await?;
+    let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
     let last = records.last().filter(|_| more);
     let next_cursor = last.map(|last| next_cursor(page, &last.id));
     let logs = records.into_iter().map(View::from).collect();
@@ -91,14 +81,10 @@ fn next_cursor(page: Page, last: &LogId) -> String {
 
 /// Reads an execution record with its arguments and its result.
 #[utoipa::path(get, path = IN_TABLE)]
-pub(crate) async fn read(
-    key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-) -> ApiResult<Json<DetailView>> {
-    let (record, detail) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Json<DetailView>> {
+    let (record, detail) = log::get(key.app(), &key.project, &id).await?;
     // A published version never changes, so its component is the one that ran.
-    let release = server.app.catalog.release(&record.toolkit, &record.version);
+    let release = key.app().catalog.release(&record.toolkit, &record.version);
     let component = release
         .ok()
         .map(|release| format!("sha256:{}", release.digest));
@@ -109,10 +95,9 @@ pub(crate) async fn read(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn cassette(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<LogId>,
 ) -> ApiResult<Json<CassetteView>> {
-    let cassette = log::cassette(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    let cassette = log::cassette(key.app(), &key.project, &id).await?;
     Ok(Json(CassetteView(cassette)))
 }
 

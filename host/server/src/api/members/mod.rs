@@ -3,8 +3,6 @@
 
 mod types;
 
-use std::sync::Arc;
-
 use app::{
     core::ids::{MemberId, ProjectId},
     projects::{
@@ -12,19 +10,13 @@ use app::{
         members::{self, StoredMember},
     },
 };
-use axum::extract::State;
 
 use self::types::{Create, CreatedView, OrganizationList, View};
 use crate::{
-    Server, api,
+    api,
     http::{
-        auth::{OrganizationKey, UserKey},
-        error::ApiResult,
-        errors,
-        page::{Listed, Page, ShortPage},
-        path::Path,
-        reply::{Created, Deleted, Json},
-        signature::IN_TABLE,
+        ApiResult, Created, Deleted, IN_TABLE, Json, Listed, OrganizationKey, Page, Path,
+        ShortPage, UserKey, errors,
     },
 };
 
@@ -32,12 +24,11 @@ use crate::{
 #[utoipa::path(get, path = IN_TABLE, operation_id = "organisations")]
 pub(crate) async fn organizations(
     key: UserKey,
-    State(server): State<Arc<Server>>,
     ShortPage(page): ShortPage,
 ) -> ApiResult<Json<OrganizationList>> {
-    let found = projects::organization(&server.app)
+    let found = projects::organization(key.app())
         .await?
-        .filter(|found| found.id == key.organization().as_str());
+        .filter(|found| found.id == key.organization.as_str());
     let found =
         found.ok_or_else(|| errors::internal("the organization of a key does not exist"))?;
     Ok(Json(OrganizationList::new(found, &page)))
@@ -47,10 +38,9 @@ pub(crate) async fn organizations(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn projects(
     key: UserKey,
-    State(server): State<Arc<Server>>,
     ShortPage(page): ShortPage,
 ) -> ApiResult<Json<api::projects::List>> {
-    let found = projects::list(&server.app, key.organization(), page.window(false)?).await?;
+    let found = projects::list(key.app(), &key.organization, page.window(false)?).await?;
     Ok(Json(api::projects::List::new(found, &page)))
 }
 
@@ -58,7 +48,6 @@ pub(crate) async fn projects(
 #[utoipa::path(post, path = IN_TABLE, operation_id = "create_member")]
 pub(crate) async fn create(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<CreatedView>> {
     let project = body.project_id.as_deref().map(ProjectId::parse);
@@ -68,7 +57,7 @@ pub(crate) async fn create(
         role: body.role.into(),
         project: project.transpose()?,
     };
-    let (member, secret) = members::add(&server.app, &key.organization, new).await?;
+    let (member, secret) = members::add(key.app(), &key.organization, new).await?;
     Ok(Created(CreatedView {
         member: member.into(),
         key: secret.to_string(),
@@ -77,23 +66,17 @@ pub(crate) async fn create(
 
 /// Lists the members, newest first.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "list_members")]
-pub(crate) async fn list(
-    key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    page: Page,
-) -> ApiResult<Json<Listed<View>>> {
-    let found = members::list(&server.app, &key.organization, page.window(false)?).await?;
-    let items = found.items.into_iter().map(View::from).collect();
-    Ok(Json(Listed::after(items, &page, found.total, found.next)))
+pub(crate) async fn list(key: OrganizationKey, page: Page) -> ApiResult<Json<Listed<View>>> {
+    let found = members::list(key.app(), &key.organization, page.window(false)?).await?;
+    Ok(Json(Listed::after(found, &page)))
 }
 
 /// Removes a member. The member's key stops working at once.
 #[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_member")]
 pub(crate) async fn remove(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<MemberId>,
 ) -> ApiResult<Json<Deleted>> {
-    members::remove(&server.app, &key.organization, &MemberId::parse(&id)?).await?;
+    members::remove(key.app(), &key.organization, &id).await?;
     Ok(Json(Deleted::DONE))
 }

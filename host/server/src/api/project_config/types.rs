@@ -1,7 +1,7 @@
 //! Request and view of the settings of a project.
 
 use app::projects::{self, Config};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// Changes to the settings of a project: null changes nothing, an empty text clears a setting.
@@ -66,67 +66,35 @@ fn set_text(setting: &mut Option<String>, given: Option<&str>) {
     }
 }
 
-/// Storage of arguments and results in the execution log.
-#[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum LogVisibility {
-    ShowAll,
-    DontStoreData,
-}
-
-impl From<LogVisibility> for projects::LogVisibility {
-    fn from(visibility: LogVisibility) -> Self {
-        match visibility {
-            LogVisibility::ShowAll => Self::ShowAll,
-            LogVisibility::DontStoreData => Self::DontStoreData,
-        }
+mirror! {
+    /// Storage of arguments and results in the execution log.
+    #[serde(rename_all = "snake_case")]
+    enum LogVisibility of projects::LogVisibility {
+        ShowAll,
+        DontStoreData,
     }
 }
 
-impl From<projects::LogVisibility> for LogVisibility {
-    fn from(visibility: projects::LogVisibility) -> Self {
-        match visibility {
-            projects::LogVisibility::ShowAll => Self::ShowAll,
-            projects::LogVisibility::DontStoreData => Self::DontStoreData,
-        }
-    }
-}
-
-/// The settings of a project. Texts are present only if they were set.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ProjectConfig)]
-pub(crate) struct View {
-    /// True if calls that name an account must name its user, too.
-    #[serde(rename = "is_2FA_enabled")]
-    is_2fa_enabled: bool,
-    /// True if secrets of accounts are masked in responses.
-    mask_secret_keys_in_connected_account: bool,
-    log_visibility_setting: LogVisibility,
-    require_mcp_api_key: bool,
-    is_service_link_enabled_for_managed_auth: bool,
-    /// Lifetime of a link to a file, in seconds.
-    signed_url_file_expiry_in_seconds: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logo_url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    display_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oauth_callback_verifier_url: Option<String>,
-}
-
-impl From<Config> for View {
-    fn from(config: Config) -> Self {
-        Self {
-            is_2fa_enabled: config.two_factor,
-            mask_secret_keys_in_connected_account: config.mask_secrets,
-            log_visibility_setting: config.log_visibility.into(),
-            require_mcp_api_key: config.require_mcp_key,
-            is_service_link_enabled_for_managed_auth: config.hosted_links,
-            signed_url_file_expiry_in_seconds: config.file_url_expiry,
-            logo_url: config.logo_url,
-            display_name: config.display_name,
-            oauth_callback_verifier_url: config.verifier_url,
-        }
+view! {
+    /// The settings of a project. Texts are present only if they were set.
+    #[schema(as = ProjectConfig)]
+    pub(crate) struct View from config: Config {
+        /// True if calls that name an account must name its user, too.
+        #[serde(rename = "is_2FA_enabled")]
+        is_2fa_enabled: bool = config.two_factor,
+        /// True if secrets of accounts are masked in responses.
+        mask_secret_keys_in_connected_account: bool = config.mask_secrets,
+        log_visibility_setting: LogVisibility = config.log_visibility.into(),
+        require_mcp_api_key: bool = config.require_mcp_key,
+        is_service_link_enabled_for_managed_auth: bool = config.hosted_links,
+        /// Lifetime of a link to a file, in seconds.
+        signed_url_file_expiry_in_seconds: u32 = config.file_url_expiry,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        logo_url: Option<String> = config.logo_url,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display_name: Option<String> = config.display_name,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        oauth_callback_verifier_url: Option<String> = config.verifier_url,
     }
 }
 

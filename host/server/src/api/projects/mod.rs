@@ -2,51 +2,34 @@
 
 mod types;
 
-use std::sync::Arc;
-
 use app::{
     core::ids::ProjectId,
     lifecycle,
     projects::{self, NewProject},
 };
-use axum::extract::State;
 
 use self::types::{Create, CreatedView, DetailView, RegeneratedView, RemoveQuery};
 pub(crate) use self::types::{List, View};
 use crate::{
-    Server,
     api::keys,
-    http::{
-        auth::OrganizationKey,
-        error::ApiResult,
-        page::Page,
-        path::Path,
-        query::Query,
-        reply::{Deleted, Json},
-        signature::IN_TABLE,
-    },
+    http::{ApiResult, Deleted, IN_TABLE, Json, OrganizationKey, Page, Path, Query},
 };
 
 /// Creates a project.
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn create(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> ApiResult<Json<CreatedView>> {
     let request = NewProject::try_from(body)?;
-    let (project, added) = projects::create(&server.app, &key.organization, request).await?;
+    let (project, added) = projects::create(key.app(), &key.organization, request).await?;
     Ok(Json(CreatedView::new(project, added)))
 }
 
 /// Lists the projects, newest first.
 #[utoipa::path(get, path = IN_TABLE)]
-pub(crate) async fn list(
-    key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    page: Page,
-) -> ApiResult<Json<List>> {
-    let found = projects::list(&server.app, &key.organization, page.window(false)?).await?;
+pub(crate) async fn list(key: OrganizationKey, page: Page) -> ApiResult<Json<List>> {
+    let found = projects::list(key.app(), &key.organization, page.window(false)?).await?;
     Ok(Json(List::new(found, &page)))
 }
 
@@ -54,13 +37,12 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn read(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<ProjectId>,
 ) -> ApiResult<Json<DetailView>> {
-    let project = projects::get(&server.app, &key.organization, &ProjectId::parse(&id)?).await?;
+    let project = projects::get(key.app(), &key.organization, &id).await?;
     Ok(Json(DetailView {
         project: View::from(&project),
-        api_keys: keys::views(&server, &project.id).await?,
+        api_keys: keys::views(&key, &project.id).await?,
     }))
 }
 
@@ -68,13 +50,11 @@ pub(crate) async fn read(
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn remove(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<ProjectId>,
     Query(query): Query<RemoveQuery>,
 ) -> ApiResult<Json<Deleted>> {
-    let id = ProjectId::parse(&id)?;
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    lifecycle::remove_project::remove(&server.app, &key.organization, &id, revoke).await?;
+    lifecycle::remove_project::remove(key.app(), &key.organization, &id, revoke).await?;
     Ok(Json(Deleted::DONE))
 }
 
@@ -82,11 +62,9 @@ pub(crate) async fn remove(
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn regenerate_key(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
+    Path(id): Path<ProjectId>,
 ) -> ApiResult<Json<RegeneratedView>> {
-    let id = ProjectId::parse(&id)?;
-    let added = projects::regenerate_key(&server.app, &key.organization, &id).await?;
+    let added = projects::regenerate_key(key.app(), &key.organization, &id).await?;
     Ok(Json(RegeneratedView {
         api_key: keys::View::new(added, true),
         message: "all earlier keys of the project are deleted; this one is shown in full now",

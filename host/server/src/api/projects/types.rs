@@ -10,22 +10,18 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     api::{keys, project_config},
-    http::page::{Page, Position},
+    http::{Page, Position},
 };
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = CreateProject)]
 pub(crate) struct Create {
     name: String,
-    #[serde(default)]
     should_create_api_key: Option<bool>,
-    #[serde(default)]
     config: Option<project_config::Update>,
     /// Permissions of the key; all of them without it.
-    #[serde(default)]
     api_key_permissions: Option<Vec<keys::Permission>>,
     /// Addresses and ranges from which the key may be used; any address without it.
-    #[serde(default)]
     api_key_allowed_ips: Option<Vec<String>>,
 }
 
@@ -49,59 +45,49 @@ impl TryFrom<Create> for NewProject {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The accounts of the project are deleted first, and their credentials are revoked at the
     /// provider. If that takes long, the response is 503, and the same request continues it.
     pub revoke_on_delete: Option<bool>,
 }
 
-/// The project that was created.
-#[derive(Serialize, ToSchema)]
-#[schema(as = NewProject)]
-pub(crate) struct CreatedView {
-    id: String,
-    name: String,
-    /// The key in full; null if none was requested.
-    #[schema(required)]
-    api_key: Option<String>,
-}
-
-impl CreatedView {
-    /// Builds the view of a new project and its key.
-    pub(crate) fn new(project: Project, key: Option<ShownKey>) -> Self {
-        Self {
-            id: project.id.to_string(),
-            name: project.stored.name,
-            api_key: key.map(|key| key.secret.to_string()),
-        }
+view! {
+    /// The project that was created.
+    #[schema(as = NewProject)]
+    pub(crate) struct CreatedView from (project: Project, key: Option<ShownKey>) {
+        id: String = project.id.to_string(),
+        name: String = project.stored.name,
+        /// The key in full; null if none was requested.
+        #[schema(required)]
+        api_key: Option<String> = key.map(|key| key.secret.to_string()),
     }
 }
 
-/// A project of the organization.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Project)]
-pub(crate) struct View {
-    id: String,
-    org_id: String,
-    name: String,
-    email: &'static str,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
-    #[schema(required)]
-    webhook_url: Option<String>,
-    #[schema(required)]
-    event_webhook_url: Option<String>,
-    #[schema(required)]
-    webhook_secret: Option<String>,
-    triggers_enabled: bool,
-    #[schema(required)]
-    last_subscribed_at: Option<String>,
-    is_new_webhook: bool,
-    webhook_version: WebhookVersion,
-    deleted: bool,
+view! {
+    /// A project of the organization.
+    #[schema(as = Project)]
+    pub(crate) struct View from project: &Project {
+        id: String = project.id.to_string(),
+        org_id: String = project.organization.to_string(),
+        name: String = project.stored.name.clone(),
+        email: &'static str = "",
+        #[schema(format = DateTime)]
+        created_at: String = iso(project.created_at),
+        #[schema(format = DateTime)]
+        updated_at: String = iso(project.updated_at),
+        #[schema(required)]
+        webhook_url: Option<String> = None,
+        #[schema(required)]
+        event_webhook_url: Option<String> = None,
+        #[schema(required)]
+        webhook_secret: Option<String> = None,
+        triggers_enabled: bool = false,
+        #[schema(required)]
+        last_subscribed_at: Option<String> = None,
+        is_new_webhook: bool = true,
+        webhook_version: WebhookVersion = WebhookVersion::V3,
+        deleted: bool = false,
+    }
 }
 
 /// Format of the messages of webhooks.
@@ -114,43 +100,13 @@ enum WebhookVersion {
     V3,
 }
 
-impl From<&Project> for View {
-    fn from(project: &Project) -> Self {
-        Self {
-            id: project.id.to_string(),
-            org_id: project.organization.to_string(),
-            name: project.stored.name.clone(),
-            email: "",
-            created_at: iso(project.created_at),
-            updated_at: iso(project.updated_at),
-            webhook_url: None,
-            event_webhook_url: None,
-            webhook_secret: None,
-            triggers_enabled: false,
-            last_subscribed_at: None,
-            is_new_webhook: true,
-            webhook_version: WebhookVersion::V3,
-            deleted: false,
-        }
-    }
-}
-
-/// A page of projects.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Projects)]
-pub(crate) struct List {
-    data: Vec<View>,
-    #[serde(flatten)]
-    position: Position,
-}
-
-impl List {
-    /// Builds the view of a page of projects.
-    pub(crate) fn new(found: Listed<Project>, page: &Page) -> Self {
-        Self {
-            data: found.items.iter().map(View::from).collect(),
-            position: Position::after(page, found.total, found.next),
-        }
+view! {
+    /// A page of projects.
+    #[schema(as = Projects)]
+    pub(crate) struct List from (found: Listed<Project>, page: &Page) {
+        data: Vec<View> = found.items.iter().map(View::from).collect(),
+        #[serde(flatten)]
+        position: Position = Position::after(page, found.total, found.next),
     }
 }
 

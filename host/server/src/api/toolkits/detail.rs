@@ -1,6 +1,6 @@
 //! View of one version of a toolkit.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use app::{
     accounts::oauth_apps::OauthApp,
@@ -15,29 +15,40 @@ use super::{
     types::{CategoryView, Meta},
 };
 
-/// A toolkit in one version.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolkitDetail)]
-pub(crate) struct DetailView {
-    #[schema(value_type = String)]
-    slug: Arc<str>,
-    name: String,
-    /// False if every version is deprecated.
-    enabled: bool,
-    service_managed_auth_schemes: Vec<&'static str>,
-    service_managed_auth: Vec<ManagedAuth>,
-    is_local_toolkit: bool,
-    auth_config_details: Vec<SchemeView>,
-    /// Base URL of its accounts, if it is the same for all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    base_url: Option<String>,
-    meta: DetailMeta,
-    deprecated: DeprecatedDetail,
-    r#type: &'static str,
-    #[schema(required)]
-    auth_guide_url: Option<String>,
-    access: &'static str,
+view! {
+    /// A toolkit in one version.
+    #[schema(as = ToolkitDetail)]
+    pub(crate) struct DetailView from (
+        toolkit: &Toolkit,
+        release: &Release,
+        app: Option<&OauthApp>,
+    ) where {
+        let managed = app.and_then(|app| ManagedAuth::new(release, app));
+        let mut auth = release.auth.iter();
+    } {
+        slug: String = toolkit.slug.to_string(),
+        name: String = release.name.clone(),
+        /// False if every version is deprecated.
+        enabled: bool = !toolkit.is_deprecated(),
+        service_managed_auth_schemes: Vec<&'static str> =
+            managed.iter().map(|managed| managed.mode).collect(),
+        service_managed_auth: Vec<ManagedAuth> = managed.into_iter().collect(),
+        is_local_toolkit: bool = false,
+        auth_config_details: Vec<SchemeView> = SchemeView::all(release),
+        /// Base URL of its accounts, if it is the same for all of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        base_url: Option<String> = auth.find_map(|scheme| scheme.base_url.clone()),
+        meta: DetailMeta = DetailMeta::new(toolkit, release),
+        deprecated: DeprecatedDetail = DeprecatedDetail {
+            toolkit_id: toolkit.slug.to_string(),
+            raw_proxy_info_by_auth_schemes: Vec::new(),
+        },
+        r#type: &'static str = "native",
+        #[schema(required)]
+        auth_guide_url: Option<String> = None,
+        access: &'static str = "all",
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -51,64 +62,43 @@ struct AvailableScopes {
     available: Vec<String>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolkitDetailMeta)]
-struct DetailMeta {
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
-    description: String,
-    logo: String,
-    #[schema(required)]
-    app_url: Option<String>,
-    categories: Vec<CategorySlug>,
-    triggers_count: u64,
-    tools_count: u64,
-    version: String,
-    available_versions: Vec<String>,
+view! {
+    #[schema(as = ToolkitDetailMeta)]
+    struct DetailMeta from (toolkit: &Toolkit, release: &Release) where {
+        let meta = Meta::new(toolkit, release);
+        let categories = meta.categories.into_iter();
+        let versions = toolkit.versions().into_iter();
+    } {
+        #[schema(format = DateTime)]
+        created_at: String = meta.created_at,
+        #[schema(format = DateTime)]
+        updated_at: String = meta.updated_at,
+        description: String = meta.description,
+        logo: String = meta.logo,
+        #[schema(required)]
+        app_url: Option<String> = meta.app_url,
+        categories: Vec<CategorySlug> = categories.map(CategorySlug::from).collect(),
+        triggers_count: u64 = meta.triggers_count,
+        tools_count: u64 = meta.tools_count,
+        version: String = meta.version,
+        available_versions: Vec<String> = versions.map(str::to_owned).collect(),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-struct CategorySlug {
-    slug: String,
-    name: String,
+view! {
+    struct CategorySlug from category: CategoryView {
+        slug: String = category.id,
+        name: String = category.name,
+    }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolkitDeprecated)]
 struct DeprecatedDetail {
     #[serde(rename = "toolkitId")]
-    #[schema(value_type = String)]
-    toolkit_id: Arc<str>,
+    toolkit_id: String,
     #[serde(rename = "rawProxyInfoByAuthSchemes")]
     raw_proxy_info_by_auth_schemes: Vec<Map<String, Value>>,
-}
-
-impl DetailView {
-    /// Returns the view of a version. `app` is the operator's OAuth app at the provider.
-    pub(crate) fn new(toolkit: &Toolkit, release: &Release, app: Option<&OauthApp>) -> Self {
-        let managed = app.and_then(|app| ManagedAuth::new(release, app));
-        let mut auth = release.auth.iter();
-        Self {
-            slug: toolkit.slug.clone(),
-            name: release.name.clone(),
-            enabled: !toolkit.is_deprecated(),
-            service_managed_auth_schemes: managed.iter().map(|managed| managed.mode).collect(),
-            service_managed_auth: managed.into_iter().collect(),
-            is_local_toolkit: false,
-            auth_config_details: SchemeView::all(release),
-            base_url: auth.find_map(|scheme| scheme.base_url.clone()),
-            meta: DetailMeta::new(toolkit, release),
-            deprecated: DeprecatedDetail {
-                toolkit_id: toolkit.slug.clone(),
-                raw_proxy_info_by_auth_schemes: Vec::new(),
-            },
-            r#type: "native",
-            auth_guide_url: None,
-            access: "all",
-        }
-    }
 }
 
 impl ManagedAuth {
@@ -121,43 +111,5 @@ impl ManagedAuth {
                 available: available.into_iter().cloned().collect(),
             },
         })
-    }
-}
-
-impl DetailMeta {
-    fn new(toolkit: &Toolkit, release: &Release) -> Self {
-        let Meta {
-            created_at,
-            updated_at,
-            description,
-            logo,
-            app_url,
-            categories,
-            triggers_count,
-            tools_count,
-            version,
-        } = Meta::new(toolkit, release);
-        let versions = toolkit.versions().into_iter();
-        Self {
-            created_at,
-            updated_at,
-            description,
-            logo,
-            app_url,
-            categories: categories.into_iter().map(CategorySlug::from).collect(),
-            triggers_count,
-            tools_count,
-            version,
-            available_versions: versions.map(str::to_owned).collect(),
-        }
-    }
-}
-
-impl From<CategoryView> for CategorySlug {
-    fn from(category: CategoryView) -> Self {
-        Self {
-            slug: category.id,
-            name: category.name,
-        }
     }
 }

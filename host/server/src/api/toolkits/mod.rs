@@ -10,28 +10,17 @@ mod types;
 use std::{collections::HashSet, sync::Arc};
 
 use app::{
+    App,
     accounts::oauth_apps,
     catalog::{self, LATEST, Snapshot, ToolkitFilter, ToolkitKind, ToolkitOrder},
 };
-use axum::extract::State;
 
 use self::{
     detail::DetailView,
     types::{CategoryView, ListBody, ListQuery, ManagedBy, Order, ReadQuery, View},
 };
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey,
-        body::OptionalJson,
-        error::ApiResult,
-        errors,
-        page::{Listed, Page},
-        path::Path,
-        query::{self, Query},
-        reply::Json,
-        signature::IN_TABLE,
-    },
+use crate::http::{
+    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query, errors, query,
 };
 
 /// Maximum number of toolkits that one request may name.
@@ -41,8 +30,7 @@ const MAX_NAMED_TOOLKITS: usize = 1_000;
 #[utoipa::path(get, path = IN_TABLE)]
 #[expect(deprecated, reason = "older clients send this filter")]
 pub(crate) async fn list(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
@@ -53,27 +41,21 @@ pub(crate) async fn list(
         category: query.category.unwrap_or_default(),
         search: query.search.unwrap_or_default(),
         deprecated: query.include_deprecated.unwrap_or(false),
-        order: order(&server, query.sort_by).await?,
+        order: order(key.app(), query.sort_by).await?,
         kind: kind.or(older).unwrap_or(ToolkitKind::Any),
     };
-    page_of_toolkits(&server, &filter, page).await
+    page_of_toolkits(key.app(), &filter, page).await
 }
 
 /// Lists toolkits by slug: more than fit into a query, or deprecated ones.
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn several(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     OptionalJson(body): OptionalJson<ListBody>,
 ) -> ApiResult<Json<Listed<View>>> {
-    let managed_by = body.managed_by.as_deref();
-    let managed_by: Option<ManagedBy> = managed_by
-        .map(|word| query::word("managed_by", word, &server.branding))
-        .transpose()?;
-    let sort_by = body.sort_by.as_deref();
-    let sort_by = sort_by
-        .map(|word| query::word("sort_by", word, &server.branding))
-        .transpose()?;
+    let branding = &key.server.branding;
+    let managed_by = query::word::<ManagedBy>("managed_by", body.managed_by, branding)?;
+    let sort_by = query::word("sort_by", body.sort_by, branding)?;
     let slugs = body.toolkits.unwrap_or_default();
     if slugs.len() > MAX_NAMED_TOOLKITS {
         return Err(errors::invalid(format!("toolkits: at most {MAX_NAMED_TOOLKITS}")).into());
@@ -83,20 +65,20 @@ pub(crate) async fn several(
         slugs,
         category: body.category.unwrap_or_default(),
         search: String::new(),
-        order: order(&server, sort_by).await?,
+        order: order(key.app(), sort_by).await?,
         kind: managed_by.map_or(ToolkitKind::Any, ToolkitKind::from),
     };
     let page = Page::new(body.limit, body.cursor.as_deref())?;
-    page_of_toolkits(&server, &filter, page).await
+    page_of_toolkits(key.app(), &filter, page).await
 }
 
 async fn page_of_toolkits(
-    server: &Server,
+    app: &App,
     filter: &ToolkitFilter,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
-    let (snapshot, page) = snapshot(server, page)?;
-    let managed: HashSet<_> = oauth_apps::list(&server.app)
+    let (snapshot, page) = snapshot(app, page)?;
+    let managed: HashSet<_> = oauth_apps::list(app)
         .await?
         .into_iter()
         .map(|app| app.id)
@@ -109,18 +91,18 @@ async fn page_of_toolkits(
     Ok(Json(Listed::counted(items, &page, total)))
 }
 
-async fn order(server: &Server, order: Option<Order>) -> ApiResult<ToolkitOrder> {
+async fn order(app: &App, order: Option<Order>) -> ApiResult<ToolkitOrder> {
     Ok(match order {
         None => ToolkitOrder::Newest,
-        Some(Order::Usage) => ToolkitOrder::Usage(catalog::usage(&server.app).await?),
+        Some(Order::Usage) => ToolkitOrder::Usage(catalog::usage(app).await?),
         Some(Order::Alphabetically) => ToolkitOrder::Name,
     })
 }
 
 /// Returns the same snapshot of the catalog for all pages of a list. Later publications appear in
 /// the next list.
-pub(super) fn snapshot(server: &Server, page: Page) -> ApiResult<(Arc<Snapshot>, Page)> {
-    let snapshot = server.app.catalog.snapshot_at(page.as_of()?);
+pub(super) fn snapshot(app: &App, page: Page) -> ApiResult<(Arc<Snapshot>, Page)> {
+    let snapshot = app.catalog.snapshot_at(page.as_of()?);
     let page = page.with_newest(Some(snapshot.as_of()));
     Ok((snapshot, page))
 }
@@ -128,11 +110,10 @@ pub(super) fn snapshot(server: &Server, page: Page) -> ApiResult<(Arc<Snapshot>,
 /// Lists the categories in use.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn categories(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     page: Page,
 ) -> ApiResult<Json<Listed<CategoryView>>> {
-    let (snapshot, page) = snapshot(&server, page)?;
+    let (snapshot, page) = snapshot(key.app(), page)?;
     let (found, total) = page.cut(snapshot.categories());
     let items = found.iter().map(|id| CategoryView::new(id)).collect();
     Ok(Json(Listed::counted(items, &page, total)))
@@ -141,17 +122,16 @@ pub(crate) async fn categories(
 /// Reads one version of a toolkit.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn read(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     Path(slug): Path<String>,
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Json<DetailView>> {
-    let snapshot = server.app.catalog.snapshot();
+    let snapshot = key.app().catalog.snapshot();
     let release = snapshot.release(&slug, query.version.as_deref().unwrap_or(LATEST))?;
     let toolkit = snapshot
         .toolkit(&slug)
         .ok_or_else(|| errors::toolkit_not_found(slug))?;
-    let managed = oauth_apps::list(&server.app)
+    let managed = oauth_apps::list(key.app())
         .await?
         .into_iter()
         .find(|app| *app.id == *toolkit.slug);

@@ -1,74 +1,49 @@
 //! Publication of toolkits: their versions as publishers see them.
 
-use std::sync::Arc;
-
 use app::{
     catalog::{self, Release, Terms},
     core::clock::iso,
 };
-use axum::{extract::State, http::HeaderMap};
+use axum::{
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{
-    Server,
-    http::{
-        auth::OrganizationKey,
-        body::ComponentBytes,
-        error::ApiResult,
-        errors,
-        page::{Listed, Page},
-        path::Path,
-        query::Query,
-        reply::{CreatedOrExisting, Json},
-        signature::IN_TABLE,
-    },
+use crate::http::{
+    ApiResult, Created, IN_TABLE, Json, Listed, OrganizationKey, Page, Path, Query,
+    body::ComponentBytes,
+    errors,
+    signature::{Description, Output},
 };
 
 /// Header of a publication: base64 of the component's minisign file.
 pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
 
-/// A published version.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Published)]
-pub(crate) struct PublishedView {
-    #[schema(value_type = String)]
-    slug: Arc<str>,
-    name: String,
-    version: String,
-    /// Digest of the component: `sha256:` and hexadecimal digits.
-    digest: String,
-    /// Size of the component, in bytes.
-    size: u64,
-    /// The key that signed the component, if it is signed.
-    #[schema(required)]
-    signed_by: Option<String>,
-    tools_count: u64,
-    triggers_count: u64,
-    #[schema(format = DateTime)]
-    created_at: String,
-    is_deprecated: bool,
-    #[schema(required)]
-    deprecated_at: Option<String>,
-}
-
-impl From<&Release> for PublishedView {
-    fn from(release: &Release) -> Self {
-        Self {
-            slug: release.slug.clone(),
-            name: release.name.clone(),
-            version: release.version.as_str().to_owned(),
-            digest: format!("sha256:{}", release.digest),
-            size: release.size,
-            signed_by: release.signed_by.clone(),
-            tools_count: release.tools.len() as u64,
-            triggers_count: release.triggers.len() as u64,
-            created_at: iso(release.published_at),
-            is_deprecated: release.deprecated_at.is_some(),
-            deprecated_at: release.deprecated_at.map(iso),
-        }
+view! {
+    /// A published version.
+    #[schema(as = Published)]
+    pub(crate) struct PublishedView from release: &Release {
+        slug: String = release.slug.to_string(),
+        name: String = release.name.clone(),
+        version: String = release.version.as_str().to_owned(),
+        /// Digest of the component: `sha256:` and hexadecimal digits.
+        digest: String = format!("sha256:{}", release.digest),
+        /// Size of the component, in bytes.
+        size: u64 = release.size,
+        /// The key that signed the component, if it is signed.
+        #[schema(required)]
+        signed_by: Option<String> = release.signed_by.clone(),
+        tools_count: u64 = release.tools.len() as u64,
+        triggers_count: u64 = release.triggers as u64,
+        #[schema(format = DateTime)]
+        created_at: String = iso(release.published_at),
+        is_deprecated: bool = release.deprecated_at.is_some(),
+        #[schema(required)]
+        deprecated_at: Option<String> = release.deprecated_at.map(iso),
     }
 }
 
@@ -86,11 +61,10 @@ pub(crate) struct ManifestView {
 /// Lists every version of every toolkit, for the operator.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn published(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     page: Page,
 ) -> ApiResult<Json<Listed<PublishedView>>> {
-    let snapshot = server.app.catalog.snapshot();
+    let snapshot = key.app().catalog.snapshot();
     let (found, total) = page.cut(snapshot.releases().collect());
     let items = found
         .into_iter()
@@ -102,13 +76,11 @@ pub(crate) async fn published(
 /// Reads a version with its manifest, for publishers.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn read_version(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     Path((slug, version)): Path<(String, String)>,
 ) -> ApiResult<Json<ManifestView>> {
-    let release = server.app.catalog.release(&slug, &version)?;
-    let manifest =
-        catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?;
+    let release = key.app().catalog.release(&slug, &version)?;
+    let manifest = catalog::manifest_of(key.app(), &release.slug, release.version.as_str()).await?;
     // As raw JSON, its members keep their names.
     let manifest = to_raw_value(&manifest)
         .map_err(|cause| errors::internal(format!("cannot serialize the manifest: {cause}")))?;
@@ -120,10 +92,33 @@ pub(crate) async fn read_version(
 
 /// Terms of a publication.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct PublishQuery {
     /// Publishes the version even if it breaks callers of an earlier version of the same day.
     breaking: Option<bool>,
+}
+
+/// Response to a publication.
+pub(crate) enum PublishReply {
+    /// The version is new.
+    New(Created<PublishedView>),
+    /// The same component was published under the version before.
+    Existing(Json<PublishedView>),
+}
+
+impl IntoResponse for PublishReply {
+    fn into_response(self) -> Response {
+        match self {
+            Self::New(reply) => reply.into_response(),
+            Self::Existing(reply) => reply.into_response(),
+        }
+    }
+}
+
+impl Output for PublishReply {
+    fn describe(description: &mut Description) {
+        Created::<PublishedView>::describe(description);
+        Json::<PublishedView>::describe(description);
+    }
 }
 
 /// Publishes a component under a version: 201, or 200 if it was published before.
@@ -138,22 +133,25 @@ pub(crate) struct PublishQuery {
     ),
 )]
 pub(crate) async fn publish(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     Path((slug, version)): Path<(String, String)>,
     Query(query): Query<PublishQuery>,
     headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
-) -> ApiResult<CreatedOrExisting<PublishedView>> {
+) -> ApiResult<PublishReply> {
     let signature = signature(&headers)?;
     let terms = Terms {
         signature: signature.as_deref(),
         breaking: query.breaking.unwrap_or(false),
     };
     let slug = slug.to_ascii_lowercase();
-    let published = catalog::publish(&server.app, &slug, &version, component, terms).await?;
+    let published = catalog::publish(key.app(), &slug, &version, component, terms).await?;
     let view = PublishedView::from(&*published.release);
-    Ok(CreatedOrExisting::new(published.new, view))
+    Ok(if published.new {
+        PublishReply::New(Created(view))
+    } else {
+        PublishReply::Existing(Json(view))
+    })
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.
@@ -173,10 +171,9 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
 /// Deprecates a version: it is then used only if it is named exactly.
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn deprecate(
-    _key: OrganizationKey,
-    State(server): State<Arc<Server>>,
+    key: OrganizationKey,
     Path((slug, version)): Path<(String, String)>,
 ) -> ApiResult<Json<PublishedView>> {
-    let release = catalog::deprecate(&server.app, &slug, &version).await?;
+    let release = catalog::deprecate(key.app(), &slug, &version).await?;
     Ok(Json(PublishedView::from(&*release)))
 }

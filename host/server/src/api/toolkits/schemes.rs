@@ -4,25 +4,32 @@ use app::catalog::{AuthMode, AuthScheme, Field, Release};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// An auth scheme: one way of connecting accounts.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SchemeDetail)]
-pub(super) struct SchemeView {
-    mode: &'static str,
-    name: String,
-    fields: SchemeFields,
-    #[schema(required)]
-    auth_hint_url: Option<String>,
-    /// Scopes requested for every connection.
-    required_scopes: Vec<String>,
-    /// Endpoints where users authorize; only with OAuth.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    deprecated_auth_provider_details: Option<ProviderDetails>,
-    /// Location of the provider's API, if the scheme declares it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    proxy: Option<SchemeProxy>,
+view! {
+    /// An auth scheme: one way of connecting accounts.
+    #[schema(as = SchemeDetail)]
+    pub(super) struct SchemeView from scheme: &AuthScheme where {
+        let oauth2 = scheme.oauth2.as_ref();
+        let base_url = scheme.base_url.clone();
+    } {
+        mode: &'static str = scheme.mode.as_str(),
+        name: String = scheme.name.clone(),
+        fields: SchemeFields = SchemeFields {
+            auth_config_creation: FieldGroup::of_auth_config(scheme),
+            connected_account_initiation: FieldGroup::of_account(scheme),
+        },
+        #[schema(required)]
+        auth_hint_url: Option<String> = None,
+        /// Scopes requested for every connection.
+        required_scopes: Vec<String> = oauth2.map_or_else(Vec::new, |flow| flow.scopes.clone()),
+        /// Endpoints where users authorize; only with OAuth.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        deprecated_auth_provider_details: Option<ProviderDetails> = ProviderDetails::new(scheme),
+        /// Location of the provider's API, if the scheme declares it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        proxy: Option<SchemeProxy> = base_url.map(|base_url| SchemeProxy { base_url }),
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -97,25 +104,6 @@ impl SchemeView {
             required_scopes: Vec::new(),
             deprecated_auth_provider_details: None,
             proxy: None,
-        }
-    }
-}
-
-impl From<&AuthScheme> for SchemeView {
-    fn from(scheme: &AuthScheme) -> Self {
-        let oauth2 = scheme.oauth2.as_ref();
-        let base_url = scheme.base_url.clone();
-        Self {
-            mode: scheme.mode.as_str(),
-            name: scheme.name.clone(),
-            fields: SchemeFields {
-                auth_config_creation: FieldGroup::of_auth_config(scheme),
-                connected_account_initiation: FieldGroup::of_account(scheme),
-            },
-            auth_hint_url: None,
-            required_scopes: oauth2.map_or_else(Vec::new, |flow| flow.scopes.clone()),
-            deprecated_auth_provider_details: ProviderDetails::new(scheme),
-            proxy: base_url.map(|base_url| SchemeProxy { base_url }),
         }
     }
 }

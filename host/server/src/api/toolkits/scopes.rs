@@ -1,20 +1,13 @@
 //! OAuth scopes that the tools of a toolkit need.
 
-use std::sync::Arc;
-
 use app::catalog::{self, LATEST, ScopeRequest};
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Server,
     api::texts,
-    http::{
-        auth::ProjectKey, error::ApiResult, errors, path::Path, query::Query, reply::Json,
-        signature::IN_TABLE,
-    },
+    http::{ApiResult, IN_TABLE, Json, Path, ProjectKey, Query, errors},
 };
 
 /// Maximum number of scopes, and of tools, that one request may name.
@@ -22,7 +15,6 @@ const MAX_LIST_ENTRIES: usize = 1_000;
 
 /// Selection of an auth scheme and a version.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct GrantContextQuery {
     /// One of the toolkit's schemes; without it OAuth 2.0, or else its first.
     auth_scheme: Option<String>,
@@ -44,13 +36,12 @@ pub(crate) struct GrantContextView {
 /// Returns the factors that scopes depend on besides the tools. There are none for any toolkit.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn grant_context(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     Path(slug): Path<String>,
     Query(query): Query<GrantContextQuery>,
 ) -> ApiResult<Json<GrantContextView>> {
     let version = query.toolkit_version.as_deref().unwrap_or(LATEST);
-    let release = server.app.catalog.release(&slug, version)?;
+    let release = key.app().catalog.release(&slug, version)?;
     let (mode, _) = catalog::scheme(&release, query.auth_scheme.as_deref())?;
     Ok(Json(GrantContextView {
         auth_scheme: mode.as_str(),
@@ -64,17 +55,13 @@ pub(crate) async fn grant_context(
 #[schema(as = RecommendScopes)]
 pub(crate) struct Recommend {
     tools: Vec<String>,
-    #[serde(default)]
     auth_scheme: Option<String>,
-    #[serde(default)]
     toolkit_version: Option<String>,
-    #[serde(default)]
     grant_context: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "texts")]
     include: Vec<String>,
     #[serde(default, deserialize_with = "texts")]
     exclude: Vec<String>,
-    #[serde(default)]
     available_scopes: Option<Vec<String>>,
 }
 
@@ -98,13 +85,12 @@ struct ScopeChoices {
 /// Recommends the scopes to request so that the given tools can run.
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn recommend(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     Path(slug): Path<String>,
     Json(body): Json<Recommend>,
 ) -> ApiResult<Json<RecommendedView>> {
     let version = body.toolkit_version.as_deref().unwrap_or(LATEST);
-    let release = server.app.catalog.release(&slug, version)?;
+    let release = key.app().catalog.release(&slug, version)?;
     let request = ScopeRequest {
         tools: body.tools,
         include: body.include,

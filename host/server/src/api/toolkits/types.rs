@@ -1,7 +1,5 @@
 //! Requests of toolkits, and the view of their lists.
 
-use std::sync::Arc;
-
 use app::{
     catalog::{AuthMode, Release, Toolkit, ToolkitKind},
     core::clock::iso,
@@ -13,7 +11,6 @@ use super::schemes::modes;
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of a category, by id or name.
     pub category: Option<String>,
@@ -33,41 +30,26 @@ pub(crate) struct ListQuery {
     pub search: Option<String>,
 }
 
-/// Publisher of a toolkit, as older clients spell it.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ManagedBy {
-    Service,
-    All,
-    Project,
-}
-
-impl From<ManagedBy> for ToolkitKind {
-    fn from(managed_by: ManagedBy) -> Self {
-        match managed_by {
-            ManagedBy::Service => Self::Native,
-            ManagedBy::All => Self::Any,
-            ManagedBy::Project => Self::Custom,
-        }
+mirror! {
+    /// Publisher of a toolkit, as older clients spell it.
+    pub(crate) enum ManagedBy of ToolkitKind {
+        #[serde(rename = "service")]
+        Native,
+        #[serde(rename = "all")]
+        Any,
+        #[serde(rename = "project")]
+        Custom,
     }
 }
 
-/// Publisher of a toolkit.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Publisher {
-    Native,
-    All,
-    Custom,
-}
-
-impl From<Publisher> for ToolkitKind {
-    fn from(publisher: Publisher) -> Self {
-        match publisher {
-            Publisher::Native => Self::Native,
-            Publisher::All => Self::Any,
-            Publisher::Custom => Self::Custom,
-        }
+mirror! {
+    /// Publisher of a toolkit.
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Publisher of ToolkitKind {
+        Native,
+        #[serde(rename = "all")]
+        Any,
+        Custom,
     }
 }
 
@@ -82,132 +64,81 @@ pub(crate) enum Order {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ListToolkits)]
 pub(crate) struct ListBody {
-    #[serde(default)]
     pub toolkits: Option<Vec<String>>,
-    #[serde(default)]
     pub category: Option<String>,
-    #[serde(default)]
     pub managed_by: Option<String>,
-    #[serde(default)]
     pub sort_by: Option<String>,
-    #[serde(default)]
     pub limit: Option<f64>,
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 
 /// Selection of a version.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// A version or `latest`, which is the default.
     pub version: Option<String>,
 }
 
-/// A toolkit in its newest version.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Toolkit)]
-pub(crate) struct View {
-    #[schema(value_type = String)]
-    slug: Arc<str>,
-    name: String,
-    auth_schemes: Vec<&'static str>,
-    service_managed_auth_schemes: Vec<&'static str>,
-    is_local_toolkit: bool,
-    /// True if its tools run without an account.
-    no_auth: bool,
-    deprecated: DeprecatedView,
-    meta: Meta,
-    r#type: &'static str,
-    #[schema(required)]
-    auth_guide_url: Option<String>,
-    access: &'static str,
+view! {
+    /// A toolkit in its newest version.
+    #[schema(as = Toolkit)]
+    pub(crate) struct View from (toolkit: &Toolkit, managed: bool) where {
+        let release = toolkit.current();
+        let managed = managed && release.scheme(AuthMode::Oauth2).is_some();
+    } {
+        slug: String = toolkit.slug.to_string(),
+        name: String = release.name.clone(),
+        auth_schemes: Vec<&'static str> =
+            modes(release).into_iter().map(AuthMode::as_str).collect(),
+        service_managed_auth_schemes: Vec<&'static str> = if managed {
+            vec![AuthMode::Oauth2.as_str()]
+        } else {
+            Vec::new()
+        },
+        is_local_toolkit: bool = false,
+        /// True if its tools run without an account.
+        no_auth: bool = release.no_auth(),
+        deprecated: DeprecatedView = DeprecatedView { toolkit_id: toolkit.slug.to_string() },
+        meta: Meta = Meta::new(toolkit, release),
+        r#type: &'static str = "native",
+        #[schema(required)]
+        auth_guide_url: Option<String> = None,
+        access: &'static str = "all",
+    }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolkitId)]
 struct DeprecatedView {
     #[serde(rename = "toolkitId")]
-    #[schema(value_type = String)]
-    toolkit_id: Arc<str>,
+    toolkit_id: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolkitMeta)]
-pub(super) struct Meta {
-    #[schema(format = DateTime)]
-    pub created_at: String,
-    #[schema(format = DateTime)]
-    pub updated_at: String,
-    pub description: String,
-    pub logo: String,
-    #[schema(required)]
-    pub app_url: Option<String>,
-    pub categories: Vec<CategoryView>,
-    pub triggers_count: u64,
-    pub tools_count: u64,
-    pub version: String,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = Category)]
-pub(crate) struct CategoryView {
-    pub id: String,
-    pub name: String,
-}
-
-impl View {
-    /// Returns the view of a toolkit. `managed` is true if the operator has an OAuth app at its
-    /// provider.
-    pub(crate) fn new(toolkit: &Toolkit, managed: bool) -> Self {
-        let release = toolkit.current();
-        let managed = managed && release.scheme(AuthMode::Oauth2).is_some();
-        Self {
-            slug: toolkit.slug.clone(),
-            name: release.name.clone(),
-            auth_schemes: modes(release).into_iter().map(AuthMode::as_str).collect(),
-            service_managed_auth_schemes: if managed {
-                vec![AuthMode::Oauth2.as_str()]
-            } else {
-                Vec::new()
-            },
-            is_local_toolkit: false,
-            no_auth: release.no_auth(),
-            deprecated: DeprecatedView {
-                toolkit_id: toolkit.slug.clone(),
-            },
-            meta: Meta::new(toolkit, release),
-            r#type: "native",
-            auth_guide_url: None,
-            access: "all",
-        }
-    }
-}
-
-impl Meta {
-    /// Returns the metadata of a version.
-    pub(super) fn new(toolkit: &Toolkit, release: &Release) -> Self {
+view! {
+    #[schema(as = ToolkitMeta)]
+    pub(super) struct Meta from (toolkit: &Toolkit, release: &Release) where {
         let categories = release.categories.iter();
-        Self {
-            created_at: iso(toolkit.created_at()),
-            updated_at: iso(toolkit.updated_at()),
-            description: release.description.clone(),
-            logo: release.logo.clone(),
-            app_url: None,
-            categories: categories.map(|id| CategoryView::new(id)).collect(),
-            triggers_count: release.triggers.len() as u64,
-            tools_count: release.tools.len() as u64,
-            version: release.version.as_str().to_owned(),
-        }
+    } {
+        #[schema(format = DateTime)]
+        pub created_at: String = iso(toolkit.created_at()),
+        #[schema(format = DateTime)]
+        pub updated_at: String = iso(toolkit.updated_at()),
+        pub description: String = release.description.clone(),
+        pub logo: String = release.logo.clone(),
+        #[schema(required)]
+        pub app_url: Option<String> = None,
+        pub categories: Vec<CategoryView> = categories.map(|id| CategoryView::new(id)).collect(),
+        pub triggers_count: u64 = release.triggers as u64,
+        pub tools_count: u64 = release.tools.len() as u64,
+        pub version: String = release.version.as_str().to_owned(),
     }
 }
 
-impl CategoryView {
-    pub(crate) fn new(id: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            name: category_name(id),
-        }
+view! {
+    #[schema(as = Category)]
+    pub(crate) struct CategoryView from (id: &str) {
+        pub id: String = id.to_owned(),
+        pub name: String = category_name(id),
     }
 }
 

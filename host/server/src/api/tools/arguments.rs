@@ -1,25 +1,15 @@
 //! Arguments that a language model generates from a prompt.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::runs::{self, prompt::Prompt};
-use axum::{extract::State, http::HeaderMap};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::not_blank;
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey,
-        error::ApiResult,
-        errors,
-        path::{Path, Prefix},
-        reply::{Json, RawJson},
-        signature::IN_TABLE,
-    },
-};
+use crate::http::{ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, errors, reply::RawJson};
 
 /// Header that contains headers for the language model.
 const GATEWAY_HEADERS: &str = "x-llm-gateway-headers";
@@ -29,11 +19,8 @@ const GATEWAY_HEADERS: &str = "x-llm-gateway-headers";
 #[schema(as = MakeArguments)]
 pub(crate) struct PromptRequest {
     text: String,
-    #[serde(default)]
     custom_description: Option<String>,
-    #[serde(default)]
     system_prompt: Option<String>,
-    #[serde(default)]
     version: Option<String>,
 }
 
@@ -60,7 +47,6 @@ pub(crate) struct ArgumentsView {
 )]
 pub(crate) async fn generate(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
     headers: HeaderMap,
@@ -74,7 +60,7 @@ pub(crate) async fn generate(
         headers: gateway_headers(&headers)?,
     };
     let arguments =
-        runs::arguments_for_prompt(&server.app, &key.project, &slug, &version, &prompt).await?;
+        runs::arguments_for_prompt(key.app(), &key.project, &slug, &version, &prompt).await?;
     Ok(Json(ArgumentsView {
         arguments: RawJson(arguments),
     }))

@@ -7,10 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     api::object,
-    http::{
-        error::{ApiError, ApiResult},
-        errors,
-    },
+    http::{ApiError, ApiResult, errors},
 };
 
 /// Maximum number of parameters, and of body members, of a credential.
@@ -20,11 +17,8 @@ const MAX_CREDENTIAL_PARTS: usize = 20;
 #[derive(Deserialize, ToSchema)]
 #[schema(as = AuthParameters)]
 pub(super) struct AuthParameters {
-    #[serde(default)]
     base_url: Option<String>,
-    #[serde(default)]
     parameters: Option<Vec<AuthParameter>>,
-    #[serde(default)]
     body: Option<Value>,
 }
 
@@ -52,7 +46,6 @@ pub(super) struct ConnectionData {
     #[serde(rename = "toolkitSlug")]
     toolkit_slug: String,
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     val: Option<Value>,
 }
 

@@ -4,30 +4,18 @@ pub(crate) mod arguments;
 mod custom_credential;
 pub(crate) mod execution;
 pub(crate) mod proxy;
-pub(super) mod types;
-
-use std::sync::Arc;
+mod types;
 
 use app::{
+    accounts::auth_configs,
     catalog::{self, ToolFilter},
     core::ids::AuthConfigId,
 };
-use axum::extract::State;
 
 use self::types::{ListQuery, ReadQuery, ScopesRequest, ScopesView, Slugs, View};
 use crate::{
-    Server,
     api::toolkits::snapshot,
-    http::{
-        auth::ProjectKey,
-        error::ApiResult,
-        errors,
-        page::{Listed, Page},
-        path::{Path, Prefix},
-        query::Query,
-        reply::Json,
-        signature::IN_TABLE,
-    },
+    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors},
 };
 
 /// Maximum number of tools that one request may name.
@@ -42,7 +30,6 @@ const MAX_TOOLS: usize = 1_000;
 #[expect(deprecated, reason = "older clients send the older spelling")]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     prefix: Prefix,
     Query(query): Query<ListQuery>,
     page: Page,
@@ -55,13 +42,13 @@ pub(crate) async fn list(
         important: query.important,
         search: query.query.or(query.search).unwrap_or_default(),
         deprecated: query.include_deprecated.unwrap_or(true),
-        versions: query.toolkit_versions.selector(prefix.tool_version()),
+        versions: query.toolkit_versions.selector(prefix),
     };
     if !query.auth_config_ids.is_empty() {
         let ids = &query.auth_config_ids;
-        filter.toolkits = toolkits_of_auth_configs(&server, &key, ids, filter.toolkits).await?;
+        filter.toolkits = toolkits_of_auth_configs(&key, ids, filter.toolkits).await?;
     }
-    let (catalog, page) = snapshot(&server, page)?;
+    let (catalog, page) = snapshot(key.app(), page)?;
     let (found, total) = page.cut(catalog.tools(&filter));
     let views = found.iter().map(|found| View::new(&catalog, found));
     let views = views.collect::<Result<_, _>>()?;
@@ -71,7 +58,6 @@ pub(crate) async fn list(
 /// Returns the toolkits of the given auth configs, restricted to those asked for. If none
 /// remain, the list holds an empty name, which matches no toolkit.
 async fn toolkits_of_auth_configs(
-    server: &Server,
     key: &ProjectKey,
     ids: &[String],
     asked: Vec<String>,
@@ -79,7 +65,7 @@ async fn toolkits_of_auth_configs(
     let mut toolkits = Vec::new();
     for id in ids {
         let id = AuthConfigId::parse(id)?;
-        let config = app::accounts::auth_configs::get(&server.app, &key.project, &id).await?;
+        let config = auth_configs::get(key.app(), &key.project, &id).await?;
         toolkits.push(config.body.toolkit);
     }
     toolkits
@@ -92,11 +78,8 @@ async fn toolkits_of_auth_configs(
 
 /// Lists the slugs of all tools.
 #[utoipa::path(get, path = IN_TABLE)]
-pub(crate) async fn slugs(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
-) -> ApiResult<Json<Slugs>> {
-    Ok(Json(Slugs::new(&server.app.catalog.snapshot())))
+pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
+    Ok(Json(Slugs::new(&key.app().catalog.snapshot())))
 }
 
 /// Reads one version of a tool.
@@ -106,14 +89,13 @@ pub(crate) async fn slugs(
     responses((status = 410, description = "The tool is deprecated in every version")),
 )]
 pub(crate) async fn read(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     prefix: Prefix,
     Path(slug): Path<String>,
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Json<View>> {
-    let catalog = server.app.catalog.snapshot();
-    let versions = query.toolkit_versions.selector(prefix.tool_version());
+    let catalog = key.app().catalog.snapshot();
+    let versions = query.toolkit_versions.selector(prefix);
     let toolkit = catalog.toolkit_of(&slug);
     let toolkit = toolkit.map(|toolkit| &*toolkit.slug).unwrap_or_default();
     let version = query.version.as_deref();
@@ -125,8 +107,7 @@ pub(crate) async fn read(
 /// Returns the scopes that the given tools need.
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn scopes(
-    _key: ProjectKey,
-    State(server): State<Arc<Server>>,
+    key: ProjectKey,
     prefix: Prefix,
     Json(body): Json<ScopesRequest>,
 ) -> ApiResult<Json<ScopesView>> {
@@ -134,7 +115,7 @@ pub(crate) async fn scopes(
         return Err(errors::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
     }
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
-    let found = catalog::find_tools(&server.app.catalog.snapshot(), &body.tools, version)?;
+    let found = catalog::find_tools(&key.app().catalog.snapshot(), &body.tools, version)?;
     Ok(Json(ScopesView::new(&found)))
 }
 

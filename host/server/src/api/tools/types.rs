@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use app::catalog::{Release, ResolvedTool, Snapshot, Tool, VersionSelector};
+use app::catalog::{ResolvedTool, Snapshot, Tool, VersionSelector};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::query::LongList;
+use crate::http::{Prefix, query::LongList};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Words to find in slugs, names and descriptions.
     pub query: Option<String>,
@@ -51,7 +50,6 @@ pub(crate) struct ListQuery {
 
 /// Version of a tool to read.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// A version or `latest`; takes precedence over `toolkit_versions`.
     pub version: Option<String>,
@@ -67,15 +65,16 @@ pub(crate) struct ReadQuery {
 pub(crate) struct ToolkitVersions(HashMap<String, String>);
 
 impl ToolkitVersions {
-    /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
-    pub(crate) fn selector(mut self, default: &str) -> VersionSelector {
-        let given = self.0.remove("");
+    /// Returns the selection of versions. Without a version for every toolkit, the default of the
+    /// prefix is used.
+    pub(crate) fn selector(mut self, prefix: Prefix) -> VersionSelector {
+        let default = self.0.remove("");
         let by_toolkit = self
             .0
             .into_iter()
             .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
         VersionSelector {
-            default: given.unwrap_or_else(|| default.to_owned()),
+            default: default.unwrap_or_else(|| prefix.tool_version().to_owned()),
             by_toolkit: by_toolkit.collect(),
         }
     }
@@ -86,7 +85,6 @@ impl ToolkitVersions {
 #[schema(as = RequireScopes)]
 pub(crate) struct ScopesRequest {
     pub tools: Vec<String>,
-    #[serde(default)]
     pub version: Option<String>,
 }
 
@@ -132,21 +130,10 @@ pub(crate) struct View {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolToolkit)]
-pub(crate) struct ToolkitView {
+struct ToolkitView {
     slug: String,
     name: String,
     logo: String,
-}
-
-impl ToolkitView {
-    /// Builds the view of the toolkit of a tool or of a trigger type.
-    pub(crate) fn new(release: &Release) -> Self {
-        Self {
-            slug: release.slug.to_string(),
-            name: release.name.clone(),
-            logo: release.logo.clone(),
-        }
-    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -183,7 +170,11 @@ impl View {
             name: tool.name.clone(),
             description: tool.description.clone(),
             human_description: tool.description.clone(),
-            toolkit: ToolkitView::new(release),
+            toolkit: ToolkitView {
+                slug: release.slug.to_string(),
+                name: release.name.clone(),
+                logo: release.logo.clone(),
+            },
             input_parameters: tool.input.text()?,
             output_parameters: tool.response_schema()?,
             no_auth: tool.no_auth,

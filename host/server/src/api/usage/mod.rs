@@ -2,27 +2,18 @@
 
 mod types;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::{
-    Listed, Window,
+    App, Error, Listed, Window,
     projects::{self, Project},
     runs::log::{Filter, usage},
 };
-use axum::extract::State;
 
 use self::types::{Direction, ENTITY, GroupsView, OrderBy, SummaryView, UsageRequest};
-use crate::{
-    Server,
-    http::{
-        auth::{OrganizationKey, ProjectKey},
-        body::OptionalJson,
-        error::ApiResult,
-        errors,
-        path::Path,
-        reply::Json,
-        signature::IN_TABLE,
-    },
+use crate::http::{
+    ApiResult, IN_TABLE, Json, OptionalJson, OrganizationKey, Path, ProjectKey, errors,
+    path::PathParameter,
 };
 
 /// Number of groups in a response to a request without a limit.
@@ -36,10 +27,9 @@ const PROJECTS_PER_QUERY: u64 = 500;
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn project_summary(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<SummaryView>> {
-    let counts = count_project(&server, &key.project, &request).await?;
+    let counts = count_project(key.app(), &key.project, &request).await?;
     Ok(Json(summary(&request, &counts)))
 }
 
@@ -47,10 +37,9 @@ pub(crate) async fn project_summary(
 #[utoipa::path(post, path = IN_TABLE, operation_id = "organisation_summary")]
 pub(crate) async fn organization_summary(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<SummaryView>> {
-    let counts = count_organization(&server, &key, &request).await?;
+    let counts = count_organization(&key, &request).await?;
     Ok(Json(summary(&request, &counts)))
 }
 
@@ -58,12 +47,10 @@ pub(crate) async fn organization_summary(
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn project_groups(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(entity): Path<String>,
+    Path(Entity): Path<Entity>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<GroupsView>> {
-    check_entity(&entity)?;
-    let counts = count_project(&server, &key.project, &request).await?;
+    let counts = count_project(key.app(), &key.project, &request).await?;
     Ok(Json(groups(&request, counts)))
 }
 
@@ -71,35 +58,39 @@ pub(crate) async fn project_groups(
 #[utoipa::path(post, path = IN_TABLE, operation_id = "organisation_groups")]
 pub(crate) async fn organization_groups(
     key: OrganizationKey,
-    State(server): State<Arc<Server>>,
-    Path(entity): Path<String>,
+    Path(Entity): Path<Entity>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<GroupsView>> {
-    check_entity(&entity)?;
-    let counts = count_organization(&server, &key, &request).await?;
+    let counts = count_organization(&key, &request).await?;
     Ok(Json(groups(&request, counts)))
 }
 
-fn check_entity(entity: &str) -> ApiResult<()> {
-    if entity == ENTITY {
-        Ok(())
-    } else {
-        Err(errors::usage_not_found(entity.chars().take(80).collect::<String>()).into())
+/// The counted entity, in a path.
+pub(crate) struct Entity;
+
+impl PathParameter for Entity {
+    fn read(text: String) -> Result<Self, Error> {
+        if text == ENTITY {
+            Ok(Self)
+        } else {
+            Err(errors::usage_not_found(
+                text.chars().take(80).collect::<String>(),
+            ))
+        }
     }
 }
 
 async fn count_project(
-    server: &Server,
+    app: &App,
     project: &Project,
     request: &UsageRequest,
 ) -> ApiResult<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    count(server, project, request, &mut counts).await?;
+    count(app, project, request, &mut counts).await?;
     Ok(counts)
 }
 
 async fn count_organization(
-    server: &Server,
     key: &OrganizationKey,
     request: &UsageRequest,
 ) -> ApiResult<BTreeMap<String, u64>> {
@@ -112,9 +103,9 @@ async fn count_organization(
     let mut window = Window::first(PROJECTS_PER_QUERY);
     loop {
         let Listed { items, next, .. } =
-            projects::list(&server.app, &key.organization, window.clone()).await?;
+            projects::list(key.app(), &key.organization, window.clone()).await?;
         for project in items.iter().filter(is_counted) {
-            count(server, project, request, &mut counts).await?;
+            count(key.app(), project, request, &mut counts).await?;
         }
         let Some(last) = next else { return Ok(counts) };
         window = window.after(last);
@@ -122,7 +113,7 @@ async fn count_organization(
 }
 
 async fn count(
-    server: &Server,
+    app: &App,
     project: &Project,
     request: &UsageRequest,
     counts: &mut BTreeMap<String, u64>,
@@ -141,7 +132,7 @@ async fn count(
     let users = filters
         .and_then(|filters| filters.user_id.as_deref())
         .unwrap_or_default();
-    Ok(usage::count(&server.app, project, &filter, users, grouping, counts).await?)
+    Ok(usage::count(app, project, &filter, users, grouping, counts).await?)
 }
 
 fn grouping(name: Option<&str>) -> ApiResult<usage::Grouping> {

@@ -53,70 +53,45 @@ pub(crate) enum Direction {
     Desc,
 }
 
-/// Usage totals by counted entity.
-#[derive(Serialize, ToSchema)]
-#[schema(as = UsageSummary)]
-pub(crate) struct SummaryView {
-    #[schema(value_type = BTreeMap<String, UsageSum>)]
-    entities: BTreeMap<&'static str, UsageSum>,
-}
-
-impl SummaryView {
-    /// Builds the view of a number of executions; without one it is empty.
-    pub(crate) fn new(executions: Option<u64>) -> Self {
+view! {
+    /// Usage totals by counted entity.
+    #[schema(as = UsageSummary)]
+    pub(crate) struct SummaryView from (executions: Option<u64>) where {
         let entities = executions.map(|count| (ENTITY, UsageSum::from(count)));
-        Self {
-            entities: entities.into_iter().collect(),
-        }
+    } {
+        #[schema(value_type = BTreeMap<String, UsageSum>)]
+        entities: BTreeMap<&'static str, UsageSum> = entities.into_iter().collect(),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-struct UsageSum {
-    unit: &'static str,
-    /// A number, as text.
-    total_quantity: String,
-    event_count: u64,
-}
-
-impl From<u64> for UsageSum {
-    fn from(count: u64) -> Self {
-        Self {
-            unit: UNIT,
-            total_quantity: count.to_string(),
-            event_count: count,
-        }
+view! {
+    struct UsageSum from count: u64 {
+        unit: &'static str = UNIT,
+        /// A number, as text.
+        total_quantity: String = count.to_string(),
+        event_count: u64 = count,
     }
 }
 
-/// Usage of one counted entity in groups.
-#[derive(Serialize, ToSchema)]
-#[schema(as = UsageGroups)]
-pub(crate) struct GroupsView {
-    entity_type: &'static str,
-    unit: &'static str,
-    /// A number, as text. It includes groups beyond the limit.
-    total_quantity: String,
-    event_count: u64,
-    groups: Vec<GroupView>,
-}
-
-impl GroupsView {
-    /// Builds the view of groups, each with its key and its number of executions. `total` includes
-    /// groups that are left out.
-    pub(crate) fn new(groups: impl Iterator<Item = (String, u64)>, total: u64) -> Self {
+view! {
+    /// Usage of one counted entity in groups.
+    #[schema(as = UsageGroups)]
+    pub(crate) struct GroupsView from (
+        groups: impl Iterator<Item = (String, u64)>,
+        total: u64,
+    ) where {
         let view = |(key, count): (String, u64)| GroupView {
             key,
             total_quantity: count.to_string(),
             event_count: count,
         };
-        Self {
-            entity_type: ENTITY,
-            unit: UNIT,
-            total_quantity: total.to_string(),
-            event_count: total,
-            groups: groups.map(view).collect(),
-        }
+    } {
+        entity_type: &'static str = ENTITY,
+        unit: &'static str = UNIT,
+        /// A number, as text. It includes groups beyond the limit.
+        total_quantity: String = total.to_string(),
+        event_count: u64 = total,
+        groups: Vec<GroupView> = groups.map(view).collect(),
     }
 }
 

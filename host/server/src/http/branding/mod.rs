@@ -6,7 +6,11 @@
 
 mod serializer;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
 
 use serde_json::Value;
 
@@ -23,6 +27,9 @@ const REQUEST_MEMBERS: [&str; 1] = ["is_service_link_enabled_for_managed_auth"];
 pub(crate) struct Branding {
     lower: String,
     upper: String,
+    /// Names of struct fields and enum variants that contain the word, as this installation spells
+    /// them. They live as long as the process, because serializers take only such names.
+    names: RwLock<HashMap<&'static str, &'static str>>,
 }
 
 impl Branding {
@@ -31,6 +38,7 @@ impl Branding {
         Self {
             lower: word.to_owned(),
             upper: word.to_ascii_uppercase(),
+            names: RwLock::default(),
         }
     }
 
@@ -49,6 +57,20 @@ impl Branding {
         // match the word.
         let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT, &self.lower).into()
+    }
+
+    /// Returns the name of a struct field or enum variant with this installation's word.
+    pub(super) fn name(&self, default: &'static str) -> &'static str {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = names.get(default) {
+            return name;
+        }
+        drop(names);
+        let Cow::Owned(renamed) = self.rename(default) else {
+            return default;
+        };
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.entry(default).or_insert_with(|| renamed.leak())
     }
 
     /// Returns a request body with the default names of its members.

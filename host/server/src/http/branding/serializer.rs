@@ -21,22 +21,22 @@ impl<T: Serialize + ?Sized> Serialize for Branded<'_, T> {
     }
 }
 
-/// Serializer that renames, and the parts of it that serialize members.
+/// Serializer that renames, and the parts of it that serialize members. Raw JSON is a struct of
+/// `serde_json` whose names do not contain the word.
 struct Renaming<'b, S>(S, &'b Branding);
 
-/// Members of a struct: a map with renamed keys, or the carrier of raw JSON, which has a name of
-/// its own in `serde_json`.
-enum Members<'b, M, R> {
-    Renamed(M, &'b Branding),
-    Raw(R),
+macro_rules! plain {
+    ($($method:ident($($value:ident: $type:ty)?);)*) => {$(
+        fn $method(self $(, $value: $type)?) -> Result<S::Ok, S::Error> {
+            self.0.$method($($value)?)
+        }
+    )*};
 }
 
-const RAW_JSON: &str = "$serde_json::private::RawValue";
-
-macro_rules! plain {
-    ($($method:ident($type:ty);)*) => {$(
-        fn $method(self, value: $type) -> Result<S::Ok, S::Error> {
-            self.0.$method(value)
+macro_rules! parts {
+    ($($method:ident($($given:ident: $type:ty),*) -> $part:ident;)*) => {$(
+        fn $method(self, $($given: $type),*) -> Result<Self::$part, S::Error> {
+            Ok(Renaming(self.0.$method($($given),*)?, self.1))
         }
     )*};
 }
@@ -49,46 +49,39 @@ impl<'b, S: Serializer> Serializer for Renaming<'b, S> {
     type SerializeTupleStruct = Renaming<'b, S::SerializeTupleStruct>;
     type SerializeTupleVariant = Renaming<'b, S::SerializeTupleVariant>;
     type SerializeMap = Renaming<'b, S::SerializeMap>;
-    type SerializeStruct = Members<'b, S::SerializeMap, S::SerializeStruct>;
+    type SerializeStruct = Renaming<'b, S::SerializeStruct>;
     type SerializeStructVariant = Renaming<'b, S::SerializeStructVariant>;
 
     plain! {
-        serialize_bool(bool);
-        serialize_i8(i8);
-        serialize_i16(i16);
-        serialize_i32(i32);
-        serialize_i64(i64);
-        serialize_u8(u8);
-        serialize_u16(u16);
-        serialize_u32(u32);
-        serialize_u64(u64);
-        serialize_f32(f32);
-        serialize_f64(f64);
-        serialize_char(char);
-        serialize_str(&str);
-        serialize_bytes(&[u8]);
-        serialize_unit_struct(&'static str);
+        serialize_bool(value: bool);
+        serialize_i8(value: i8);
+        serialize_i16(value: i16);
+        serialize_i32(value: i32);
+        serialize_i64(value: i64);
+        serialize_u8(value: u8);
+        serialize_u16(value: u16);
+        serialize_u32(value: u32);
+        serialize_u64(value: u64);
+        serialize_f32(value: f32);
+        serialize_f64(value: f64);
+        serialize_char(value: char);
+        serialize_str(value: &str);
+        serialize_bytes(value: &[u8]);
+        serialize_unit_struct(name: &'static str);
+        serialize_none();
+        serialize_unit();
     }
 
-    fn serialize_none(self) -> Result<S::Ok, S::Error> {
-        self.0.serialize_none()
-    }
-
-    fn serialize_unit(self) -> Result<S::Ok, S::Error> {
-        self.0.serialize_unit()
+    parts! {
+        serialize_seq(length: Option<usize>) -> SerializeSeq;
+        serialize_tuple(length: usize) -> SerializeTuple;
+        serialize_tuple_struct(name: &'static str, length: usize) -> SerializeTupleStruct;
+        serialize_map(length: Option<usize>) -> SerializeMap;
+        serialize_struct(name: &'static str, length: usize) -> SerializeStruct;
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
         self.0.serialize_some(&Branded(value, self.1))
-    }
-
-    fn serialize_unit_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-    ) -> Result<S::Ok, S::Error> {
-        self.0.serialize_str(&self.1.rename(variant))
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -100,35 +93,26 @@ impl<'b, S: Serializer> Serializer for Renaming<'b, S> {
             .serialize_newtype_struct(name, &Branded(value, self.1))
     }
 
+    fn serialize_unit_variant(
+        self,
+        name: &'static str,
+        index: u32,
+        variant: &'static str,
+    ) -> Result<S::Ok, S::Error> {
+        self.0
+            .serialize_unit_variant(name, index, self.1.name(variant))
+    }
+
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
-        _: &'static str,
-        _: u32,
+        name: &'static str,
+        index: u32,
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        let mut map = self.0.serialize_map(Some(1))?;
-        map.serialize_entry(&*self.1.rename(variant), &Branded(value, self.1))?;
-        map.end()
-    }
-
-    fn serialize_seq(self, length: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
-        Ok(Renaming(self.0.serialize_seq(length)?, self.1))
-    }
-
-    fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
-        Ok(Renaming(self.0.serialize_tuple(length)?, self.1))
-    }
-
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeTupleStruct, S::Error> {
-        Ok(Renaming(
-            self.0.serialize_tuple_struct(name, length)?,
-            self.1,
-        ))
+        let variant = self.1.name(variant);
+        self.0
+            .serialize_newtype_variant(name, index, variant, &Branded(value, self.1))
     }
 
     fn serialize_tuple_variant(
@@ -138,26 +122,9 @@ impl<'b, S: Serializer> Serializer for Renaming<'b, S> {
         variant: &'static str,
         length: usize,
     ) -> Result<Self::SerializeTupleVariant, S::Error> {
-        let inner = self
-            .0
-            .serialize_tuple_variant(name, index, variant, length)?;
-        Ok(Renaming(inner, self.1))
-    }
-
-    fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
-        Ok(Renaming(self.0.serialize_map(length)?, self.1))
-    }
-
-    fn serialize_struct(
-        self,
-        name: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeStruct, S::Error> {
-        Ok(if name == RAW_JSON {
-            Members::Raw(self.0.serialize_struct(name, length)?)
-        } else {
-            Members::Renamed(self.0.serialize_map(Some(length))?, self.1)
-        })
+        let variant = self.1.name(variant);
+        let inner = self.0.serialize_tuple_variant(name, index, variant, length);
+        Ok(Renaming(inner?, self.1))
     }
 
     fn serialize_struct_variant(
@@ -167,10 +134,11 @@ impl<'b, S: Serializer> Serializer for Renaming<'b, S> {
         variant: &'static str,
         length: usize,
     ) -> Result<Self::SerializeStructVariant, S::Error> {
+        let variant = self.1.name(variant);
         let inner = self
             .0
-            .serialize_struct_variant(name, index, variant, length)?;
-        Ok(Renaming(inner, self.1))
+            .serialize_struct_variant(name, index, variant, length);
+        Ok(Renaming(inner?, self.1))
     }
 }
 
@@ -198,6 +166,32 @@ sequences! {
     SerializeTupleVariant serialize_field;
 }
 
+macro_rules! structs {
+    ($($part:ident;)*) => {$(
+        impl<S: $part> $part for Renaming<'_, S> {
+            type Ok = S::Ok;
+            type Error = S::Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<(), S::Error> {
+                self.0.serialize_field(self.1.name(key), &Branded(value, self.1))
+            }
+
+            fn end(self) -> Result<S::Ok, S::Error> {
+                self.0.end()
+            }
+        }
+    )*};
+}
+
+structs! {
+    SerializeStruct;
+    SerializeStructVariant;
+}
+
 impl<S: SerializeMap> SerializeMap for Renaming<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
@@ -208,50 +202,6 @@ impl<S: SerializeMap> SerializeMap for Renaming<'_, S> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
         self.0.serialize_value(&Branded(value, self.1))
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.0.end()
-    }
-}
-
-impl<M: SerializeMap, R: SerializeStruct<Ok = M::Ok, Error = M::Error>> SerializeStruct
-    for Members<'_, M, R>
-{
-    type Ok = M::Ok;
-    type Error = M::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), M::Error> {
-        match self {
-            Self::Renamed(map, branding) => {
-                map.serialize_entry(&*branding.rename(key), &Branded(value, branding))
-            }
-            Self::Raw(inner) => inner.serialize_field(key, value),
-        }
-    }
-
-    fn end(self) -> Result<M::Ok, M::Error> {
-        match self {
-            Self::Renamed(map, _) => map.end(),
-            Self::Raw(inner) => inner.end(),
-        }
-    }
-}
-
-impl<S: SerializeStructVariant> SerializeStructVariant for Renaming<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), S::Error> {
-        self.0.serialize_field(key, &Branded(value, self.1))
     }
 
     fn end(self) -> Result<S::Ok, S::Error> {

@@ -17,7 +17,7 @@ use zip::ZipArchive;
 
 use crate::{
     Server,
-    http::{error::ApiError, error::ApiResult, error::HttpError, errors, path::Path},
+    http::{ApiError, ApiResult, HttpError, Path, errors},
 };
 
 /// Scripts and requests may only use this server. Inline styles are allowed because the page sets

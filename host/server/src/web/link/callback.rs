@@ -12,13 +12,7 @@ use axum::{
 use super::{browser_cookie, messages, redirect};
 use crate::{
     Server,
-    http::{
-        auth::{self, NoKey},
-        limiter::SecretKind,
-        operation::run_to_completion,
-        query::Pairs,
-        signature::IN_TABLE,
-    },
+    http::{IN_TABLE, NoKey, auth, limiter::SecretKind, query::Pairs, run_to_completion},
 };
 
 /// Handles the redirect of a user's browser back from a provider.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Server,
-    http::{error::ApiResult, path::Path, reply::Json},
+    http::{ApiResult, Json, Path},
 };
 
 /// Answers with the metadata of the client of an auth config.

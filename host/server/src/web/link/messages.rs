@@ -9,7 +9,7 @@ use axum::{
 };
 
 use super::render::message;
-use crate::http::{context::request_id, error::ApiError};
+use crate::http::{ApiError, context::request_id};
 
 /// Reports that a link has expired.
 pub(super) fn expired(brand: &Brand) -> Response {

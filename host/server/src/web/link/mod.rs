@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::http::{error::ApiError, errors};
+use crate::http::{ApiError, errors};
 
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");

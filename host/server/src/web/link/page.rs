@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{browser_cookie, messages, redirect, render};
 use crate::{
     Server,
-    http::{auth, body, error::ApiResult, errors, limiter::SecretKind, path::Path, query::Query},
+    http::{ApiResult, Path, Query, auth, body, errors, limiter::SecretKind},
 };
 
 /// Maximum size of a submitted form.

@@ -15,7 +15,7 @@ use url::Url;
 use super::{NO_REFERRER, REFERRER_POLICY, messages, page::FORM_TOKEN_FIELD};
 use crate::{
     Server,
-    http::{error::ApiError, errors},
+    http::{ApiError, errors},
 };
 
 /// Length of the random value that allows the style of one response.

@@ -3,13 +3,11 @@
 mod detail;
 mod types;
 
-use std::sync::Arc;
-
 use app::{
+    App,
     core::ids::LogId,
     runs::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
 };
-use axum::extract::State;
 
 use self::{
     detail::View,
@@ -19,12 +17,8 @@ use self::{
     },
 };
 use crate::{
-    Server,
     api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, operator},
-    http::{
-        auth::ProjectKey, body::OptionalJson, error::ApiResult, errors, page::Page, path::Path,
-        reply::Json, signature::IN_TABLE,
-    },
+    http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors},
 };
 
 /// Fields that can be searched: their id and their display name.
@@ -54,7 +48,6 @@ pub(crate) async fn fields(_key: ProjectKey) -> ApiResult<Json<FieldsView>> {
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn list(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
     let skip = body.cursor.unwrap_or(0.0);
@@ -67,11 +60,8 @@ pub(crate) async fn list(
         limit: Page::new(body.limit, None)?.limit,
     };
     let filter = filter(body)?;
-    let (records, more) = log::list(&server.app, &key.project, &filter, &part).await?;
-    let item = |record: ExecutionRecord| {
-        let toolkit = toolkit(&server, &record);
-        ItemView::new(record, toolkit)
-    };
+    let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
+    let item = |record| ItemView::new(toolkit(key.app(), &record), record);
     Ok(Json(ListView {
         data: records.into_iter().map(item).collect(),
         next_cursor: more.then_some(part.skip + part.limit),
@@ -80,13 +70,9 @@ pub(crate) async fn list(
 
 /// Reads an execution with its arguments and its result.
 #[utoipa::path(get, path = IN_TABLE)]
-pub(crate) async fn read(
-    key: ProjectKey,
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-) -> ApiResult<Json<View>> {
-    let (record, detail) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
-    let toolkit = toolkit(&server, &record);
+pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Json<View>> {
+    let (record, detail) = log::get(key.app(), &key.project, &id).await?;
+    let toolkit = toolkit(key.app(), &record);
     Ok(Json(View::new(record, detail, toolkit)))
 }
 
@@ -133,8 +119,8 @@ fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
 }
 
 /// Returns the name and the logo of the toolkit that ran.
-fn toolkit(server: &Server, record: &ExecutionRecord) -> AppView {
-    let release = server.app.catalog.release(&record.toolkit, &record.version);
+fn toolkit(app: &App, record: &ExecutionRecord) -> AppView {
+    let release = app.catalog.release(&record.toolkit, &record.version);
     match release {
         Ok(release) => AppView {
             icon: release.logo.clone(),

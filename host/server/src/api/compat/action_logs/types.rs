@@ -10,31 +10,22 @@ use crate::api::logs::{CredentialSource, Status};
 #[schema(as = SearchActionLogs)]
 pub(crate) struct Search {
     /// Number of executions to skip.
-    #[serde(default)]
     pub cursor: Option<f64>,
-    #[serde(default)]
     pub limit: Option<f64>,
-    #[serde(default)]
     pub case_sensitive: Option<bool>,
     /// Earliest start time, in milliseconds since 1970.
-    #[serde(default)]
     pub from: Option<f64>,
     /// Latest start time, in milliseconds since 1970.
-    #[serde(default)]
     pub to: Option<f64>,
-    #[serde(default)]
     pub search_params: Option<Vec<ConditionBody>>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ActionLogCondition)]
 pub(crate) struct ConditionBody {
-    #[serde(default)]
     pub field: Option<String>,
     /// `==`, `!=`, `contains` or `not_contains`; `contains` without it.
-    #[serde(default)]
     pub operation: Option<String>,
-    #[serde(default)]
     pub value: Option<String>,
 }
 
@@ -50,22 +41,12 @@ pub(crate) struct SearchableFields {
     pub action_execution: Vec<SearchableField>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SearchableField {
-    id: &'static str,
-    display_name: &'static str,
-    r#type: &'static str,
-}
-
-impl SearchableField {
-    /// Describes a field by its id and its display name.
-    pub(crate) fn new(id: &'static str, display_name: &'static str) -> Self {
-        Self {
-            id,
-            display_name,
-            r#type: "string",
-        }
+view! {
+    #[serde(rename_all = "camelCase")]
+    pub(crate) struct SearchableField from (id: &'static str, display_name: &'static str) {
+        id: &'static str = id,
+        display_name: &'static str = display_name,
+        r#type: &'static str = "string",
     }
 }
 
@@ -80,43 +61,25 @@ pub(crate) struct ListView {
     pub next_cursor: Option<u64>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ActionLogItem)]
-pub(crate) struct ItemView {
-    id: String,
-    action_key: String,
-    app_key: String,
-    app: AppView,
-    /// Empty if no account was used.
-    connected_account_id: String,
-    entity_id: String,
-    status: Status,
-    /// Duration in milliseconds.
-    execution_time: u64,
-    /// Kind of the failure; empty if the execution succeeded.
-    minimal_response: String,
-    /// Time in milliseconds since 1970.
-    created_at: i64,
-    credential_source: CredentialSource,
-}
-
-impl ItemView {
-    /// Builds the view of a record and of the toolkit that ran.
-    pub(crate) fn new(record: ExecutionRecord, toolkit: AppView) -> Self {
-        Self {
-            id: record.id.to_string(),
-            action_key: record.tool,
-            app_key: record.toolkit,
-            app: toolkit,
-            connected_account_id: account_id(record.account),
-            entity_id: record.user,
-            status: record.status.into(),
-            execution_time: record.wall_us / 1_000,
-            minimal_response: record.failure.unwrap_or_default(),
-            created_at: record.started_at.0,
-            credential_source: record.source.into(),
-        }
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = ActionLogItem)]
+    pub(crate) struct ItemView from (toolkit: AppView, record: ExecutionRecord) {
+        id: String = record.id.to_string(),
+        action_key: String = record.tool,
+        app_key: String = record.toolkit,
+        app: AppView = toolkit,
+        /// Empty if no account was used.
+        connected_account_id: String = account_id(record.account),
+        entity_id: String = record.user,
+        status: Status = record.status.into(),
+        /// Duration in milliseconds.
+        execution_time: u64 = record.wall_us / 1_000,
+        /// Kind of the failure; empty if the execution succeeded.
+        minimal_response: String = record.failure.unwrap_or_default(),
+        /// Time in milliseconds since 1970.
+        created_at: i64 = record.started_at.0,
+        credential_source: CredentialSource = record.source.into(),
     }
 }
 

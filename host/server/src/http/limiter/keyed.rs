@@ -1,0 +1,85 @@
+//! A concurrency limit for each key, such as an address or a project.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Number of keys above which those without permits in use are dropped.
+const MAX_IDLE_KEYS: usize = 10_000;
+
+/// Concurrency limit of the same number for each key.
+pub(crate) struct KeyedLimit<K> {
+    permits: usize,
+    keys: Mutex<Keys<K>>,
+}
+
+struct Keys<K> {
+    semaphores: HashMap<K, Arc<Semaphore>>,
+    /// Number of keys at which idle ones are dropped next. It grows with the keys in use, so that
+    /// many of them do not cause a scan for each new one.
+    cleanup_at: usize,
+}
+
+impl<K: Clone + Eq + Hash> KeyedLimit<K> {
+    pub(crate) fn new(permits: usize) -> Self {
+        let keys = Keys {
+            semaphores: HashMap::new(),
+            cleanup_at: MAX_IDLE_KEYS,
+        };
+        Self {
+            permits: permits.min(Semaphore::MAX_PERMITS),
+            keys: Mutex::new(keys),
+        }
+    }
+
+    /// Returns the permits of a key.
+    pub(crate) fn semaphore(&self, key: &K) -> Arc<Semaphore> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = keys.semaphores.get(key) {
+            return semaphore.clone();
+        }
+        if keys.semaphores.len() >= keys.cleanup_at {
+            keys.semaphores
+                .retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+            keys.cleanup_at = MAX_IDLE_KEYS.max(2 * keys.semaphores.len());
+        }
+        let semaphore = Arc::new(Semaphore::new(self.permits));
+        keys.semaphores.insert(key.clone(), semaphore.clone());
+        semaphore
+    }
+
+    /// Acquires a permit of a key, if one is free.
+    pub(crate) fn try_acquire(&self, key: &K) -> Option<OwnedSemaphorePermit> {
+        self.semaphore(key).try_acquire_owned().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_limited_each_and_released() {
+        let limit = KeyedLimit::new(2);
+        let first = limit.try_acquire(&1).unwrap();
+        let _second = limit.try_acquire(&1).unwrap();
+        assert!(limit.try_acquire(&1).is_none());
+        assert!(limit.try_acquire(&2).is_some());
+        drop(first);
+        assert!(limit.try_acquire(&1).is_some());
+    }
+
+    #[test]
+    fn idle_keys_are_dropped() {
+        let limit = KeyedLimit::new(1);
+        let held = limit.try_acquire(&0).unwrap();
+        (0..=MAX_IDLE_KEYS).for_each(|key| drop(limit.try_acquire(&key)));
+        assert!(limit.keys.lock().unwrap().semaphores.len() < MAX_IDLE_KEYS);
+        assert!(limit.try_acquire(&0).is_none(), "a key in use is kept");
+        drop(held);
+    }
+}

@@ -1,0 +1,150 @@
+//! Rate limits of keys, projects and organizations.
+
+use std::{hash::Hash, num::NonZeroU32, sync::Arc, time::Duration};
+
+use app::{Error, core::ids::OrganizationId, projects::Holder};
+use governor::{
+    DefaultKeyedRateLimiter, Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+    middleware::StateInformationMiddleware,
+};
+
+use crate::{config::Limits, http::errors};
+
+/// Time in which a used-up rate limit is fully restored.
+pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
+
+/// Rate limits of requests.
+pub(crate) struct Rates {
+    organizations: Rate<OrganizationId>,
+    tenants: Rate<Arc<str>>,
+    keys: Rate<String>,
+    /// Rate limit that is reported before a request is counted.
+    pub allowance: Allowance,
+}
+
+/// Rate limit of requests for each key: it may be used up at once and is restored evenly. 0 means
+/// no limit. Only requests with a valid key are counted, so there are no more counters than keys.
+struct Rate<K: Clone + Hash + Eq> {
+    who: &'static str,
+    limiter: Option<DefaultKeyedRateLimiter<K, StateInformationMiddleware>>,
+}
+
+/// State of the tightest rate limit that applies to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Requests in ten minutes; 0 means no limit.
+    pub limit: u32,
+    /// Remaining requests of the limit.
+    pub left: u32,
+}
+
+/// Outcome of counting a request.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    /// Rate limit that is reported to the client.
+    pub allowance: Allowance,
+    /// Reason why the request is refused, if it is.
+    pub refused: Option<Error>,
+}
+
+impl Rates {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            organizations: Rate::new(limits.rate, "the organization"),
+            tenants: Rate::new(limits.rate_per_project, "the project"),
+            keys: Rate::new(limits.rate_per_key, "the key"),
+            allowance: Allowance {
+                limit: limits.rate,
+                left: limits.rate,
+            },
+        }
+    }
+
+    /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
+    /// from the wider ones.
+    pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
+        let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] = [
+            &|| self.keys.take(&holder.key_id),
+            &|| self.tenants.take(project?),
+            &|| self.organizations.take(holder.organization()),
+        ];
+        let mut tightest: Option<Allowance> = None;
+        for taken in steps.into_iter().filter_map(|step| step()) {
+            match taken {
+                Ok(own) if tightest.is_none_or(|other| own.left < other.left) => {
+                    tightest = Some(own)
+                }
+                Ok(_) => {}
+                Err(refused) => {
+                    return Counted {
+                        allowance: Allowance {
+                            left: 0,
+                            ..self.allowance
+                        },
+                        refused: Some(refused),
+                    };
+                }
+            }
+        }
+        Counted {
+            allowance: tightest.unwrap_or(self.allowance),
+            refused: None,
+        }
+    }
+}
+
+impl<K: Clone + Hash + Eq> Rate<K> {
+    fn new(limit: u32, who: &'static str) -> Self {
+        let quota = NonZeroU32::new(limit).and_then(|burst| {
+            let each = RATE_WINDOW / limit;
+            Quota::with_period(each).map(|quota| quota.allow_burst(burst))
+        });
+        Self {
+            who,
+            limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()),
+        }
+    }
+
+    /// Takes one request from the rate limit of a key; returns none if there is no limit.
+    fn take(&self, key: &K) -> Option<Result<Allowance, Error>> {
+        let taken = self.limiter.as_ref()?.check_key(key);
+        Some(match taken {
+            Ok(state) => Ok(Allowance {
+                limit: state.quota().burst_size().get(),
+                left: state.remaining_burst_capacity(),
+            }),
+            Err(not_yet) => Err(errors::rate_exceeded(
+                self.who,
+                not_yet.wait_time_from(DefaultClock::default().now()),
+            )),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_limit_counts_down_and_reports_retry_time() {
+        let rate = Rate::new(3, "the key");
+        let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
+        assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
+        let Some(Err(refused)) = rate.take(&1) else {
+            panic!("it is used up")
+        };
+        assert!(refused.is(&errors::RATE_EXCEEDED), "{refused}");
+        assert!(refused.to_string().starts_with("the key "), "{refused}");
+        let retry_after = refused.retry_after().unwrap();
+        assert!(
+            retry_after > Duration::ZERO && retry_after <= RATE_WINDOW / 3,
+            "{retry_after:?}"
+        );
+        assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
+        assert!(
+            Rate::new(0, "the key").take(&1).is_none(),
+            "no limit counts nothing"
+        );
+    }
+}
