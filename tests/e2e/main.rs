@@ -39,6 +39,7 @@ mod blobs;
 mod browser;
 mod budget;
 mod callbacks;
+mod cancellation;
 mod cassettes;
 mod catalogue;
 mod certificates;

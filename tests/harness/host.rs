@@ -604,6 +604,15 @@ impl Host {
         self.process.0.id()
     }
 
+    /// Returns the processor time that the server has used, in kernel ticks.
+    pub fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))
+            .expect("the process runs");
+        let (_, fields) = stat.rsplit_once(") ").expect("its name ends with `)`");
+        let times = fields.split(' ').skip(11).take(2);
+        times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+    }
+
     /// Reads the resource usage of the process from the operating system.
     pub fn footprint(&self) -> Footprint {
         let process = PathBuf::from(format!("/proc/{}", self.pid()));

@@ -394,6 +394,34 @@ fn requests_and_views_are_types() {
 }
 
 #[test]
+fn the_app_uses_the_sandbox_in_one_place() {
+    let calls = [
+        "sandbox.call",
+        "sandbox.record(",
+        "sandbox.replay(",
+        "send_proxy_request(",
+    ];
+    for (path, text) in sources() {
+        let path = path.to_string_lossy();
+        let code: String = without_tests(&text).split_whitespace().collect();
+        let elsewhere = path.starts_with("host/app/") && path != "host/app/src/runs/run.rs";
+        assert!(
+            !(elsewhere && calls.iter().any(|call| code.contains(call))),
+            "{path}: only `runs::run` runs something in the sandbox"
+        );
+        // An outcome may be taken apart anywhere. The words are split, so that this file does not
+        // match itself.
+        let count = |text| code.matches(text).count();
+        let named = count(concat!("Outcome{", "output"));
+        let taken_apart = count(concat!("let", "Outcome{", "output"));
+        assert!(
+            named == taken_apart || path.starts_with("host/sandbox/"),
+            "{path}: only the sandbox builds an outcome"
+        );
+    }
+}
+
+#[test]
 fn every_toolkit_has_the_same_shape() {
     let workspace: Table = read(&root().join("toolkits/Cargo.toml")).parse().unwrap();
     let members: Vec<_> = workspace["workspace"]["members"]

@@ -4,14 +4,16 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
+use scopeguard::ScopeGuard;
 use tokio::runtime::Handle;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    Action, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Output, Refusal, Usage,
+    Action, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Output, Refusal,
     cassette::CassetteSession,
     engine::{Runtime, library::Loaded},
     failure::{self, over_size},
+    observer::Observer,
     schedule::{
         admission::Permit,
         limiter::{Limiter, NodeMemory, Reservation},
@@ -28,7 +30,6 @@ use crate::{
             http::{Node, Outgoing},
         },
     },
-    trace::Trace,
 };
 
 /// Maximum number of handles to the guest's own resources.
@@ -69,19 +70,22 @@ enum GuestEnd {
     NoSlot,
 }
 
-/// Runs a call to its end.
+/// Runs a call to its end. If the future is dropped after the call began, its outcome is passed to
+/// `on_cancel`.
 pub(crate) async fn run(
     context: CallContext<'_>,
     loaded: Arc<Loaded>,
     call: Call,
     permit: Permit,
     active: ActiveGuard,
+    on_cancel: impl FnOnce(Outcome),
 ) -> Result<Outcome, Refusal> {
     let limits = call.limits.clamped();
     let started = Instant::now();
     let deadline = started + limits.wall;
-    let meter = Arc::new(Meter::default());
-    let trace = Arc::new(Trace::new(started, limits));
+    let observer = Observer::new(started, limits);
+    let meter = observer.meter.clone();
+    let trace = observer.trace.clone();
     let initial_state = call.state.clone();
     let node = Node {
         net: context.net,
@@ -93,7 +97,7 @@ pub(crate) async fn run(
     let state = State {
         limiter: Limiter::new(context.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
-        trace: trace.clone(),
+        trace,
         outgoing: Arc::new(outgoing),
         files: Files::new(call.files, context.memory.reserve(), limits),
         guest_state: call.state,
@@ -122,14 +126,22 @@ pub(crate) async fn run(
         drop((permit, active));
         ended
     };
+    let running = scopeguard::guard((observer, initial_state), |(observer, state)| {
+        on_cancel(Outcome {
+            state,
+            ..observer.outcome(Err(failure::cancelled()))
+        });
+    });
     let ended = scheduler::run(
         Box::pin(guest),
-        meter.clone(),
+        meter,
         context.threads,
         cpu_permits,
         deadline,
     )
     .await;
+    let (observer, initial_state) = ScopeGuard::into_inner(running);
+    let failed = |failure| (Err(failure), Vec::new(), None, initial_state);
     let (output, files, memory, state) = match ended {
         Ok(GuestEnd::Returned {
             output: Ok(output),
@@ -143,19 +155,14 @@ pub(crate) async fn run(
                 ..
             }
             | GuestEnd::Failed(failure),
-        ) => (Err(failure), Vec::new(), None, initial_state),
+        ) => failed(failure),
         Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");
                 context.quarantine.panicked(&call.component, Instant::now());
             }
-            (
-                Err(failure::from_stopped(&stopped, limits)),
-                Vec::new(),
-                None,
-                initial_state,
-            )
+            failed(failure::from_stopped(&stopped, limits))
         }
     };
     let output = match context
@@ -165,21 +172,11 @@ pub(crate) async fn run(
         Some(how) => Err(failure::replay_difference(how)),
         None => output,
     };
-    let (log, requests) = trace.take();
-    let usage = Usage {
-        cpu: meter.used(),
-        wall: started.elapsed(),
-        peak_memory: meter.peak_memory(),
-        host_calls: meter.host_calls(),
-    };
     Ok(Outcome {
-        output,
-        requests,
-        log,
-        usage,
         files,
         memory,
         state,
+        ..observer.outcome(output)
     })
 }
 

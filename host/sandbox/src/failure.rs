@@ -9,7 +9,10 @@ use crate::{
     Cause, Failure, Limits,
     outcome::kind,
     schedule::{meter::MAX_HELD_UP, scheduler::Stopped},
-    toolkit::{State, abi::v1::types::ToolError},
+    toolkit::{
+        State,
+        abi::v1::{http, types::ToolError},
+    },
     trace::{cut, one_line},
 };
 
@@ -151,6 +154,20 @@ pub(crate) fn invalid(message: impl Into<String>) -> Failure {
 /// Creates the failure for a call that differs from the recorded one.
 pub(crate) fn replay_difference(how: String) -> Failure {
     failure(Cause::Host, kind::REPLAY_DIFFERS, how)
+}
+
+/// Creates the failure of a call that was dropped before its end.
+pub(crate) fn cancelled() -> Failure {
+    failure(
+        Cause::Caller,
+        kind::CANCELLED,
+        "the call was cancelled before it ended",
+    )
+}
+
+/// Creates the failure of a proxy request.
+pub(crate) fn from_request_error(error: http::Error) -> Failure {
+    failure(Cause::Request, &error.kind, error.message)
 }
 
 fn limit(kind: &str, message: impl Into<String>) -> Failure {

@@ -24,6 +24,7 @@ mod failure;
 mod grant;
 mod input;
 mod limits;
+mod observer;
 mod outcome;
 mod schedule;
 mod settings;
@@ -59,8 +60,8 @@ pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Se
 pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest};
 pub use limits::Limits;
 pub use outcome::{
-    Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyFailure, ProxyOutcome,
-    ProxyResponse, Refusal, RequestRecord, Usage, kind,
+    Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,
+    RequestRecord, Usage, kind,
 };
 pub use schedule::limiter::Reservation;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
@@ -169,7 +170,15 @@ impl Sandbox {
     /// # Errors
     /// Returns a [`Refusal`] if nothing ran. A call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
-        self.run(call, None, None).await
+        self.run(call, None, None, drop).await
+    }
+
+    /// Loads a component, unless it is loaded already, so that its calls find it.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::NotInstalled`] if this node does not have the component.
+    pub async fn load(&self, component: &Digest) -> Result<(), Refusal> {
+        self.inner.library.get(component).await.map(drop)
     }
 
     /// Runs one call like [`Self::call`] and records it. Returns no cassette if it would hold more
@@ -182,9 +191,29 @@ impl Sandbox {
         call: Call,
         most: usize,
     ) -> Result<(Outcome, Option<Cassette>), Refusal> {
-        let session = Arc::new(CassetteSession::record(most));
+        self.call_or_cancel(call, Some(most), drop).await
+    }
+
+    /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the future
+    /// is dropped after the call began, its outcome with [`kind::CANCELLED`] is passed to
+    /// `on_cancel`.
+    ///
+    /// # Errors
+    /// Returns a [`Refusal`] if nothing ran.
+    pub async fn call_or_cancel(
+        &self,
+        call: Call,
+        max_cassette_bytes: Option<usize>,
+        on_cancel: impl FnOnce(Outcome),
+    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+        let Some(max_bytes) = max_cassette_bytes else {
+            return Ok((self.run(call, None, None, on_cancel).await?, None));
+        };
+        let session = Arc::new(CassetteSession::record(max_bytes));
         let cassette = Cassette::begin(&call);
-        let outcome = self.run(call, Some(session.clone()), None).await?;
+        let outcome = self
+            .run(call, Some(session.clone()), None, on_cancel)
+            .await?;
         let cassette = cassette.end(&session, &outcome);
         Ok((outcome, cassette))
     }
@@ -237,15 +266,22 @@ impl Sandbox {
             call,
             Some(Arc::new(CassetteSession::replay(cassette))),
             Some(cassette.remaining_ms),
+            drop,
         )
         .await
     }
 
-    /// Sends one proxy request with the rules that apply to the requests of a guest.
+    /// Sends one proxy request with the rules that apply to the requests of a guest. If the future
+    /// is dropped after the request began, its outcome with [`kind::CANCELLED`] is passed to
+    /// `on_cancel`.
     ///
     /// # Errors
     /// Returns a [`Refusal`] if no capacity is free; nothing was sent in that case.
-    pub async fn send_proxy_request(&self, request: ProxyRequest) -> Result<ProxyOutcome, Refusal> {
+    pub async fn send_proxy_request(
+        &self,
+        request: ProxyRequest,
+        on_cancel: impl FnOnce(Outcome<ProxyResponse>),
+    ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
         let permit = inner.scheduler.acquire(&request.tenant).await?;
         if inner.memory.is_full() {
@@ -257,7 +293,7 @@ impl Sandbox {
             threads: inner.guest_threads()?,
             cpu_permits: &permit.cpu_permits,
         };
-        Ok(http::send_proxy_request(node, request).await)
+        Ok(http::send_proxy_request(node, request, on_cancel).await)
     }
 
     async fn run(
@@ -265,6 +301,7 @@ impl Sandbox {
         call: Call,
         session: Option<Arc<CassetteSession>>,
         remaining_ms: Option<u64>,
+        on_cancel: impl FnOnce(Outcome),
     ) -> Result<Outcome, Refusal> {
         let inner = &*self.inner;
         if inner.quarantine.holds(&call.component) {
@@ -285,7 +322,8 @@ impl Sandbox {
             session,
             remaining_ms,
         };
-        call::run(context, loaded, call, permit, inner.ticker.enter()).await
+        let active = inner.ticker.enter();
+        call::run(context, loaded, call, permit, active, on_cancel).await
     }
 
     /// Returns the current load of the sandbox.

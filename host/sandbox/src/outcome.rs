@@ -5,11 +5,11 @@ use bytes::Bytes;
 
 use crate::{File, schedule::limiter::Reservation};
 
-/// Result of a call that ran, successful or not.
+/// Result of a call or a proxy request that ran, successful or not.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Output of the guest or its failure.
-    pub output: Result<Output, Failure>,
+pub struct Outcome<T = Output> {
+    /// Output or the failure.
+    pub output: Result<T, Failure>,
     /// Outgoing requests in order of start.
     pub requests: Vec<RequestRecord>,
     /// Log lines in order, limited in number and size.
@@ -18,23 +18,11 @@ pub struct Outcome {
     pub usage: Usage,
     /// Created files in order. The caller keeps those that the output refers to.
     pub files: Vec<File>,
-    /// Reservation for the memory of these files; drop it with them.
+    /// Reservation for the memory of these files, or of the response to a proxy request; drop it
+    /// with them.
     pub memory: Option<Reservation>,
     /// Content of `state` at the end. If the call failed, it equals the content at the start.
     pub state: BTreeMap<String, Vec<u8>>,
-}
-
-/// Result of a proxy request that was sent or refused.
-#[derive(Debug)]
-pub struct ProxyOutcome {
-    /// Response of the provider or the failure.
-    pub response: Result<ProxyResponse, ProxyFailure>,
-    /// Requests that were sent: one, or more after a retry.
-    pub requests: Vec<RequestRecord>,
-    /// Log lines about headers and parameters that were left out.
-    pub log: Vec<LogLine>,
-    /// Wall-clock time from start to end.
-    pub wall: Duration,
 }
 
 /// Response of the provider with any status and with secrets removed.
@@ -46,18 +34,6 @@ pub struct ProxyResponse {
     pub headers: Vec<(String, String)>,
     /// Decompressed body.
     pub body: Bytes,
-    /// Reservation for the memory of the body; drop it with the body.
-    pub memory: Reservation,
-}
-
-/// Reason that a proxy request has no response.
-#[derive(Debug)]
-pub struct ProxyFailure {
-    /// Kind as the toolkit contract names it, for example `denied`, `invalid_request`, `dns` or
-    /// `timeout`.
-    pub kind: String,
-    /// Human-readable message with secrets removed.
-    pub message: String,
 }
 
 /// Output of a guest.
@@ -101,8 +77,8 @@ pub struct Event {
 pub struct Failure {
     /// Party responsible for the failure.
     pub cause: Cause,
-    /// Machine-readable kind: the toolkit's own for [`Cause::Tool`], otherwise a constant of
-    /// [`kind`].
+    /// Machine-readable kind: the toolkit's own for [`Cause::Tool`], that of a request's error in
+    /// the contract for [`Cause::Request`], otherwise a constant of [`kind`].
     pub kind: String,
     /// Short human-readable message.
     pub message: String,
@@ -123,6 +99,10 @@ pub enum Cause {
     Limit,
     /// The platform failed.
     Host,
+    /// The caller cancelled the call.
+    Caller,
+    /// A proxy request was refused or got no response.
+    Request,
 }
 
 /// Kinds of failure that the platform defines.
@@ -149,9 +129,11 @@ pub mod kind {
     pub const FILE_NOT_KEPT: &str = "file_not_kept";
     /// The tool ran, but its execution log could not be written.
     pub const LOG_NOT_WRITTEN: &str = "log_not_written";
+    /// The call was cancelled before it ended.
+    pub const CANCELLED: &str = "cancelled";
 
     /// All kinds. A guest cannot use one of them for its own error.
-    pub(crate) const ALL: [&str; 11] = [
+    pub(crate) const ALL: [&str; 12] = [
         CPU,
         TIMEOUT,
         MEMORY,
@@ -163,6 +145,7 @@ pub mod kind {
         HOST,
         FILE_NOT_KEPT,
         LOG_NOT_WRITTEN,
+        CANCELLED,
     ];
 }
 

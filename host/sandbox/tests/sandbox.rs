@@ -287,6 +287,36 @@ async fn calls_beyond_the_limits_are_refused() {
 }
 
 #[tokio::test]
+async fn dropped_call_reports_a_cancelled_outcome() {
+    let host = host();
+    let imports = concat!(
+        r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#,
+        r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#
+    );
+    let log = "(call $log (i32.const 1) (local.get $args) (local.get $args_len))";
+    let sleeps = format!("{log} (call $sleep (i32.const 600000)) {ECHO}");
+    let spins = format!("{log} (loop $l (br $l)) unreachable");
+    for execute in [sleeps, spins] {
+        let component = component(imports, "", &execute);
+        let digest = host.sandbox.install(component).await.unwrap().digest;
+        let mut cancelled = None;
+        let call = host
+            .sandbox
+            .call_or_cancel(call(digest, "{}"), None, |outcome| {
+                cancelled = Some(outcome)
+            });
+        tokio::select! {
+            ended = call => panic!("it goes on: {ended:?}"),
+            () = until(|| host.sandbox.gauges().live == 1) => {}
+        }
+        let outcome = cancelled.unwrap();
+        assert_eq!(outcome.output.unwrap_err().kind, kind::CANCELLED);
+        assert_eq!(outcome.log[0].message, "{}");
+        until(|| host.sandbox.gauges().live == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn time_in_the_queue_is_not_the_guests() {
     let host = open(|settings| {
         (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60))

@@ -30,7 +30,7 @@ use crate::{
     api::{description, table},
     commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
     config::{Config, Flags, Loaded, LogFormat},
-    http::{branding::Branding, limiter::RequestLimiter},
+    http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
     open::Stop,
     terminal::Terminal,
 };
@@ -39,6 +39,7 @@ use crate::{
 pub(crate) struct Server {
     pub app: App,
     pub limiter: RequestLimiter,
+    pub detached: Detached,
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
@@ -54,6 +55,7 @@ impl Server {
         Ok(Self {
             app,
             limiter,
+            detached: Detached::default(),
             branding,
             trusted_proxies,
             config,

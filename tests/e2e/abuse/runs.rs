@@ -32,18 +32,6 @@ async fn publish(host: &Host, guest: &Guest<'_>) -> String {
     guest::tool(manifest["slug"].as_str().unwrap())
 }
 
-/// Returns the processor time that the server has used, in kernel ticks.
-fn ticks(host: &Host) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", host.pid())).unwrap();
-    let (_, fields) = stat.rsplit_once(") ").unwrap();
-    fields
-        .split(' ')
-        .skip(11)
-        .take(2)
-        .map(|ticks| ticks.parse::<u64>().unwrap())
-        .sum()
-}
-
 /// Returns the kernel's status of the child processes of a process.
 fn statuses_of_children(pid: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -208,8 +196,8 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
     let tag = unique(8);
     let waits = json!({ "url": format!("https://api.example.com/hang/{tag}") });
     let burns = async || {
-        let begun = ticks(&host);
-        wait_until("the guest computes", async || ticks(&host) > begun + 30).await;
+        let begun = host.ticks();
+        wait_until("the guest computes", async || host.ticks() > begun + 30).await;
     };
     let asked = async || {
         wait_until("the provider is asked", async || {

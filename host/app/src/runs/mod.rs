@@ -1,15 +1,18 @@
 //! Execution of tools, proxy requests and checks of credentials. [`execute`] is the only way to run
-//! a tool.
+//! a tool. Each of them is a run of the sandbox, see `run`.
+mod arguments;
 pub mod errors;
 mod execute;
 pub mod log;
 mod present;
 pub mod prompt;
 mod proxy;
+mod record;
 mod run;
 mod verify;
 
-pub use execute::{Execute, Execution, Input, arguments_for_prompt, execute};
+pub use arguments::{Input, arguments_for_prompt};
+pub use execute::{Execute, Execution, execute};
 pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{
     MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,

@@ -1,11 +1,12 @@
-//! Results of tools as callers receive them, and results that are too large for a response.
+//! Results of tools as callers receive them: checked, with links to files, and small enough for a
+//! response.
 use bytes::Bytes;
 use sandbox::{Failure, Outcome, Output, kind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    App,
+    App, Error,
     catalog::ResolvedTool,
     files,
     projects::{Project, SharedProject},
@@ -15,10 +16,14 @@ use crate::{
 /// response contains a link to it.
 pub const MAX_INLINE_RESULT_BYTES: usize = 4 << 20;
 
-/// The data and the error as callers receive them.
-pub(super) struct ToolResult {
+/// A result as the caller receives it, and the data that its record keeps.
+pub(super) struct Presented {
     pub data: Bytes,
+    /// The failure, as `kind: message`.
     pub error: Option<String>,
+    /// The data for the record. It keeps the names of files, because links in it would open the
+    /// files for every reader of the log.
+    pub kept: Bytes,
 }
 
 /// The details of a failure that callers receive.
@@ -34,98 +39,145 @@ struct FailureData<'a> {
     details: Option<&'a RawValue>,
 }
 
-/// Returns true if a tool returned a result that is too large for a response.
-pub(super) fn is_large(outcome: &Outcome) -> bool {
-    matches!(&outcome.output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES)
+/// Presents the outcome of a tool that was given these files.
+pub(super) async fn present(
+    app: &App,
+    project: &SharedProject,
+    resolved: &ResolvedTool,
+    outcome: Outcome,
+    given: &[String],
+) -> Presented {
+    let Outcome {
+        output,
+        files: made,
+        memory,
+        ..
+    } = outcome;
+    // The permit is held until a large result is checked and stored, to limit the number of results
+    // that are in memory twice.
+    let is_large =
+        matches!(&output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES);
+    let _permit = if is_large {
+        app.files.acquire_large_result().await
+    } else {
+        None
+    };
+    let kept = match checked_data(app, project, resolved, output).await {
+        Ok(data) => data,
+        Err(failed) => return failed,
+    };
+    let mut data = kept.clone();
+    if !(made.is_empty() && given.is_empty()) {
+        data = match files::link_files(app, project, resolved, &kept, made, given).await {
+            Ok(data) => data,
+            Err(cause) => return not_kept("a file of its result", &cause),
+        };
+    }
+    drop(memory);
+    if data.len() > MAX_INLINE_RESULT_BYTES {
+        return result_as_file(app, project, resolved, data).await;
+    }
+    Presented {
+        data,
+        error: None,
+        kept,
+    }
 }
 
-/// Stores a result as a file. Returns the result for the caller, and the data for the log record,
-/// which contains no link.
-pub(super) async fn result_as_file(
+/// Stores a result as a file.
+async fn result_as_file(
     app: &App,
     project: &SharedProject,
     resolved: &ResolvedTool,
     data: Bytes,
-) -> (ToolResult, Bytes) {
+) -> Presented {
     let (size, max_bytes) = (data.len(), app.files.settings.size);
     if size as u64 > max_bytes {
         let message = format!(
             "the result of the tool has {size} bytes; a result above {MAX_INLINE_RESULT_BYTES} bytes becomes a file, which may have at most {max_bytes} bytes"
         );
-        let result = failure_result(kind::OUTPUT_TOO_LARGE, &message, None);
-        let data = result.data.clone();
-        return (result, data);
+        return Presented::failure(kind::OUTPUT_TOO_LARGE, &message, None);
     }
     match files::result_as_file(app, project, resolved, data).await {
-        Ok([data, record]) => (ToolResult { data, error: None }, record),
+        Ok([data, kept]) => Presented {
+            data,
+            error: None,
+            kept,
+        },
+        Err(cause) => not_kept("its result", &cause),
+    }
+}
+
+fn not_kept(part: &str, cause: &Error) -> Presented {
+    let message = format!("the tool ran, but {part} could not be stored: {cause}");
+    Presented::failure(kind::FILE_NOT_KEPT, &message, None)
+}
+
+/// Returns the data of a tool that matches its schema, or the failure.
+async fn checked_data(
+    app: &App,
+    project: &Project,
+    resolved: &ResolvedTool,
+    output: Result<Output, Failure>,
+) -> Result<Bytes, Presented> {
+    let invalid = |message: &str| Presented::failure(kind::OUTPUT_INVALID, message, None);
+    let data = match output {
+        Ok(Output::Data(data)) => data,
+        Ok(_) => return Err(invalid("the tool returned the result of a trigger")),
+        Err(failure) => {
+            let Failure { kind, message, .. } = &failure;
+            return Err(Presented::failure(kind, message, Some(&failure)));
+        }
+    };
+    let schema = &resolved.tool.output;
+    match schema
+        .problems(&app.large_work, &project.tenant, &data)
+        .await
+    {
+        Ok(problems) if problems.is_empty() => Ok(as_object(data)),
+        Ok(problems) => Err(invalid(&format!(
+            "the result of the tool does not match its schema: {}",
+            problems.join("; ")
+        ))),
         Err(cause) => {
-            let result = failure_result(
-                kind::FILE_NOT_KEPT,
-                &format!("the tool ran, but its result could not be stored: {cause}"),
-                None,
-            );
-            let data = result.data.clone();
-            (result, data)
+            let message = format!("the tool ran, but its result cannot be validated: {cause}");
+            Err(Presented::failure(kind::HOST, &message, None))
         }
     }
 }
 
-pub(super) async fn to_result(
-    app: &App,
-    project: &Project,
-    resolved: &ResolvedTool,
-    outcome: &Outcome,
-) -> ToolResult {
-    let (large, tenant) = (&app.large_work, &project.tenant);
-    let invalid = |message: String| failure_result(kind::OUTPUT_INVALID, &message, None);
-    match &outcome.output {
-        Ok(Output::Data(data)) => match resolved.tool.output.problems(large, tenant, data).await {
-            Ok(problems) if problems.is_empty() => ToolResult {
-                data: as_object(data),
-                error: None,
-            },
-            Ok(problems) => invalid(format!(
-                "the result of the tool does not match its schema: {}",
-                problems.join("; ")
-            )),
-            Err(cause) => failure_result(
-                kind::HOST,
-                &format!("the tool ran, but its result cannot be validated: {cause}"),
-                None,
-            ),
-        },
-        Ok(_) => invalid("the tool returned the result of a trigger".into()),
-        Err(failure) => failure_result(&failure.kind, &failure.message, Some(failure)),
-    }
-}
-
-pub(super) fn failure_result(kind: &str, message: &str, failure: Option<&Failure>) -> ToolResult {
-    let details = failure.and_then(|failure| failure.details.as_ref());
-    let data = FailureData {
-        kind,
-        message,
-        upstream_status: failure.and_then(|failure| failure.upstream_status),
-        retry_after_ms: failure
-            .and_then(|failure| failure.retry_after)
-            .map(|after| after.as_millis() as u64),
-        details: details.and_then(|details| serde_json::from_slice(details).ok()),
-    };
-    let data = serde_json::to_vec(&data).map_or_else(|_| Bytes::from_static(b"{}"), Bytes::from);
-    ToolResult {
-        data,
-        error: Some(format!("{kind}: {message}")),
+impl Presented {
+    /// Presents a failure. Its details are the data.
+    pub(super) fn failure(kind: &str, message: &str, failure: Option<&Failure>) -> Self {
+        let details = failure.and_then(|failure| failure.details.as_ref());
+        let data = FailureData {
+            kind,
+            message,
+            upstream_status: failure.and_then(|failure| failure.upstream_status),
+            retry_after_ms: failure
+                .and_then(|failure| failure.retry_after)
+                .map(|after| after.as_millis() as u64),
+            details: details.and_then(|details| serde_json::from_slice(details).ok()),
+        };
+        let data =
+            serde_json::to_vec(&data).map_or_else(|_| Bytes::from_static(b"{}"), Bytes::from);
+        Self {
+            kept: data.clone(),
+            data,
+            error: Some(format!("{kind}: {message}")),
+        }
     }
 }
 
 /// Returns the data as an object, because clients expect one in `data`. Any other value becomes its
 /// member `result`.
-fn as_object(data: &Bytes) -> Bytes {
+fn as_object(data: Bytes) -> Bytes {
     let start = data
         .iter()
         .position(|byte| !byte.is_ascii_whitespace())
         .unwrap_or(0);
     if data.get(start) == Some(&b'{') {
-        return data.clone();
+        return data;
     }
     [b"{\"result\":", &data[..], b"}"].concat().into()
 }
@@ -144,7 +196,7 @@ mod tests {
             ("[1]", "{\"result\":[1]}"),
             ("null", "{\"result\":null}"),
         ] {
-            assert_eq!(as_object(&Bytes::from(given)), Bytes::from(expected));
+            assert_eq!(as_object(Bytes::from(given)), Bytes::from(expected));
         }
     }
 
@@ -158,7 +210,7 @@ mod tests {
             upstream_status: Some(429),
             details: Some(Bytes::from_static(b"{\"x\":1}")),
         };
-        let result = failure_result(&failure.kind, &failure.message, Some(&failure));
+        let result = Presented::failure(&failure.kind, &failure.message, Some(&failure));
         assert_eq!(result.error.as_deref(), Some("rate_limited: slow down"));
         assert_eq!(
             result.data,
@@ -177,7 +229,7 @@ mod tests {
             details: Some(Bytes::from_static(b"<html>")),
         };
         assert_eq!(
-            failure_result("internal", "m", Some(&failure)).data,
+            Presented::failure("internal", "m", Some(&failure)).data,
             r#"{"kind":"internal","message":"m"}"#
         );
     }

@@ -1,31 +1,137 @@
-//! Runs of the sandbox.
-use sandbox::{Call, Digest, Outcome, Refusal, cassette::Cassette};
+//! Runs of the sandbox. Everything that this crate has the sandbox do is a [`Run`]: calls of
+//! components, and requests without a guest.
+//!
+//! Dropping the future of a run cancels it: the guest stops within a few milliseconds, its requests
+//! are aborted, and its record says so.
+use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
+use sandbox::{
+    Action, Call, Context, Digest, File, Grant, Limits, Outcome, Policy, ProxyRequest,
+    ProxyResponse, Refusal,
+};
+
+use super::{errors, record::OpenRecord};
 use crate::{
     App, Error, Result,
     catalog::{self, Release},
-    runs::errors,
+    projects::Project,
 };
 
-/// Calls the sandbox. If this node does not have the component yet, prepares it first.
-pub(super) async fn run_in_sandbox(
-    app: &App,
-    release: &Release,
-    call: impl Fn() -> Call,
-    max_cassette_bytes: Option<usize>,
-) -> Result<(Outcome, Option<Cassette>)> {
-    let call_once = async || match max_cassette_bytes {
-        None => Ok((app.sandbox.call(call()).await?, None)),
-        Some(max_bytes) => app.sandbox.record(call(), max_bytes).await,
+/// One run.
+pub(super) struct Run<'a, 'r, W> {
+    /// The project that the run counts against.
+    pub project: &'a Project,
+    /// The toolkit.
+    pub release: &'a Release,
+    /// The work: a [`Guest`] or a [`Request`].
+    pub what: W,
+    /// The hosts that the run may reach.
+    pub policy: Arc<Policy>,
+    /// The credential of its requests.
+    pub credential: Option<Arc<dyn Grant>>,
+    pub limits: Limits,
+    /// The record in the execution log, or `None` if the run is a part of another operation, which
+    /// reports its failure.
+    pub record: Option<&'a mut OpenRecord<'r>>,
+}
+
+/// A call of the toolkit's component.
+pub(super) struct Guest {
+    pub action: Action,
+    pub user_id: String,
+    /// The fields of the account that the guest may read.
+    pub fields: Vec<(String, String)>,
+    pub files: Vec<File>,
+}
+
+/// A request without a guest.
+pub(super) struct Request {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Bytes>,
+}
+
+/// Calls a component. If this node does not have the component yet, installs it first.
+pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> {
+    let Guest {
+        action,
+        user_id,
+        fields,
+        files,
+    } = run.what;
+    load_component(app, run.release).await?;
+    let mut record = run.record;
+    let run_id = record.as_ref().map(|record| record.id().to_string());
+    let call = Call {
+        component: run.release.digest,
+        tenant: run.project.tenant.clone(),
+        action,
+        context: Context {
+            run_id: run_id.unwrap_or_default(),
+            user_id,
+            fields,
+        },
+        policy: run.policy,
+        grant: run.credential,
+        limits: run.limits,
+        files,
+        state: BTreeMap::new(),
     };
-    let ran = match call_once().await {
-        Err(Refusal::NotInstalled) => {
-            install_component(app, release.digest).await?;
-            call_once().await
-        }
-        other => other,
+    let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
+    let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
+    let called = app
+        .sandbox
+        .call_or_cancel(call, max_cassette_bytes, on_cancel);
+    let ended = called.await;
+    let (mut outcome, cassette) = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
+    observe(&mut record, &mut outcome);
+    if let Some(record) = record {
+        record.set_cassette(cassette);
+    }
+    Ok(outcome)
+}
+
+/// Sends a request without a guest.
+pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome<ProxyResponse>> {
+    let Request {
+        method,
+        url,
+        headers,
+        body,
+    } = run.what;
+    let request = ProxyRequest {
+        tenant: run.project.tenant.clone(),
+        policy: run.policy,
+        grant: run.credential,
+        limits: run.limits,
+        method,
+        url,
+        headers,
+        body,
     };
-    ran.map_err(|refusal| refusal_error(refusal, release))
+    let mut record = run.record;
+    let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
+    let ended = app.sandbox.send_proxy_request(request, on_cancel).await;
+    let mut outcome = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
+    observe(&mut record, &mut outcome);
+    Ok(outcome)
+}
+
+fn observe<T>(record: &mut Option<&mut OpenRecord<'_>>, outcome: &mut Outcome<T>) {
+    if let Some(record) = record {
+        record.observe(outcome);
+    }
+}
+
+/// Loads a component, and installs it first if this node does not have it yet.
+async fn load_component(app: &App, release: &Release) -> Result<()> {
+    match app.sandbox.load(&release.digest).await {
+        Ok(()) => Ok(()),
+        Err(Refusal::NotInstalled) => install_component(app, release.digest).await,
+        Err(refusal) => Err(refusal_error(refusal, release)),
+    }
 }
 
 async fn install_component(app: &App, component: Digest) -> Result<()> {
@@ -43,7 +149,7 @@ async fn install_component(app: &App, component: Digest) -> Result<()> {
     }
 }
 
-pub(super) fn refusal_error(refusal: Refusal, release: &Release) -> Error {
+fn refusal_error(refusal: Refusal, release: &Release) -> Error {
     match refusal {
         Refusal::TenantBusy => errors::project_busy(),
         Refusal::NodeBusy => errors::node_busy(),

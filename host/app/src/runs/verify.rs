@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
-use sandbox::{Limits, Policy, ProxyRequest};
+use sandbox::{Limits, Policy};
 
-use super::{proxy::allowed_origins, run::refusal_error};
-use crate::{App, Result, accounts::CredentialCheck, runs::errors};
+use super::{
+    errors,
+    proxy::allowed_origins,
+    run::{self, Request, Run},
+};
+use crate::{App, Result, accounts::CredentialCheck};
 
 /// Sends the request of a check, see [`VerifyCredential`](crate::accounts::VerifyCredential).
 pub(crate) fn verify_credential<'a>(
@@ -17,10 +21,8 @@ pub(crate) fn verify_credential<'a>(
 }
 
 async fn verify(app: &App, check: CredentialCheck<'_>) -> Result<()> {
-    let request = to_request(&check)?;
-    let sent = app.sandbox.send_proxy_request(request).await;
-    let outcome = sent.map_err(|refusal| refusal_error(refusal, check.release))?;
-    let response = outcome.response.map_err(|failed| {
+    let outcome = run::send(app, to_run(&check)?).await?;
+    let response = outcome.output.map_err(|failed| {
         errors::unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
     match response.status {
@@ -34,8 +36,8 @@ async fn verify(app: &App, check: CredentialCheck<'_>) -> Result<()> {
     }
 }
 
-/// Returns the request that the toolkit declares, with the credential under test.
-fn to_request(check: &CredentialCheck<'_>) -> Result<ProxyRequest> {
+/// Returns the run that sends the request of the toolkit with the credential under test.
+fn to_run<'a>(check: &CredentialCheck<'a>) -> Result<Run<'a, 'a, Request>> {
     let release = check.release;
     let scheme = release.scheme(check.mode);
     let declared = scheme.and_then(|scheme| scheme.verify.as_ref());
@@ -56,14 +58,18 @@ fn to_request(check: &CredentialCheck<'_>) -> Result<ProxyRequest> {
         egress: allowed_origins(release, base.as_deref()),
         read_only: false,
     };
-    Ok(ProxyRequest {
-        tenant: check.project.tenant.clone(),
+    Ok(Run {
+        project: check.project,
+        release,
+        what: Request {
+            method: declared.method.clone(),
+            url,
+            headers: Vec::new(),
+            body: None,
+        },
         policy: Arc::new(policy),
-        grant: check.grant()?,
+        credential: check.grant()?,
         limits: Limits::default(),
-        method: declared.method.clone(),
-        url,
-        headers: Vec::new(),
-        body: None,
+        record: None,
     })
 }

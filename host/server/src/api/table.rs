@@ -95,6 +95,12 @@ impl Row {
         self
     }
 
+    /// Runs a tool or sends a proxy request.
+    fn run(mut self) -> Self {
+        self.operation.is_run = true;
+        self
+    }
+
     /// Is deprecated: another operation replaces it.
     fn replaced_by(mut self, successor: &'static str) -> Self {
         self.operation.successor = Some(successor);
@@ -155,8 +161,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tools/{tool_slug}", tools::read).needs(Read, &[Tools]),
 
         // executions
-        row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
-        row!("/tools/execute/{tool_slug}", tools::execution::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
+        row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
+        row!("/tools/execute/{tool_slug}", tools::execution::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
         row!("/tools/execute/{tool_slug}/input", tools::arguments::generate).needs(Read, &[ToolExecution]).own_deadline().tool_data(),
         row!("/logs/tool_execution", logs::list).needs(Read, &[Observability]),
         row!("/logs/tool_execution/{id}", logs::read).needs(Read, &[Observability]),

@@ -172,6 +172,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     // An export that is aborted reports it; it must not delay the last writes.
     beside.shutdown().await;
     // The log ends once no task can add records.
+    drop(server.detached.take());
     drop(server);
     if tokio::time::timeout(LOG_FLUSH_TIMEOUT, writing.join_next())
         .await

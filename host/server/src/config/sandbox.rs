@@ -24,6 +24,10 @@ settings! {
         /// Timeout of a call in the queue.
         #[setting(unit = "ms")]
         pub queue_wait_ms: u64 = 2_000,
+        /// A call or proxy request ends when its client disconnects: its guest stops, its outgoing
+        /// request is aborted, and its record says `cancelled`. If false, it runs to its end. One
+        /// with an `Idempotency-Key` always does.
+        pub cancel_on_disconnect: bool = true,
         /// Memory of all calls together.
         #[setting(unit = "MiB")]
         pub memory_mib: u64 = 1_024,

@@ -24,8 +24,8 @@ use crate::{
     http::{
         auth,
         body::read,
-        context::{REQUEST, RequestContext, operation},
-        error::{ApiError, ApiResult, HttpError},
+        context::operation,
+        error::{ApiError, ApiResult},
         errors, permits,
     },
 };
@@ -153,34 +153,21 @@ async fn run(
     pending: Pending,
     keep: bool,
 ) -> Response {
-    let context = REQUEST.with(RequestContext::hand_over);
-    let server = server.clone();
-    let doing = async move {
+    let noting = server.clone();
+    let answer = async move {
         let done = handler.run(request);
         let done = match deadline {
             Some(deadline) => timeout_at(deadline, done).await,
             None => Ok(done.await),
         };
-        let response = match done {
-            Ok(response) => note(&server, pending, keep, response).await,
+        match done {
+            Ok(response) => note(&noting, pending, keep, response).await,
             // The request may have had its effect, so later requests with this key are refused.
-            Err(_) => ApiError::App(errors::deadline(server.config.limits.deadline().as_secs()))
+            Err(_) => ApiError::App(errors::deadline(noting.config.limits.deadline().as_secs()))
                 .into_response(),
-        };
-        (response, REQUEST.with(|context| context.allowance.get()))
-    };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it ends by itself or at its deadline, and must not end with the connection"
-    )]
-    let done = tokio::spawn(REQUEST.scope(context, doing)).await;
-    match done {
-        Ok((response, allowance)) => {
-            REQUEST.with(|context| context.allowance.set(allowance));
-            response
         }
-        Err(_) => ApiError::Http(HttpError::Panic).into_response(),
-    }
+    };
+    server.detached.answer(answer).await
 }
 
 /// Records the outcome before the response is sent.

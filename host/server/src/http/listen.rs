@@ -91,6 +91,8 @@ pub(crate) async fn serve(
     drop(listener);
     let finished = timeout(drain, async {
         while connections.join_next().await.is_some() {}
+        let mut detached = server.detached.take();
+        while detached.join_next().await.is_some() {}
     })
     .await;
     if finished.is_err() {

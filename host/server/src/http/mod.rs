@@ -11,6 +11,7 @@ pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod branding;
 pub(crate) mod context;
+pub(crate) mod detached;
 pub(crate) mod error;
 pub(crate) mod errors;
 pub(crate) mod forwarded;

@@ -83,6 +83,9 @@ pub(crate) struct Operation {
     pub max_body: MaxBody,
     /// True if responses contain data of tools. A project may choose that these are not stored.
     pub returns_tool_data: bool,
+    /// True if it runs a tool or sends a proxy request. `sandbox.cancel_on_disconnect` decides if
+    /// that ends with the client's connection.
+    pub is_run: bool,
     /// Path of the operation that replaces it; the operation is deprecated then.
     pub successor: Option<&'static str>,
 }
@@ -105,6 +108,8 @@ pub(crate) async fn perform(
     let answer = async {
         if idempotency::applies_to(&request) {
             Box::pin(idempotency::answer(&server, next, request, deadline)).await
+        } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
+            Box::pin(server.detached.answer(next.run(request))).await
         } else {
             next.run(request).await
         }

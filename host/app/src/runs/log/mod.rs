@@ -28,7 +28,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use sandbox::Outcome;
+use sandbox::{LogLine, RequestRecord, Usage as RunUsage};
 use store::{Store, Time};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -68,10 +68,10 @@ const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Room that an execution reserves for its record in addition to arguments and data, in bytes.
 pub const RECORD_OVERHEAD_BYTES: usize = 16 << 10;
 
-/// A finished execution, before it is cut down to the data that its record keeps.
-pub(crate) struct Entry {
-    pub id: LogId,
+/// The facts of a run that are known when it starts.
+pub(crate) struct Subject {
     pub project: SharedProject,
+    /// The slug of the tool.
     pub tool: Arc<str>,
     pub release: Arc<Release>,
     pub user: String,
@@ -79,15 +79,29 @@ pub(crate) struct Entry {
     pub auth_config: Option<AuthConfigId>,
     pub source: Source,
     pub request_id: String,
-    pub started_at: Time,
-    pub ended_at: Time,
     pub arguments: Bytes,
     /// The tokens used, if a language model made the arguments.
     pub tokens: Option<Tokens>,
+}
+
+/// The observations of the sandbox during a run.
+#[derive(Default)]
+pub(crate) struct Observed {
+    pub requests: Vec<RequestRecord>,
+    pub log: Vec<LogLine>,
+    pub usage: RunUsage,
+}
+
+/// A run that has ended, before it is cut down to the data that its record keeps.
+pub(crate) struct Entry {
+    pub id: LogId,
+    pub subject: Subject,
+    pub started_at: Time,
+    pub ended_at: Time,
     pub data: Bytes,
     pub error: Option<String>,
-    pub outcome: Outcome,
-    /// The cassette, if the execution was recorded and the cassette is to be kept.
+    pub observed: Observed,
+    /// The cassette, if the run was recorded and the cassette is to be kept.
     pub cassette: Option<PendingCassette>,
 }
 
@@ -245,6 +259,15 @@ impl Slot {
     /// Enters a record. Returns false if the settings require the call to wait for the record and
     /// the record could not be written.
     pub(crate) async fn submit(self, entry: Entry) -> bool {
+        match self.enter(entry) {
+            Some(written) => written.await.is_ok(),
+            None => true,
+        }
+    }
+
+    /// Enters a record. Returns a signal for its durability if the settings require the call to wait
+    /// for it.
+    pub(crate) fn enter(self, entry: Entry) -> Option<oneshot::Receiver<()>> {
         let (done, written) = if self.wait_until_durable {
             Some(oneshot::channel()).unzip()
         } else {
@@ -263,10 +286,7 @@ impl Slot {
         {
             self.flush_signal.notify.notify_one();
         }
-        match written {
-            Some(written) => written.await.is_ok(),
-            None => true,
-        }
+        written
     }
 }
 

@@ -9,13 +9,13 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use sandbox::{LogLine, Outcome, RequestRecord, Usage};
+use sandbox::{LogLine, RequestRecord, Usage};
 use serde_json::value::RawValue;
 use store::Time;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Entry, PendingCassette,
+    Entry, Observed, PendingCassette, Subject,
     page::{Detail, ExecutionRecord, Line, SentRequest, Status},
 };
 use crate::{
@@ -55,46 +55,57 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Cuts an execution down to its record, with at most `payload` bytes of arguments and of data
+    /// Cuts a run down to its record, with at most `payload` bytes of arguments and of data
     /// each.
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
-        let Outcome {
+        let Subject {
+            project,
+            tool,
+            release,
+            user,
+            account,
+            auth_config,
+            source,
+            request_id,
+            arguments,
+            tokens,
+        } = entry.subject;
+        let Observed {
             requests,
             log,
             usage,
-            ..
-        } = entry.outcome;
+        } = entry.observed;
         let sent = requests.len();
         let failure = entry
             .error
             .as_deref()
             .map(|error| error.split(':').next().unwrap_or_default().to_owned());
-        let keeps_data = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
+        let keeps_data = project.stored.config.log_visibility != LogVisibility::DontStoreData;
         let mut detail = keeps_data.then(|| Detail {
-            arguments: truncate_json(&entry.arguments, payload),
+            arguments: truncate_json(&arguments, payload),
             data: truncate_json(&entry.data, payload),
             error: entry.error,
             log: log.into_iter().map(Line::from).collect(),
             requests: requests.into_iter().map(SentRequest::from).collect(),
         });
-        let fixed_size = mem::size_of::<Self>() + entry.user.len() + entry.request_id.len();
+        let fixed_size = mem::size_of::<Self>() + user.len() + request_id.len();
         let room = fit_room(room, fixed_size, &mut detail);
         Self {
             size: fixed_size + detail.as_ref().map_or(0, Detail::size),
             id: entry.id,
-            project: entry.project,
-            release: entry.release,
+            project,
+            release,
             ended_at: entry.ended_at,
             detail,
             cassette: entry.cassette,
-            tool: entry.tool,
-            user: entry.user,
-            account: entry.account,
-            auth_config: entry.auth_config,
-            source: entry.source,
-            request_id: entry.request_id,
+            tool,
+            user,
+            account,
+            auth_config,
+            source,
+            request_id,
             started_at: entry.started_at,
-            tokens: entry.tokens,
+            tokens,
             failure,
             usage,
             requests: sent,
@@ -253,7 +264,7 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use sandbox::{Cause, Digest, Failure, Level};
+    use sandbox::{Digest, Level};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -302,16 +313,7 @@ pub(super) mod tests {
             at: Duration::ZERO,
             message: "x".repeat(100),
         };
-        let failure = Failure {
-            cause: Cause::Tool,
-            kind: "broken".into(),
-            message: "m".into(),
-            retry_after: None,
-            upstream_status: None,
-            details: None,
-        };
-        Entry {
-            id: Sequence::new().log(Time(1)),
+        let subject = Subject {
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
             release: Arc::new(
@@ -322,20 +324,19 @@ pub(super) mod tests {
             auth_config: None,
             source: Source::NoAuth,
             request_id: "req_1".into(),
-            started_at: Time(1),
-            ended_at: Time(2),
             arguments: format!("\"{}\"", "x".repeat(1 << 20)).into(),
             tokens: None,
+        };
+        Entry {
+            id: Sequence::new().log(Time(1)),
+            subject,
+            started_at: Time(1),
+            ended_at: Time(2),
             data: Bytes::from_static(b"{\"a\":1}"),
             error: Some("broken: m".into()),
-            outcome: Outcome {
-                output: Err(failure),
-                requests: Vec::new(),
+            observed: Observed {
                 log: vec![line; lines],
-                usage: Usage::default(),
-                files: Vec::new(),
-                memory: None,
-                state: [("large".to_owned(), vec![0; 1 << 20])].into(),
+                ..Observed::default()
             },
             cassette: None,
         }

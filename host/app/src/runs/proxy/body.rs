@@ -3,16 +3,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manifest::EgressRule;
-use sandbox::{Limits, Policy, ProxyRequest};
+use sandbox::{Limits, Policy};
 use serde_json::Value;
 use url::Url;
 
 use super::TOOL_SLUG;
 use crate::{
     App, Result,
+    catalog::Release,
     files::{self, Link},
     projects::SharedProject,
-    runs::errors,
+    runs::{
+        errors,
+        run::{self, Request, Run},
+    },
 };
 
 /// Maximum size of a request body, in bytes.
@@ -58,6 +62,7 @@ pub enum ResponseBody {
 pub(super) async fn body_bytes(
     app: &App,
     project: &SharedProject,
+    release: &Release,
     body: ProxyBody,
     headers: &mut Vec<(String, String)>,
 ) -> Result<Bytes> {
@@ -65,7 +70,7 @@ pub(super) async fn body_bytes(
         ProxyBody::Json(bytes) => (bytes, Some("application/json".to_owned())),
         ProxyBody::Bytes(bytes, media_type) => (bytes, media_type),
         ProxyBody::Url(url, media_type) => {
-            let (bytes, own) = download(app, project, &url).await?;
+            let (bytes, own) = download(app, project, release, &url).await?;
             (bytes, media_type.or(own))
         }
     };
@@ -89,6 +94,7 @@ pub(super) async fn body_bytes(
 async fn download(
     app: &App,
     project: &SharedProject,
+    release: &Release,
     address: &str,
 ) -> Result<(Bytes, Option<String>)> {
     let invalid = |why: &str| errors::invalid(format!("binary_body.url: {why}"));
@@ -103,31 +109,28 @@ async fn download(
         methods: Vec::new(),
         path_prefix: None,
     };
-    let proxy_request = ProxyRequest {
-        tenant: project.tenant.clone(),
+    let run = Run {
+        project,
+        release,
+        what: Request {
+            method: "GET".to_owned(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: None,
+        },
         policy: Arc::new(Policy {
             egress: vec![rule],
             read_only: true,
         }),
-        grant: None,
+        credential: None,
         limits: Limits {
             file: MAX_BODY_BYTES as u64,
             ..Limits::default()
         },
-        method: "GET".to_owned(),
-        url: url.into(),
-        headers: Vec::new(),
-        body: None,
+        record: None,
     };
-    let sent = app
-        .sandbox
-        .send_proxy_request(proxy_request)
-        .await
-        .map_err(|refusal| match refusal {
-            sandbox::Refusal::TenantBusy => errors::project_busy(),
-            _ => errors::node_busy(),
-        })?;
-    let answer = sent.response.map_err(|failed| invalid(&failed.message))?;
+    let sent = run::send(app, run).await?;
+    let answer = sent.output.map_err(|failed| invalid(&failed.message))?;
     if !(200..300).contains(&answer.status) {
         return Err(invalid(&format!(
             "the response has the status {}",

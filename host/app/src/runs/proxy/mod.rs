@@ -7,12 +7,10 @@
 mod body;
 mod target;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use sandbox::{
-    Cause, Failure, Limits, Outcome, ProxyFailure, ProxyOutcome, ProxyRequest,
-    ProxyResponse as ReceivedResponse, Usage,
-};
+use bytes::Bytes;
+use sandbox::{Failure, Limits};
 use serde_json::json;
 
 pub use body::{MAX_BODY_BYTES, ProxyBody, ResponseBody};
@@ -21,13 +19,17 @@ pub(super) use target::allowed_origins;
 use body::{body_bytes, to_response_body};
 use target::{resolve_target, without_query};
 
-use super::log;
+use super::{
+    errors,
+    log::Subject,
+    record::OpenRecord,
+    run::{self, Request, Run},
+};
 use crate::{
     App, Error, Result,
-    accounts::{self, CredentialChoice, CustomCredential, Granted, ProxyContext},
+    accounts::{self, CredentialChoice, CustomCredential, ProxyContext},
     core::ids::{AccountId, LogId},
     projects::SharedProject,
-    runs::errors,
 };
 
 /// The name of proxy requests in the execution log and in the allowed tools of an auth config.
@@ -92,122 +94,76 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     let mut headers = request.headers;
     let body = match request.body {
         None => None,
-        Some(body) => Some(body_bytes(app, project, body, &mut headers).await?),
+        Some(body) => Some(body_bytes(app, project, &release, body, &mut headers).await?),
     };
-    let slot = app.log.reserve().await?;
-    let started_at = app.clock.now();
-    let log_id = app.sequence.log(started_at);
-    let arguments = json!({"endpoint": without_query(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(bytes::Bytes::len)});
-    let Granted {
-        grant,
-        account,
-        auth_config,
-        source,
-        ..
-    } = granted;
-    let proxy_request = ProxyRequest {
-        tenant: project.tenant.clone(),
-        policy: Arc::new(policy),
-        grant,
-        limits: Limits::default(),
-        method: request.method,
-        url: url.into(),
-        headers,
-        body,
-    };
-    let sent = app
-        .sandbox
-        .send_proxy_request(proxy_request)
-        .await
-        .map_err(|refusal| super::run::refusal_error(refusal, &release))?;
-    let ProxyOutcome {
-        response: answer,
-        requests,
-        log,
-        wall,
-    } = sent;
-    let (summary, failure) = match &answer {
-        Ok(answer) => (
-            json!({"status": answer.status, "bytes": answer.body.len()}),
-            None,
-        ),
-        Err(failed) => (
-            json!({}),
-            Some(format!("{}: {}", failed.kind, failed.message)),
-        ),
-    };
-    let outcome = Outcome {
-        output: Err(unused_result()),
-        requests,
-        log,
-        usage: Usage {
-            wall,
-            ..Usage::default()
-        },
-        files: Vec::new(),
-        memory: None,
-        state: BTreeMap::new(),
-    };
-    let toolkit = release.slug.clone();
-    let written = slot.submit(log::Entry {
-        id: log_id.clone(),
+    let arguments = json!({"endpoint": without_query(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
+    let subject = Subject {
         project: project.clone(),
+        tool: TOOL_SLUG.into(),
+        release: release.clone(),
         user,
-        account,
-        auth_config,
-        source,
+        account: granted.account,
+        auth_config: granted.auth_config,
+        source: granted.source,
         request_id: request.request_id,
-        started_at,
-        ended_at: app.clock.now(),
         arguments: arguments.to_string().into(),
         tokens: None,
-        data: summary.to_string().into(),
-        error: failure,
-        cassette: None,
-        tool: TOOL_SLUG.into(),
-        release,
-        outcome,
-    });
-    if !written.await {
+    };
+    let mut record = OpenRecord::open(app, subject).await?;
+    let log_id = record.id().clone();
+    let run = Run {
+        project,
+        release: &release,
+        what: Request {
+            method: request.method,
+            url: url.into(),
+            headers,
+            body,
+        },
+        policy: Arc::new(policy),
+        credential: granted.grant,
+        limits: Limits::default(),
+        record: Some(&mut record),
+    };
+    let outcome = run::send(app, run).await?;
+    let (summary, error) = match &outcome.output {
+        Ok(response) => (
+            json!({"status": response.status, "bytes": response.body.len()}),
+            None,
+        ),
+        Err(failure) => (json!({}), Some(failure.to_string())),
+    };
+    if !record.close(summary.to_string().into(), error).await {
         return Err(errors::unavailable(
             "the request was sent, but its record could not be written",
         ));
-    } // The memory permit is held until the body has become a file or a part of the response.
-    let ReceivedResponse {
-        status,
-        headers,
-        body,
-        memory: _memory,
-    } = answer.map_err(proxy_error)?;
-    let body = to_response_body(app, project, &toolkit, &headers, body).await?;
+    }
+    // The memory is reserved until the body has become a file or a part of the response.
+    let _memory = outcome.memory;
+    let response = outcome.output.map_err(proxy_error)?;
+    let body = to_response_body(
+        app,
+        project,
+        &release.slug,
+        &response.headers,
+        response.body,
+    )
+    .await?;
     Ok(ProxyResponse {
         log_id,
-        status,
-        headers,
+        status: response.status,
+        headers: response.headers,
         body,
     })
 }
 
-fn proxy_error(failed: ProxyFailure) -> Error {
-    let ProxyFailure { kind, message } = failed;
+fn proxy_error(failure: Failure) -> Error {
+    let Failure { kind, message, .. } = failure;
     match kind.as_str() {
         "denied" => errors::proxy_denied(message),
         "invalid_request" => errors::invalid(message),
         "credential" => errors::account_refused(message),
         "timeout" => errors::upstream_timeout(message),
         _ => errors::upstream_failed(message),
-    }
-}
-
-/// Returns a placeholder for the result of an execution. The log does not read the result of a
-/// proxy request.
-fn unused_result() -> Failure {
-    Failure {
-        cause: Cause::Host,
-        kind: String::new(),
-        message: String::new(),
-        retry_after: None,
-        upstream_status: None,
-        details: None,
     }
 }

@@ -10,16 +10,17 @@ use std::{
 };
 
 use net::Url;
+use scopeguard::ScopeGuard;
 use tokio::time::timeout;
 
 use super::{Node, Outgoing, credential, error, rules};
 use crate::{
-    File, Level, LogLine, ProxyFailure, ProxyOutcome, ProxyRequest, ProxyResponse,
+    File, Level, Outcome, ProxyRequest, ProxyResponse, failure,
+    observer::Observer,
     toolkit::{
         abi::v1::http::{Body, Content, Request},
         imports::blob::Files,
     },
-    trace::Trace,
 };
 
 /// Id of the body among the files of the request.
@@ -28,11 +29,17 @@ const BODY_FILE_ID: &str = "body";
 /// Time beyond the exchange for refreshing a credential and redacting it from the response.
 const OVERHEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Sends the request and reads the whole response.
-pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) -> ProxyOutcome {
+/// Sends the request and reads the whole response. If the future is dropped, the outcome is passed
+/// to `on_cancel`.
+pub(crate) async fn send_proxy_request(
+    node: Node<'_>,
+    request: ProxyRequest,
+    on_cancel: impl FnOnce(Outcome<ProxyResponse>),
+) -> Outcome<ProxyResponse> {
     let limits = request.limits.clamped();
-    let started = Instant::now();
-    let trace = Arc::new(Trace::new(started, limits));
+    let running = scopeguard::guard(Observer::new(Instant::now(), limits), |observer| {
+        on_cancel(observer.outcome(Err(failure::cancelled())));
+    });
     let given = request.body.map(|bytes| File {
         id: BODY_FILE_ID.into(),
         name: BODY_FILE_ID.into(),
@@ -45,7 +52,13 @@ pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) ->
         Body::Empty
     };
     let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
-    let outgoing = Outgoing::new(node, request.policy, request.grant, limits, trace.clone());
+    let outgoing = Outgoing::new(
+        node,
+        request.policy,
+        request.grant,
+        limits,
+        running.trace.clone(),
+    );
     let mut guest_request = Request {
         method: request.method,
         url: request.url,
@@ -55,7 +68,10 @@ pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) ->
         timeout_ms: 0,
         into_blob: true,
     };
-    let removed = outgoing.remove_platform_parts(&mut guest_request).await;
+    for name in outgoing.remove_platform_parts(&mut guest_request).await {
+        let message = format!("`{name}` is set by the host and was removed from the request");
+        running.trace.log(Level::Warn, &message);
+    }
     let sent = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
     let all = limits.wall + OVERHEAD_TIMEOUT;
     let response = timeout(all, sent).await;
@@ -65,39 +81,22 @@ pub(crate) async fn send_proxy_request(node: Node<'_>, request: ProxyRequest) ->
             format!("the whole request exceeded its timeout of {all:?}; try again later"),
         ))
     };
-    let response = match response.unwrap_or_else(late) {
-        Ok(response) => {
-            // The one created file is the response body, even if the request was retried.
-            let body = files
-                .take_created()
-                .pop()
-                .map(|file| file.bytes)
-                .unwrap_or_default();
-            Ok(ProxyResponse {
-                status: response.status,
-                headers: response.headers,
-                body,
-                memory: files.take_memory(),
-            })
-        }
-        Err(failed) => Err(ProxyFailure {
-            kind: failed.kind,
-            message: failed.message,
-        }),
+    let response = response.unwrap_or_else(late);
+    let observer = ScopeGuard::into_inner(running);
+    let response = match response {
+        Ok(response) => response,
+        Err(error) => return observer.outcome(Err(failure::from_request_error(error))),
     };
-    let (mut log, requests) = trace.take();
-    log.extend(removed.into_iter().map(|name| LogLine {
-        level: Level::Warn,
-        at: Duration::ZERO,
-        message: crate::trace::one_line(&format!(
-            "`{name}` is set by the host and was removed from the request"
-        )),
-    }));
-    ProxyOutcome {
-        response,
-        requests,
-        log,
-        wall: started.elapsed(),
+    // The one created file is the response body, even if the request was retried.
+    let body = files.take_created().pop().map(|file| file.bytes);
+    let response = ProxyResponse {
+        status: response.status,
+        headers: response.headers,
+        body: body.unwrap_or_default(),
+    };
+    Outcome {
+        memory: Some(files.take_memory()),
+        ..observer.outcome(Ok(response))
     }
 }
 

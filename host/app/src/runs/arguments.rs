@@ -1,0 +1,115 @@
+//! Arguments of an execution: sent by the caller, or made from a prompt.
+use bytes::Bytes;
+use sandbox::File;
+
+use super::{
+    errors,
+    prompt::{self, Prompt, Tokens},
+};
+use crate::{
+    App, Result,
+    catalog::Tool,
+    files,
+    projects::{Project, SharedProject},
+};
+
+/// The input of an execution.
+#[derive(Debug)]
+pub enum Input {
+    /// The arguments, a JSON object as received.
+    Arguments(Bytes),
+    /// A prompt that a language model turns into arguments.
+    Prompt(Prompt),
+}
+
+/// Arguments that match the schema of a tool.
+pub(super) struct Arguments {
+    pub json: Bytes,
+    /// The files that the arguments name.
+    pub files: Vec<File>,
+    /// The tokens used, if a language model made the arguments.
+    pub tokens: Option<Tokens>,
+}
+
+/// Input whose arguments are valid. A prompt is still to become arguments.
+pub(super) enum CheckedInput {
+    Arguments(Arguments),
+    Prompt(Prompt),
+}
+
+/// Loads the files that arguments name, and validates the arguments.
+pub(super) async fn check(
+    app: &App,
+    project: &SharedProject,
+    tool: &Tool,
+    input: Input,
+) -> Result<CheckedInput> {
+    let json = match input {
+        Input::Arguments(json) => json,
+        Input::Prompt(prompt) => return Ok(CheckedInput::Prompt(prompt)),
+    };
+    let arguments = with_files(app, project, tool, json, None).await?;
+    let problems = tool
+        .input
+        .problems_strictly(&app.large_work, &project.tenant, &arguments.json)
+        .await?;
+    if !problems.is_empty() {
+        return Err(errors::arguments_invalid(&tool.slug, problems));
+    }
+    Ok(CheckedInput::Arguments(arguments))
+}
+
+impl CheckedInput {
+    /// Returns the arguments. Calls the language model if they are to be made from a prompt.
+    pub(super) async fn into_arguments(
+        self,
+        app: &App,
+        project: &SharedProject,
+        tool: &Tool,
+    ) -> Result<Arguments> {
+        match self {
+            Self::Arguments(arguments) => Ok(arguments),
+            Self::Prompt(prompt) => {
+                let (json, tokens) = prompt::to_arguments(app, project, tool, &prompt).await?;
+                with_files(app, project, tool, json, Some(tokens)).await
+            }
+        }
+    }
+}
+
+async fn with_files(
+    app: &App,
+    project: &SharedProject,
+    tool: &Tool,
+    json: Bytes,
+    tokens: Option<Tokens>,
+) -> Result<Arguments> {
+    let (json, files) = if tool.takes_files {
+        files::resolve_files(app, project, tool, json).await?
+    } else {
+        (json, Vec::new())
+    };
+    Ok(Arguments {
+        json,
+        files,
+        tokens,
+    })
+}
+
+/// Turns a prompt into arguments for a tool without executing the tool.
+///
+/// # Errors
+/// Returns an error if the tool does not exist, no model is configured, or the model finds no valid
+/// arguments.
+pub async fn arguments_for_prompt(
+    app: &App,
+    project: &Project,
+    tool: &str,
+    version: &str,
+    prompt: &Prompt,
+) -> Result<Bytes> {
+    let resolved = app.catalog.tool(tool, version)?;
+    Ok(prompt::to_arguments(app, project, &resolved.tool, prompt)
+        .await?
+        .0)
+}

@@ -1,0 +1,52 @@
+//! Requests that are answered in tasks of their own, so that they complete even if their clients
+//! disconnect. A stopping server waits for them as for others, and aborts them afterwards.
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::response::{IntoResponse, Response};
+use tokio::{sync::oneshot, task::JoinSet};
+
+use crate::http::{
+    context::{REQUEST, RequestContext},
+    error::{ApiError, HttpError},
+};
+
+/// The tasks of such requests. Dropping it aborts them.
+#[derive(Default)]
+pub(crate) struct Detached(Mutex<JoinSet<()>>);
+
+impl Detached {
+    /// Answers the request in a task. The request and its permits are handed over to the task.
+    pub(crate) async fn answer(
+        &self,
+        answer: impl Future<Output = Response> + Send + 'static,
+    ) -> Response {
+        let context = REQUEST.with(RequestContext::hand_over);
+        let (done, answered) = oneshot::channel();
+        let task = async move {
+            let response = answer.await;
+            let allowance = REQUEST.with(|context| context.allowance.get());
+            // The client may have disconnected.
+            let _ = done.send((response, allowance));
+        };
+        self.spawn(REQUEST.scope(context, task));
+        match answered.await {
+            Ok((response, allowance)) => {
+                REQUEST.with(|context| context.allowance.set(allowance));
+                response
+            }
+            Err(_) => ApiError::Http(HttpError::Panic).into_response(),
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Takes the tasks, to wait for them or to abort them by dropping the set.
+    pub(crate) fn take(&self) -> JoinSet<()> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,217 @@
+//! Calls and proxy requests whose client disconnects: they end and their record says so, or they go
+//! on to their end if the operator wants that.
+
+use harness::{Answer, Client, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const LOGS: &str = "/logs/tool_execution";
+
+/// Server on which one call runs at a time, and a project with an account.
+struct Scene {
+    host: Host,
+    project: Client,
+    /// Tool that fetches the given address.
+    fetch: String,
+    account: String,
+}
+
+impl Scene {
+    async fn new(setup: Setup) -> Self {
+        let host = setup
+            .with("sandbox.live", "1")
+            .with("sandbox.live_per_project", "1")
+            .start()
+            .await;
+        let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+        host.publish(Guest::fetch().component(), &manifest).await;
+        let slug = manifest["slug"].as_str().unwrap();
+        let project = host.new_project().await;
+        let key = json!({ "api_key": harness::secret() });
+        let account = project.connect(slug, "API_KEY", "default", key).await;
+        Self {
+            host,
+            project,
+            fetch: guest::tool(slug),
+            account,
+        }
+    }
+
+    /// Publishes a guest with long time limits and returns its tool.
+    async fn publish(&self, execute: &str, imports: &str) -> String {
+        let guest = Guest {
+            imports,
+            execute,
+            ..Guest::default()
+        };
+        let mut manifest = guest::manifest(&given::slug());
+        manifest["limits"] = json!({ "cpu_ms": 60_000, "wall_ms": 300_000 });
+        manifest["tools"][0]["no_auth"] = json!(true);
+        self.host.publish(guest.component(), &manifest).await;
+        guest::tool(manifest["slug"].as_str().unwrap())
+    }
+
+    /// Sends a request with the fetching tool, or as a proxy request.
+    async fn send(&self, by: By, path: &str) -> Answer {
+        match by {
+            By::Tool => {
+                let url = format!("https://api.example.com{path}");
+                self.project
+                    .execute(&self.fetch, json!({ "url": url }))
+                    .await
+            }
+            By::Proxy => {
+                let body = json!({ "connected_account_id": self.account, "endpoint": path, "method": "GET" });
+                self.project.post("/tools/execute/proxy", &body).await
+            }
+        }
+    }
+
+    /// Sends a request and disconnects once the provider has received it.
+    async fn abandon(&self, by: By, path: &str, tag: &str) {
+        let asked = wait_until("the provider is asked", async || {
+            !Host::application().seen(tag).is_empty()
+        });
+        tokio::select! {
+            ended = self.send(by, path) => panic!("{by:?} was too quick: {ended:#?}"),
+            () = asked => {}
+        }
+    }
+
+    /// Returns the only record of the project in the log.
+    async fn record(&self) -> Value {
+        let list = async || self.project.post(LOGS, &json!({})).await.expect(200);
+        wait_until("the record is there", async || {
+            list().await["logs"].as_array().unwrap().len() == 1
+        })
+        .await;
+        let id = list().await["logs"][0]["id"].as_str().unwrap().to_owned();
+        self.project
+            .get(&format!("{LOGS}/{id}"))
+            .await
+            .expect(200)
+            .json
+    }
+
+    /// Asserts that the only record is one of a cancelled run, and that the slot is free.
+    async fn assert_cancelled(&self) -> Value {
+        let record = self.record().await;
+        assert_eq!(record["status"], "failed", "{record:#}");
+        let error = record["data"]["response"]["error"].as_str().unwrap();
+        assert!(error.starts_with("cancelled: "), "{record:#}");
+        let neighbor = self.host.new_project().await;
+        let echo = given::echo(&self.host).await;
+        neighbor.execute(&echo, json!({ "after": 1 })).await.data();
+        record
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum By {
+    Tool,
+    Proxy,
+}
+
+#[tokio::test]
+async fn disconnecting_ends_a_computing_guest() {
+    let scene = Scene::new(given::with_application()).await;
+    let imports =
+        r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
+    // The line is the guest's arguments.
+    let spin = "(call $log (i32.const 1) (local.get $args) (local.get $args_len))
+        (loop $l (br $l)) unreachable";
+    let tool = scene.publish(spin, imports).await;
+    let begun = scene.host.ticks();
+    let burns = wait_until("the guest computes", async || {
+        scene.host.ticks() > begun + 30
+    });
+    tokio::select! {
+        ended = scene.project.execute(&tool, json!({ "word": "spun" })) => panic!("it goes on for a minute: {ended:#?}"),
+        () = burns => {}
+    }
+    let record = scene.assert_cancelled().await;
+    assert!(
+        record["data"]["log"].to_string().contains("spun"),
+        "the guest's lines are kept: {record:#}"
+    );
+}
+
+#[tokio::test]
+async fn disconnecting_aborts_the_outgoing_request() {
+    for (by, wait) in [(By::Tool, "true"), (By::Proxy, "false")] {
+        let scene = Scene::new(given::with_application().with("logs.wait", wait)).await;
+        let tag = unique(8);
+        scene.abandon(by, &format!("/hang/{tag}"), &tag).await;
+        wait_until("the provider's connection is closed", async || {
+            Host::application().abandoned(&tag) == 1
+        })
+        .await;
+        let record = scene.assert_cancelled().await;
+        let sent = &record["data"]["requests"][0];
+        assert!(sent["url"].to_string().contains(&tag), "{record:#}");
+        assert_eq!(sent["status"], Value::Null, "{record:#}");
+    }
+}
+
+#[tokio::test]
+async fn runs_may_outlive_their_clients_by_setting() {
+    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
+    let scene = Scene::new(setup).await;
+    let tag = unique(8);
+    scene
+        .abandon(By::Tool, &format!("/slow/{tag}/300"), &tag)
+        .await;
+    let record = scene.record().await;
+    assert_eq!(record["status"], "success", "{record:#}");
+
+    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
+    let scene = Scene::new(setup).await;
+    let tag = unique(8);
+    scene
+        .abandon(By::Proxy, &format!("/slow/{tag}/300"), &tag)
+        .await;
+    let record = scene.record().await;
+    assert_eq!(record["data"]["requests"][0]["status"], 200, "{record:#}");
+    assert_eq!(record["status"], "success", "{record:#}");
+    scene.send(By::Proxy, "/echo/x").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_server_records_what_it_cuts() {
+    for on_disconnect in ["true", "false"] {
+        let setup = given::with_application()
+            .with("limits.drain_s", "1")
+            .with("sandbox.cancel_on_disconnect", on_disconnect);
+        let Scene {
+            host,
+            project,
+            fetch,
+            account,
+        } = Scene::new(setup).await;
+        let tag = unique(8);
+        let path = format!("/tools/execute/{fetch}");
+        let arguments = json!({ "url": format!("https://api.example.com/hang/{tag}") });
+        let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
+        let cut = project.try_send(Method::POST, &path, body, &[]);
+        let stopped = async {
+            wait_until("the provider is asked", async || {
+                !Host::application().seen(&tag).is_empty()
+            })
+            .await;
+            host.terminate().await
+        };
+        let (cut, (setup, status)) = tokio::join!(cut, stopped);
+        assert!(cut.is_err(), "{cut:?}");
+        assert!(status.success(), "{status}");
+        let host = setup.start().await;
+        let scene = Scene {
+            project: host.with_key(project.key()),
+            host,
+            fetch,
+            account,
+        };
+        scene.assert_cancelled().await;
+    }
+}
