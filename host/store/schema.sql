@@ -73,9 +73,21 @@ create table "project_removals" (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint,
-    body json not null
+    body json not null,
+    "due" bigint
 );
+create or replace function "project_removals_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "project_removals_fields" before insert or update of body on "project_removals" for each row execute function "project_removals_fields"();
 create index "project_removals_by_created_at" on "project_removals" (project, created_at, id) where deleted_at is null;
+create index "project_removals_all_by_due" on "project_removals" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
 
 create table "members" (
     id text collate "C" primary key,
@@ -456,9 +468,21 @@ create table "leases" (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint,
-    body json not null
+    body json not null,
+    "due" bigint
 );
+create or replace function "leases_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "leases_fields" before insert or update of body on "leases" for each row execute function "leases_fields"();
 create index "leases_by_created_at" on "leases" (project, created_at, id) where deleted_at is null;
+create index "leases_all_by_due" on "leases" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
 
 create table "fences" (
     id text collate "C" primary key,

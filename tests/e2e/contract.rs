@@ -340,7 +340,9 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .expect(200);
 
     let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let trigger = given::trigger(&slug, "EVENT");
+    manifest["triggers"] = json!([trigger]);
     let component = Body::Raw(
         "application/wasm",
         guest::with_manifest(Guest::echo().component(), &manifest),
@@ -424,6 +426,16 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     seen.call(&project, "tools_read", &tool, none.clone())
         .await
         .expect(200);
+    let trigger = [("slug", &*text(&trigger["slug"]))];
+    for (id, values) in [
+        ("triggers_types_list", no),
+        ("triggers_types_slugs", no),
+        ("triggers_types_read", &trigger),
+    ] {
+        seen.call(&project, id, values, none.clone())
+            .await
+            .expect(200);
+    }
 
     let config = json!({
         "toolkit": { "slug": slug },

@@ -30,7 +30,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 14] = [
+const UNKNOWN: [(&str, &str, &str); 15] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -40,6 +40,7 @@ const UNKNOWN: [(&str, &str, &str); 14] = [
     ("/toolkits/", "slug", "no_such_toolkit"),
     ("/toolkits/", "version", "20260101_00"),
     ("/tools/", "tool_slug", "NO_SUCH_TOOL"),
+    ("/triggers_types/", "slug", "NO_SUCH_TRIGGER"),
     ("/logs/", "id", "log_AAAAAAAAAAAA"),
     ("/internal/action_execution/", "id", "log_AAAAAAAAAAAA"),
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),

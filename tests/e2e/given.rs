@@ -70,6 +70,14 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     })
 }
 
+/// Returns a polling trigger that takes any configuration and reports any data.
+pub(crate) fn trigger(toolkit: &str, name: &str) -> Value {
+    json!({
+        "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": "Event", "description": "Fires.", "kind": "poll",
+        "config": { "type": "object" }, "payload": { "type": "object" },
+    })
+}
+
 /// Manifest whose accounts have a note besides their key. A note may be large; secrets may not.
 pub(crate) fn manifest_with_note(slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, bearer());

@@ -2,7 +2,7 @@
 //!
 //! The job is the log's retention. The database records the actions of each server: each has its
 //! own database user, and triggers record which user takes the lease and which one erases, with the
-//! revision of the fence at that moment.
+//! id of the claim at that moment.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -15,6 +15,8 @@ use serde_json::json;
 
 /// Time within which another server continues the work of a killed one.
 const TAKEN_OVER: Duration = Duration::from_secs(10);
+/// Interval of the job, in milliseconds.
+const INTERVAL_MS: u64 = 3_600_000;
 /// Number of excess pages in the log: more than a batch, so that the job can be interrupted in its
 /// middle.
 const PAGES: usize = 80;
@@ -23,18 +25,21 @@ const PAGES: usize = 80;
 /// erasure by `pace` seconds.
 const WATCH: &str = "
     create table pace as select 0.05 as seconds;
-    create table notes (number serial, what text, who text default session_user, epoch bigint);
+    create table notes (number serial, what text, who text default session_user, claim text);
     create function erased() returns trigger language plpgsql as $$ begin
         perform pg_sleep(seconds) from pace;
-        insert into notes (what, epoch) select 'erased', revision from fences where id = 'log_retention';
+        insert into notes (what, claim) select 'erased', body->'lease'->>'by' from leases where id = 'log_retention';
         return old;
     end $$;
     create trigger erased before delete on execution_pages for each row execute function erased();
     create function taken() returns trigger language plpgsql as $$ begin
-        insert into notes (what, epoch) select 'taken', new.revision where new.id = 'log_retention';
+        if new.id = 'log_retention' and new.body->'lease'->>'by' is distinct from old.body->'lease'->>'by' then
+            insert into notes (what, claim) select 'taken', new.body->'lease'->>'by'
+                where new.body->'lease'->>'by' is not null;
+        end if;
         return new;
     end $$;
-    create trigger taken after insert or update on fences for each row execute function taken();
+    create trigger taken after update on leases for each row execute function taken();
 ";
 
 /// Servers on one database, with their database users.
@@ -59,13 +64,18 @@ impl Watched {
             } else {
                 watched.setup.another()
             };
+            let revision = match number {
+                1 => 0,
+                _ => watched.count("select revision from leases where id = 'log_retention'"),
+            };
             let (url, user) = watched.database().url_of_new_superuser();
             let host = own.with("store", url).start().await;
             watched.hosts.push((user, host));
             // The first run after a start does not wait for the job's interval.
             let done = format!(
-                "select count(*) from leases join fences using (id) where id = 'log_retention' \
-                 and fences.revision = {number} and leases.body->>'until' = leases.body->>'ran'"
+                "select count(*) from leases where id = 'log_retention' and revision > {revision} \
+                 and json_typeof(body->'lease') = 'null' \
+                 and (body->>'due')::bigint = (body->>'ran')::bigint + {INTERVAL_MS}"
             );
             wait_until("it has done the job once", || async {
                 watched.count(&done) == 1
@@ -87,7 +97,7 @@ impl Watched {
     /// Makes the job due on all servers.
     fn make_due(&self) {
         self.database().say(
-            "update leases set revision = revision + 1, body = (body::jsonb || '{\"until\": 0, \"ran\": 0}')::json \
+            "update leases set revision = revision + 1, body = (body::jsonb || '{\"due\": 0, \"ran\": 0}')::json \
              where id = 'log_retention'",
         );
     }
@@ -142,7 +152,7 @@ impl Watched {
     fn assert_fenced(&self) {
         let [taken, erased] = ["taken", "erased"].map(|what| {
             self.database().say(&format!(
-                "select who, epoch from notes where what = '{what}'"
+                "select who, claim from notes where what = '{what}'"
             ))
         });
         let leases: BTreeSet<_> = taken.into_iter().collect();
@@ -184,8 +194,9 @@ async fn frozen_server_cannot_write_after_lease_loss() {
     holder.signal("CONT");
     // The interrupted step does not complete, whichever it was.
     let told = [
-        "another server may continue the job",
-        "a job failed; it is retried",
+        "this server stops working on it",
+        "an attempt failed; it is retried",
+        "it is retried later",
     ];
     let lost = || async { told.iter().any(|told| holder.output().contains(told)) };
     wait_until("the woken server knows that it has lost the lease", lost).await;

@@ -31,6 +31,7 @@ mod proxy;
 mod session;
 mod toolkits;
 mod tools;
+mod triggers_types;
 mod usage;
 
 mod abi;

@@ -50,7 +50,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &runs::log::CASSETTES,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
-    &work::LEASES,
+    &work::JOBS,
     &work::FENCES,
 ];
 
@@ -186,11 +186,11 @@ impl App {
         }
     }
 
-    /// Runs the recurring jobs that are due and whose lease this server gets, and writes key uses
-    /// and daily quotas to the store. Never returns.
+    /// Does background work that is due, and writes key uses and daily quotas to the store. Never
+    /// returns.
     pub async fn run_jobs(&self) {
         tokio::join!(
-            work::run_jobs(self, lifecycle::jobs::JOBS),
+            lifecycle::jobs::run(self),
             projects::write_key_uses(self),
             projects::quotas::run_loop(self)
         );

@@ -37,6 +37,8 @@ pub struct Field {
     /// True if two live records of one project must not share a value. An absent or null value is
     /// never shared.
     pub unique: bool,
+    /// True if records of all projects are found by this time, earliest first.
+    pub across_projects: bool,
 }
 
 impl Field {
@@ -46,15 +48,24 @@ impl Field {
             name,
             kind,
             unique: false,
+            across_projects: false,
+        }
+    }
+
+    /// Declares the time at which work on a record is due. The records of all projects that are due
+    /// are found at a cost that does not depend on the number of those that are not.
+    pub const fn due(name: &'static str) -> Field {
+        Field {
+            across_projects: true,
+            ..Field::new(name, Kind::Time)
         }
     }
 
     /// Declares a field whose value at most one live record of a project may hold at a time.
     pub const fn unique(name: &'static str, kind: Kind) -> Field {
         Field {
-            name,
-            kind,
             unique: true,
+            ..Field::new(name, kind)
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod batch;
 mod blobs;
+mod commit_signal;
 mod document;
 mod error;
 mod postgres;
@@ -22,6 +23,7 @@ pub use batch::{Batch, Step, Write};
 pub use blobs::{
     Blobs, Bucket, BucketError, BucketSettings, Folder, SignedOperation, SignedUrl, SignedUrlTerms,
 };
+pub use commit_signal::CommitSignal;
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Condition, Cursor, Order, Page, Predicate, Query, Window};
@@ -33,6 +35,7 @@ pub use values::Scalar;
 pub const OPENING_THREAD: &str = "store-open";
 
 use async_trait::async_trait;
+use commit_signal::CommitSignals;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
@@ -161,6 +164,7 @@ pub struct Store {
     /// Locked for reading by each commit, and for writing by a [`Pause`].
     commits: Arc<RwLock<()>>,
     writer_queues: Arc<WriterQueues>,
+    commit_signals: Arc<CommitSignals>,
 }
 
 /// A guard that holds back all commits through the store it came from and through its clones.
@@ -217,6 +221,7 @@ impl Store {
             blobs,
             commits: Arc::default(),
             writer_queues: Arc::default(),
+            commit_signals: Arc::default(),
         }
     }
 
@@ -288,10 +293,22 @@ impl Store {
             Some(fault) => Err(CommitError::Invalid(fault.clone())),
             None if batch.is_empty() => Ok(()),
             None => {
-                let _committing = self.commits.read().await;
-                self.backend.commit(batch).await
+                let signals = self.commit_signals.for_batch(&batch);
+                let committing = self.commits.read().await;
+                let committed = self.backend.commit(batch).await;
+                drop(committing);
+                if committed.is_ok() {
+                    signals.iter().for_each(|signal| signal.notify_one());
+                }
+                committed
             }
         }
+    }
+
+    /// Returns a signal that is given after each commit of this process that creates or changes
+    /// records of a collection.
+    pub fn commit_signal(&self, collection: &'static Collection) -> CommitSignal {
+        self.commit_signals.subscribe(collection)
     }
 
     /// Waits for the commits under way and holds back later ones of this process. Reads made while

@@ -26,7 +26,7 @@ use crate::{
         vault::{SealContext, Sealed, keyed_hash},
     },
     projects::{self, Project},
-    work::Lease,
+    work::{JobClaim, erase_all},
 };
 
 /// Collection that this file owns.
@@ -185,7 +185,7 @@ pub(super) fn link_gone(cause: Error) -> Error {
 }
 
 /// Expires accounts whose user did not return in time, and deletes old records.
-pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
+pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
     let now = app.clock.now();
     let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
@@ -195,30 +195,13 @@ pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
             Some(status) => account.body.set_status(status, Some(TIMED_OUT_REASON), now),
             None => account.body.waits_until = None,
         }
-        commit(app, lease.fence(Batch::at(now).update(&account))).await?;
+        match claim.commit(Batch::at(now).update(&account)).await {
+            // Another writer has changed the account. The next run reads it again.
+            Err(CommitError::Stale) => claim.check().await?,
+            done => done?,
+        }
     }
-    let delete_before = now
-        .0
-        .saturating_sub(i64::try_from(USED_LINK_TTL.as_millis()).unwrap_or(i64::MAX));
-    for attempt in app
-        .store
-        .find::<ConnectionAttempt>(
-            &Query::all_projects()
-                .below("until", delete_before)
-                .page(0, BATCH_SIZE),
-        )
-        .await?
-        .records
-    {
-        commit(app, lease.fence(Batch::at(now).purge(&attempt))).await?;
-    }
-    Ok(())
-}
-
-async fn commit(app: &App, batch: Batch) -> Result<()> {
-    match app.store.commit(batch).await {
-        // Another writer has changed the record meanwhile; the next run reads it again.
-        Ok(()) | Err(CommitError::Stale) => Ok(()),
-        Err(cause) => Err(cause.into()),
-    }
+    let ttl = i64::try_from(USED_LINK_TTL.as_millis()).unwrap_or(i64::MAX);
+    let old = Query::all_projects().below("until", now.0.saturating_sub(ttl));
+    erase_all(claim, &COLLECTION, old, BATCH_SIZE, |_| true).await
 }

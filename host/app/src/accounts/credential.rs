@@ -11,10 +11,11 @@ use crate::{
     accounts::errors,
     core::{
         clock::time_after,
-        ids::{self, ProjectId},
+        ids::ProjectId,
         vault::{SealContext, Sealed},
     },
     projects::Project,
+    work::jittered,
 };
 
 /// Credentials of accounts, stored under the id of the account and erased with it.
@@ -172,12 +173,6 @@ pub(super) fn access_token(values: &Values) -> Option<&String> {
     }
 }
 
-/// Returns a random duration between four fifths and six fifths of `time`.
-pub(super) fn jittered(time: Duration) -> Duration {
-    let [byte] = ids::random::<1>();
-    time * 4 / 5 + time * 2 / 5 * u32::from(byte) / 255
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,13 +209,5 @@ mod tests {
     fn idle_account_is_refreshed_after_a_day() {
         assert_eq!(token(3_600, 300).due, Some(Time(24 * 3_600_000)));
         assert!(token(60 * 86_400, 300).due.unwrap().0 > 59 * 86_400_000);
-    }
-
-    #[test]
-    fn pauses_differ_by_a_fifth_at_most() {
-        for _ in 0..100 {
-            let pause = jittered(Duration::from_secs(100)).as_secs();
-            assert!((80..=120).contains(&pause), "{pause}");
-        }
     }
 }

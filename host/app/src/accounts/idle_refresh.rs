@@ -11,7 +11,7 @@ use crate::{
     catalog::LATEST,
     core::ids::{AccountId, ProjectId},
     projects,
-    work::Lease,
+    work::JobClaim,
 };
 
 /// Interval of the job that refreshes idle accounts.
@@ -26,7 +26,7 @@ const IDLE_REFRESH_CONCURRENCY: usize = 8;
 
 /// Refreshes accounts that have been idle for a long time, so that their refresh tokens do not
 /// expire unused.
-pub(crate) async fn refresh_idle(app: &App, lease: &Lease) -> Result<()> {
+pub(crate) async fn refresh_idle(app: &App, claim: &JobClaim) -> Result<()> {
     let now = app.accounts.now().await?;
     let query = Query::all_projects()
         .below("due", now.0.saturating_add(1))
@@ -70,13 +70,12 @@ pub(crate) async fn refresh_idle(app: &App, lease: &Lease) -> Result<()> {
                     due: None,
                     ..record.body
                 };
-                match app
-                    .store
-                    .commit(lease.fence(Batch::at(now).update(&Record { body, ..record })))
+                match claim
+                    .commit(Batch::at(now).update(&Record { body, ..record }))
                     .await
                 {
-                    Ok(()) | Err(CommitError::Stale) => {}
-                    Err(cause) => return Err(cause.into()),
+                    Err(CommitError::Stale) => claim.check().await?,
+                    done => done?,
                 }
             }
         }

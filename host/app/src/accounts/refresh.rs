@@ -29,7 +29,7 @@ use super::{
     Account, Event, Status, TokenManager, Values,
     account::COLLECTION,
     auth_configs,
-    credential::{Credential, Lease, OUTCOME_UNKNOWN_REASON, access_token, jittered, seal_context},
+    credential::{Credential, Lease, OUTCOME_UNKNOWN_REASON, access_token, seal_context},
     tokens::TokenOwner,
 };
 use crate::{
@@ -37,6 +37,7 @@ use crate::{
     accounts::errors,
     core::{clock::time_after, ids::AccountId},
     projects,
+    work::jittered,
 };
 
 /// Interval at which a server checks whether another server has finished its work.

@@ -23,6 +23,10 @@ crate::error_table! { pub table:
     TOOL_DEPRECATED = tool_deprecated(slug: impl Display): Gone, 2410, "Tool_ToolDeprecated",
         "tool {slug} is deprecated in every version",
         "name an exact version to keep using the tool";
+    /// The trigger type does not exist in the requested version.
+    TRIGGER_TYPE_NOT_FOUND = trigger_type_not_found(slug: impl Display, version: impl Display): NotFound, 2901, "TriggerType_NotFound",
+        "trigger type {slug} not found in version {version}",
+        "list the trigger types to see their slugs and versions";
     /// The arguments do not match the tool's schema.
     ARGUMENTS_INVALID = arguments_invalid(tool: impl Display, problems: impl Into<Problems>): Invalid, 1820, "ActionExecute_ArgumentsInvalid",
         "the arguments do not match the schema of {tool}",

@@ -16,6 +16,7 @@ mod schema_file;
 mod scopes;
 mod search;
 mod signature;
+mod trigger;
 mod usage;
 mod validators;
 mod versions;
@@ -33,7 +34,7 @@ use store::Time;
 
 pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
-pub use manifest::{AuthMode, AuthScheme, Field};
+pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{
     MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish,
@@ -42,6 +43,7 @@ pub use schema_file::SchemaFile;
 pub use scopes::{RecommendedScopes, ScopeRequest, find_tools, recommend_scopes, scheme};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSelector};
 pub use signature::TrustedKeys;
+pub use trigger::{ResolvedTrigger, TriggerType};
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
 pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
@@ -75,6 +77,8 @@ pub struct Snapshot {
     toolkits: BTreeMap<Arc<str>, Arc<Toolkit>>,
     /// The toolkit of each tool, for tools of all versions.
     tools: HashMap<Arc<str>, Arc<str>>,
+    /// The toolkit of each trigger type, for those of all versions.
+    triggers: HashMap<Arc<str>, Arc<str>>,
 }
 
 /// A toolkit and all its versions.
@@ -108,8 +112,8 @@ pub struct Release {
     /// The tools, in the order of the manifest.
     pub tools: Vec<Arc<Tool>>,
     tool_positions: HashMap<Arc<str>, usize>,
-    /// The number of trigger types.
-    pub triggers: usize,
+    /// The trigger types, in the order of the manifest.
+    pub triggers: Vec<Arc<TriggerType>>,
     /// The SHA-256 digest of the component.
     pub digest: Digest,
     /// The size of the component, in bytes.
@@ -309,6 +313,9 @@ impl Snapshot {
         for tool in &release.tools {
             self.tools.insert(tool.slug.clone(), slug.clone());
         }
+        for trigger in &release.triggers {
+            self.triggers.insert(trigger.slug.clone(), slug.clone());
+        }
         toolkit
             .releases
             .insert(release.version.as_str().to_owned(), release.clone());
@@ -392,6 +399,11 @@ impl Release {
         });
         let tool = |tool| Arc::new(Tool::new(tool, &shared, no_auth, limits, schema_file));
         let tools: Vec<_> = manifest.tools.into_iter().map(tool).collect();
+        let trigger = |trigger| {
+            let trigger = TriggerType::new(trigger, &shared[1], no_auth, limits, schema_file);
+            Arc::new(trigger)
+        };
+        let triggers = manifest.triggers.into_iter().map(trigger).collect();
         schema_file.write()?;
         let tool_positions = tools
             .iter()
@@ -413,7 +425,7 @@ impl Release {
             egress: manifest.egress,
             tools,
             tool_positions,
-            triggers: manifest.triggers.len(),
+            triggers,
             digest,
             size,
             signed_by: None,

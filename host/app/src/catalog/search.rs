@@ -217,6 +217,7 @@ impl Snapshot {
         Self {
             toolkits: toolkits.collect(),
             tools: self.tools.clone(),
+            triggers: self.triggers.clone(),
         }
     }
 
@@ -229,7 +230,7 @@ impl Snapshot {
             .unwrap_or_default()
     }
 
-    fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
+    pub(super) fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
         let mut all: Vec<_> = self.toolkits().collect();
         all.sort_by_key(|toolkit| (Reverse(toolkit.created_at()), toolkit.slug.clone()));
         all
@@ -270,7 +271,7 @@ impl Tool {
 }
 
 /// Returns the release to list. For a completely deprecated toolkit, this is the newest one.
-fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
+pub(super) fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     match toolkit.release(version) {
         Ok(release) => Some(release),
         Err(Unresolved::Deprecated) => Some(toolkit.newest()),
@@ -278,7 +279,7 @@ fn listed_release<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Rel
     }
 }
 
-fn slug_matches(wanted: &[String], slug: &str) -> bool {
+pub(super) fn slug_matches(wanted: &[String], slug: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
 }
 

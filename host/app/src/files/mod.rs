@@ -40,6 +40,7 @@ use crate::{
     App, Error, Result,
     core::ids::{FileId, ProjectId},
     projects::{self, Project},
+    work::{Claim, Claimable},
 };
 
 /// The characters that stand unencoded in a header parameter, in addition to letters and digits.
@@ -622,38 +623,38 @@ async fn digest(app: &App, project: &Arc<str>, bytes: Bytes) -> Result<String> {
 /// Erases all files of a project.
 ///
 /// # Errors
-/// Returns an error if the store refuses.
-pub(crate) async fn erase_project(
+/// Returns an error if the store refuses or the claim is lost.
+pub(crate) async fn erase_project<T: Claimable>(
     app: &App,
     project: &ProjectId,
-    fence: &(dyn Fn(Batch) -> Batch + Sync),
+    claim: &Claim<T>,
 ) -> Result<()> {
-    erase(app, project.as_str(), Time(i64::MAX), fence).await
+    erase(app, project.as_str(), Time(i64::MAX), claim).await
 }
 
 /// Erases the files of a project that have reached the end of their retention.
 ///
 /// # Errors
-/// Returns an error if the store refuses.
-pub(crate) async fn erase_old(
+/// Returns an error if the store refuses or the claim is lost.
+pub(crate) async fn erase_old<T: Claimable>(
     app: &App,
     project: &str,
-    fence: &(dyn Fn(Batch) -> Batch + Sync),
+    claim: &Claim<T>,
 ) -> Result<()> {
     let Some(retention) = app.files.settings.retention else {
         return Ok(());
     };
     let age = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
     let cutoff = Time(app.clock.now().0.saturating_sub(age));
-    erase(app, project, cutoff, fence).await
+    erase(app, project, cutoff, claim).await
 }
 
 /// Erases the files of a project that were created before a time, oldest first.
-async fn erase(
+async fn erase<T: Claimable>(
     app: &App,
     project: &str,
     cutoff: Time,
-    fence: &(dyn Fn(Batch) -> Batch + Sync),
+    claim: &Claim<T>,
 ) -> Result<()> {
     loop {
         let oldest = app
@@ -679,13 +680,14 @@ async fn erase(
             .fold(total.batch(app.clock.now()), |batch, record| {
                 batch.purge(record)
             });
-        match app.store.commit(fence(batch)).await {
-            // Another server has changed the records. The next query returns what is left.
-            Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => {
-                tokio::task::yield_now().await
-            }
+        match claim.commit(batch).await {
+            Ok(()) => tokio::task::yield_now().await,
+            // Another writer has changed a record, or created the total. The next query returns what
+            // is left.
+            Err(CommitError::Stale | CommitError::Taken { .. }) => claim.check().await?,
             Err(cause) => return Err(cause.into()),
-        } // An upload that read its record before the commit may have written the bytes again.
+        }
+        // An upload that read its record before the commit may have written the bytes again.
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }

@@ -1,43 +1,45 @@
-//! The list of recurring jobs.
+//! The list of background work.
 
 use crate::{
-    accounts,
+    App, accounts,
     lifecycle::{remove_project, retention},
     projects::idempotency,
     runs::log,
-    work::Job,
+    work::{Job, run_jobs},
 };
 
 /// All recurring jobs.
-pub(crate) const JOBS: &[Job] = &[
+const JOBS: &[Job] = &[
     Job {
         name: "log_retention",
         interval: log::RETENTION_INTERVAL,
-        run: |app, lease| Box::pin(log::erase_old(app, lease)),
+        run: |app, claim| Box::pin(log::erase_old(app, claim)),
     },
     Job {
         name: "file_retention",
         interval: retention::FILE_RETENTION_INTERVAL,
-        run: |app, lease| Box::pin(retention::erase_files(app, lease)),
+        run: |app, claim| Box::pin(retention::erase_files(app, claim)),
     },
     Job {
         name: "pending_accounts",
         interval: accounts::SWEEP_INTERVAL,
-        run: |app, lease| Box::pin(accounts::sweep(app, lease)),
+        run: |app, claim| Box::pin(accounts::sweep(app, claim)),
     },
     Job {
         name: "idle_accounts",
         interval: accounts::IDLE_REFRESH_INTERVAL,
-        run: |app, lease| Box::pin(accounts::refresh_idle(app, lease)),
-    },
-    Job {
-        name: "project_removals",
-        interval: remove_project::INTERVAL,
-        run: |app, lease| Box::pin(remove_project::finish_removals(app, lease)),
+        run: |app, claim| Box::pin(accounts::refresh_idle(app, claim)),
     },
     Job {
         name: "idempotency",
         interval: idempotency::SWEEP_INTERVAL,
-        run: |app, lease| Box::pin(idempotency::delete_expired(app, lease)),
+        run: |app, claim| Box::pin(idempotency::delete_expired(app, claim)),
     },
 ];
+
+/// Does all background work for as long as the future is polled.
+pub(crate) async fn run(app: &App) {
+    let claims = app.claims();
+    let removals = remove_project::queue();
+    tokio::join!(run_jobs(&claims, app, JOBS), removals.run(&claims, app),);
+}

@@ -7,35 +7,43 @@
 //! are still running are therefore refused, and the order in which the collections are erased
 //! leaves nothing behind.
 //!
-//! The request that deletes the project then erases its data in batches of bounded size. If the
-//! request is interrupted, the removal record is still stored, and a job continues. The execution
-//! log stays until its retention ends, together with the data key that opens it.
+//! The request that deletes the project then erases its data in batches of bounded size, under a
+//! claim on the removal record. If the request is interrupted, a queue continues. The execution log
+//! stays until its retention ends, together with the data key that opens it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Query};
+use store::{Batch, Collection, Document, Field, Query};
 
 use crate::{
-    App, Error, Result,
+    App, Result,
     accounts::{self, auth_configs},
     core::{
         INSTALLATION,
+        clock::time_after,
+        errors,
         ids::{OrganizationId, ProjectId},
     },
     files,
     projects::{self, idempotency},
-    work::Lease,
+    work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "project_removals",
-    fields: &[],
+    fields: &[Field::due("due")],
 };
 
-/// Interval at which the job looks for interrupted removals.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+/// Time after which another worker may continue a removal.
+const LEASE_TTL: Duration = Duration::from_secs(6);
+/// Delay after the first failure of a removal, which doubles with further failures.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Maximum delay after a failure of a removal.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// Maximum number of projects whose data a server erases at a time.
+const CONCURRENCY: usize = 2;
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 
@@ -53,15 +61,37 @@ static ERASED_COLLECTIONS: [&Collection; 8] = [
 ];
 
 /// The record of a deleted project whose data is being erased.
-#[derive(Debug, Serialize, Deserialize)]
-struct Removal {}
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Removal {
+    #[serde(flatten)]
+    work: WorkState,
+}
 
 impl Document for Removal {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// A function that makes the batches of a job depend on its lease.
-type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
+impl Claimable for Removal {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
+    }
+}
+
+/// Returns the queue of interrupted removals.
+pub(crate) fn queue() -> Queue<Removal, App> {
+    Queue {
+        name: "project_removals",
+        concurrency: CONCURRENCY,
+        lease_ttl: LEASE_TTL,
+        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        work: |app: &App, claim| {
+            Box::pin(async move {
+                finish(app, &claim).await?;
+                Ok(Next::Ended)
+            })
+        },
+    }
+}
 
 /// Deletes a project. With `revoke`, its accounts are deleted first, and their providers are asked
 /// to revoke the tokens as far as they can be reached.
@@ -82,104 +112,70 @@ pub async fn remove(
         id.as_str(),
         |_| true,
         || async {
+            let now = app.clock.now();
             let project = projects::record(app, organization, id).await?;
-            let batch = Batch::at(app.clock.now()).remove(&project);
-            Ok((batch.insert(INSTALLATION, id.as_str(), &Removal {}), ()))
+            // The queue continues if this request is interrupted.
+            let work = WorkState::due_at(time_after(now, LEASE_TTL));
+            let batch = Batch::at(now).remove(&project);
+            Ok((
+                batch.insert(INSTALLATION, id.as_str(), &Removal { work }),
+                (),
+            ))
         },
     );
     hidden.await?;
-    if let Err(cause) = erase(app, id, &|batch| batch).await {
+    if let Err(cause) = erase_now(app, id).await {
         tracing::warn!(%cause, project = %id, "the data of a deleted project is not completely erased; a job retries");
     }
     Ok(())
 }
 
-/// Continues interrupted removals. This is a job that one server at a time runs.
-pub(crate) async fn finish_removals(app: &App, lease: &Lease) -> Result<()> {
-    let left = app
-        .store
-        .find::<Removal>(&Query::for_project(INSTALLATION))
-        .await?
-        .records;
-    for removal in left {
-        if let Err(cause) = erase(app, &ProjectId::parse(&removal.id)?, &|batch| {
-            lease.fence(batch)
-        })
-        .await
-        {
-            tracing::warn!(%cause, project = removal.id, "the data of a deleted project could not be erased; a job retries");
-        }
-    }
-    Ok(())
-}
-
-/// Erases the remaining data of a project that was deleted without a removal record, as by earlier
-/// versions.
-pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
-    for collection in ERASED_COLLECTIONS {
-        if app
-            .store
-            .rows(collection, &Query::for_project(id.as_str()).page(0, 0))
-            .await?
-            .total
-            > 0
-        {
-            return erase(app, id, fence).await;
-        }
-    }
-    files::erase_project(app, id, fence).await
-}
-
-/// Erases the data of a deleted project, and then its removal record.
-async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
-    for collection in ERASED_COLLECTIONS {
-        erase_all(app, collection, id, fence).await?;
-    }
-    files::erase_project(app, id, fence).await?;
+/// Erases the data of a deleted project, unless a worker does so.
+async fn erase_now(app: &App, id: &ProjectId) -> Result<()> {
     let removal = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
     let Some(removal) = removal else {
         return Ok(());
     };
-    match app
-        .store
-        .commit(fence(Batch::at(app.clock.now()).purge(&removal)))
-        .await
-    {
-        // Another server has finished the same removal.
-        Ok(()) | Err(CommitError::Stale) => Ok(()),
-        Err(cause) => Err(Error::from(cause)),
+    let claim = app.claims().take(removal, LEASE_TTL).await?;
+    let Some(claim) = claim else {
+        return Ok(());
+    };
+    let finished = claim.keep(finish(app, &claim)).await;
+    finished.map_err(errors::unavailable)?
+}
+
+/// Erases the data of a deleted project, and then its removal record.
+async fn finish(app: &App, claim: &Claim<Removal>) -> Result<()> {
+    erase(app, &ProjectId::parse(claim.id())?, claim).await?;
+    Ok(claim.erase(claim.batch().await?).await?)
+}
+
+/// Erases the remaining data of a deleted project whose removal no queue finishes, because an
+/// earlier version deleted it.
+pub(crate) async fn erase_left<T: Claimable>(
+    app: &App,
+    id: &ProjectId,
+    claim: &Claim<T>,
+) -> Result<()> {
+    erase(app, id, claim).await?;
+    let removal = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
+    match removal.filter(|removal| removal.body.work.due.is_none()) {
+        Some(removal) => {
+            let batch = claim.batch().await?.purge(&removal);
+            Ok(claim.commit(batch).await?)
+        }
+        None => Ok(()),
     }
 }
 
-/// Erases every record of a project in one collection.
-async fn erase_all(
-    app: &App,
-    collection: &'static Collection,
-    id: &ProjectId,
-    fence: Fence<'_>,
-) -> Result<()> {
-    // Deleted records are hidden and hold as much data as the others.
-    for query in [
-        Query::for_project(id.as_str()),
-        Query::for_project(id.as_str()).with_deleted(),
-    ] {
-        let query = query.page(0, RECORDS_PER_BATCH);
-        loop {
-            let rows = app.store.rows(collection, &query).await?.rows;
-            if rows.is_empty() {
-                break;
-            }
-            let batch = Batch::at(app.clock.now());
-            let batch = rows
-                .iter()
-                .fold(batch, |batch, row| batch.purge_row(collection, row));
-            match app.store.commit(fence(batch)).await {
-                // A running request has changed one of the records. The next query returns what is
-                // left.
-                Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
-                Err(cause) => return Err(cause.into()),
-            }
+/// Erases the data of a deleted project.
+async fn erase<T: Claimable>(app: &App, id: &ProjectId, claim: &Claim<T>) -> Result<()> {
+    let all = Query::for_project(id.as_str());
+    for collection in ERASED_COLLECTIONS {
+        // Deleted records are hidden and hold as much data as the others.
+        for query in [all.clone(), all.clone().with_deleted()] {
+            erase_all(claim, collection, query, RECORDS_PER_BATCH, |_| true).await?;
         }
     }
-    Ok(())
+    files::erase_project(app, id, claim).await
 }

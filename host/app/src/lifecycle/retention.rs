@@ -4,16 +4,15 @@
 use std::time::Duration;
 
 use super::remove_project;
-use crate::{App, Result, core::ids::ProjectId, files, projects, work::Lease};
+use crate::{App, Result, core::ids::ProjectId, files, projects, work::JobClaim};
 
 /// Interval at which old files are erased.
 pub(super) const FILE_RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Number of projects that are read at once.
 const PROJECTS_PER_READ: u64 = 64;
 
-/// Erases old files, and all remaining data of deleted projects. This is a job that one server at a
-/// time runs.
-pub(super) async fn erase_files(app: &App, lease: &Lease) -> Result<()> {
+/// Erases old files, and all remaining data of deleted projects.
+pub(super) async fn erase_files(app: &App, claim: &JobClaim) -> Result<()> {
     let mut after = String::new();
     loop {
         let found = app
@@ -26,10 +25,10 @@ pub(super) async fn erase_files(app: &App, lease: &Lease) -> Result<()> {
         after.clone_from(&last.id);
         for project in &found {
             if project.is_live() {
-                files::erase_old(app, &project.id, &|batch| lease.fence(batch)).await?;
+                files::erase_old(app, &project.id, claim).await?;
             } else {
                 let id = ProjectId::parse(&project.id)?;
-                remove_project::erase_left(app, &id, &|batch| lease.fence(batch)).await?;
+                remove_project::erase_left(app, &id, claim).await?;
             }
         }
     }

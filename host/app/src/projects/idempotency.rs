@@ -16,7 +16,7 @@ use crate::{
     App, Result,
     core::vault::{SealContext, Sealed},
     projects::{Holder, errors, quotas::Kind},
-    work::Lease,
+    work::{JobClaim, erase_all},
 };
 
 /// Time for which a key is kept.
@@ -192,25 +192,14 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
     Ok(app.store.commit(Batch::at(now).update(&record)).await?)
 }
 
-/// Erases keys that are older than a day. This is a job that one server at a time runs.
-pub(crate) async fn delete_expired(app: &App, lease: &Lease) -> Result<()> {
-    let now = app.clock.now();
-    loop {
-        let expired = Query::all_projects()
-            .below("created_at", expiry_cutoff(now).0)
-            .page(0, ERASE_BATCH);
-        let expired = app.store.find::<IdempotencyRecord>(&expired).await?.records;
-        if expired.is_empty() {
-            return Ok(());
-        }
-        let batch = expired
-            .iter()
-            .fold(Batch::at(now), |batch, record| batch.purge(record));
-        erase(&app.store, lease.fence(batch)).await?;
-    }
+/// Erases keys that are older than a day.
+pub(crate) async fn delete_expired(app: &App, claim: &JobClaim) -> Result<()> {
+    let cutoff = expiry_cutoff(app.clock.now());
+    let expired = Query::all_projects().below("created_at", cutoff.0);
+    erase_all(claim, &COLLECTION, expired, ERASE_BATCH, |_| true).await
 }
 
-/// Erases records. A record that another server has erased or changed first is not an error.
+/// Erases a record. One that another server has erased or changed first is not an error.
 async fn erase(store: &Store, batch: Batch) -> Result<()> {
     match store.commit(batch).await {
         Ok(()) | Err(CommitError::Stale) => Ok(()),

@@ -1,353 +1,215 @@
 //! Recurring jobs, each run by one server at a time.
 //!
-//! Any number of servers share a store. Each job has a lease. The server that holds the lease runs
-//! the job, renews the lease every [`RENEW_INTERVAL`], and releases it with the time of the run. If
-//! a server dies, another one takes over after at most [`LEASE_TTL`]. All times are those of the
-//! database, so the clocks of the servers do not matter. A server that was suspended and wakes up
-//! after its lease has expired cannot write: every change of a job goes through [`Lease::fence`],
-//! which makes the batch depend on a record that the next holder has changed. A run may be
-//! interrupted at any point and started again on another server. A job must therefore continue from
-//! the stored state and do nothing twice.
-//!
-//! To add a job, add a line to the list in `lifecycle/jobs.rs`: its name, its interval, and a
-//! function that does one run. The function commits `lease.fence(batch)` instead of `batch`, and keeps no state in memory.
+//! A job is a record in a [`Queue`] that is due again an interval after each run. A server that
+//! starts makes every job due. A run may be interrupted at any point and started again on another
+//! server. A job must therefore continue from the stored state and do nothing twice: it commits
+//! through its claim ([`JobClaim::commit`](Claim::commit)), so that a server that was suspended for
+//! longer than its lease cannot write, and it keeps no state in memory.
 
-use std::{convert::Infallible, pin::Pin, sync::OnceLock, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
-use futures::future::join_all;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
-use tokio::time::Instant;
+use store::{Batch, Collection, Document, Field, Time};
 
+use super::{
+    backoff::{doubled, jittered},
+    claim::{Claim, Claimable, Claims, WorkState},
+    queue::{Next, Queue},
+};
 use crate::{
-    App, Clock, Result,
-    core::{INSTALLATION, clock::time_after, ids},
+    App, Error, Result,
+    core::{INSTALLATION, clock::time_after},
 };
 
-/// Time for which a lease is valid if it is not renewed.
+/// Time after which another server may continue the job of a lost one.
 const LEASE_TTL: Duration = Duration::from_secs(6);
-/// Interval at which a lease is renewed.
-const RENEW_INTERVAL: Duration = Duration::from_secs(2);
-/// Interval at which a server checks whether a job is due.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay after the first failure of a job, which doubles with further failures.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Maximum delay after a failure of a job.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 
-/// The collection of leases, by the name of the job.
-pub(crate) static LEASES: Collection = Collection {
+/// The collection of jobs, by name.
+pub(crate) static JOBS: Collection = Collection {
     name: "leases",
-    fields: &[],
+    fields: &[Field::due("due")],
 };
-/// The collection of fences, by the name of the job. Batches of a job depend on its fence, which
-/// changes whenever the lease changes hands.
+/// A collection of earlier versions, whose records archives contain. Nothing reads or writes it.
 pub(crate) static FENCES: Collection = Collection {
     name: "fences",
     fields: &[],
 };
 
-/// A recurring job.
-pub(crate) struct Job {
-    /// The name of its lease. A name is never given to another job.
+/// A recurring job. `C` is the context of its runs.
+pub(crate) struct Job<C = App> {
+    /// Name of its record. A name is never given to another job.
     pub(crate) name: &'static str,
     /// Time from the end of a run to the next run. A server that starts does not wait for it.
     pub(crate) interval: Duration,
     /// The function that does one run.
-    pub(crate) run: for<'a> fn(&'a App, &'a Lease) -> RunFuture<'a>,
+    pub(crate) run: for<'a> fn(&'a C, &'a JobClaim) -> RunFuture<'a>,
 }
 
 /// A run in progress.
 pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
+/// The right to run a job now.
+pub(crate) type JobClaim = Claim<JobState>;
+
+/// The record of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct JobLease {
-    /// The server that holds the lease.
-    #[serde(rename = "by")]
-    holder: String,
-    /// The time until which no other server may take the lease.
-    until: Time,
-    /// The end of the last run.
+pub(crate) struct JobState {
+    #[serde(flatten)]
+    work: WorkState,
+    /// End of the last successful run.
     #[serde(rename = "ran")]
     last_run_at: Time,
 }
 
-impl Document for JobLease {
-    const COLLECTION: &'static Collection = &LEASES;
+impl Document for JobState {
+    const COLLECTION: &'static Collection = &JOBS;
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Fence {
-    /// The server that changed the fence last.
-    by: String,
-}
-
-impl Document for Fence {
-    const COLLECTION: &'static Collection = &FENCES;
-}
-
-/// The right to run a job now.
-pub(crate) struct Lease {
-    fence: Record<Fence>,
-}
-
-impl Lease {
-    /// Makes a batch fail as stale once another server has taken the lease.
-    pub(crate) fn fence(&self, batch: Batch) -> Batch {
-        batch.check(&self.fence)
+impl Claimable for JobState {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
     }
 }
 
-/// A server as a candidate for leases.
-struct Node<'a> {
-    store: &'a Store,
-    clock: &'a Clock,
-    name: String,
-    /// The start of the server in database time, set when the clock is first read.
-    started: OnceLock<Time>,
+struct Jobs<'a, C> {
+    context: &'a C,
+    list: &'a [Job<C>],
 }
 
-/// Runs due jobs for as long as the future is polled. Each job has its own loop, so that a job that
-/// waits for a provider does not delay the others.
-pub(crate) async fn run_jobs(app: &App, jobs: &[Job]) {
-    let node = Node {
-        store: &app.store,
-        clock: &app.clock,
-        name: ids::random_text(12),
-        started: OnceLock::new(),
-    };
-    join_all(jobs.iter().map(|job| node.run_loop(app, job))).await;
-}
-
-impl Node<'_> {
-    /// Runs a job whenever it is due.
-    async fn run_loop(&self, app: &App, job: &Job) -> Infallible {
-        loop {
-            if let Err(cause) = self.tick(app, job).await {
-                tracing::warn!(%cause, job = job.name, "a job failed; it is retried");
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
+/// Runs due jobs for as long as the future is polled.
+pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<C>]) {
+    for job in list {
+        while let Err(cause) = make_due(claims, job.name).await {
+            tracing::warn!(%cause, job = job.name, "a job could not be scheduled; it is retried");
+            tokio::time::sleep(jittered(MIN_RETRY_DELAY)).await;
         }
     }
+    let queue = Queue {
+        name: "jobs",
+        // A job that waits for a provider does not delay the others.
+        concurrency: list.len(),
+        lease_ttl: LEASE_TTL,
+        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        work: |jobs: &Jobs<C>, claim| Box::pin(run(jobs, claim)),
+    };
+    queue.run(claims, &Jobs { context, list }).await;
+}
 
-    /// Runs a job if it is due and no other server runs it.
-    async fn tick(&self, app: &App, job: &Job) -> Result<()> {
-        let Some(lease) = self.claim(job).await? else {
-            return Ok(());
-        };
-        let done = tokio::select! {
-            done = (job.run)(app, &lease) => done,
-            lost = self.renew_until_lost(job.name) => {
-                tracing::warn!(job = job.name, "{lost}; another server may continue the job");
-                return Ok(());
-            }
-        };
-        // The lease of a failed run is not released. The job is tried again when the lease expires.
-        done?;
-        self.release(job, &lease).await
-    }
-
-    async fn now(&self) -> Result<Time> {
-        Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
-    }
-
-    /// Takes the lease of a due job, unless another server holds it.
-    async fn claim(&self, job: &Job) -> Result<Option<Lease>> {
-        let (name, now) = (job.name, self.now().await?);
-        let started = *self.started.get_or_init(|| now);
-        let is_due = |ran: Time| ran < started || time_after(ran, job.interval) <= now;
-        let new = JobLease {
-            holder: self.name.clone(),
-            until: time_after(now, LEASE_TTL),
-            last_run_at: Time(0),
-        };
-        let fence = Fence {
-            by: self.name.clone(),
-        };
-        let batch = match self.lease(name).await? {
-            Some(lease) if lease.body.until > now || !is_due(lease.body.last_run_at) => {
-                return Ok(None);
-            }
-            Some(lease) => {
-                let body = JobLease {
-                    last_run_at: lease.body.last_run_at,
-                    ..new
-                };
-                let Some(old) = self.store.get::<Fence>(INSTALLATION, name).await? else {
-                    return Ok(None);
-                };
-                Batch::at(now)
-                    .update(&Record { body, ..lease })
-                    .update(&Record { body: fence, ..old })
+/// Makes a job due, unless a server runs it.
+async fn make_due(claims: &Claims, name: &str) -> Result<()> {
+    let store = &claims.store;
+    let scheduled = store.change(&JOBS, name, || async {
+        let now = claims.now().await?;
+        let batch = Batch::at(now);
+        let batch = match store.get::<JobState>(INSTALLATION, name).await? {
+            Some(job) if job.body.work.is_claimed(now) => batch,
+            Some(mut job) => {
+                job.body.work.due = Some(now);
+                batch.update(&job)
             }
             None => {
-                Batch::at(now)
-                    .insert(INSTALLATION, name, &new)
-                    .insert(INSTALLATION, name, &fence)
+                let body = JobState {
+                    work: WorkState::due_at(now),
+                    last_run_at: Time(0),
+                };
+                batch.insert(INSTALLATION, name, &body)
             }
         };
-        match self.store.commit(batch).await {
-            Ok(()) => {}
-            // Another server took the lease first.
-            Err(CommitError::Stale | CommitError::Taken { .. }) => return Ok(None),
-            Err(cause) => return Err(cause.into()),
-        }
-        let fence = self.store.get::<Fence>(INSTALLATION, name).await?;
-        Ok(fence
-            .filter(|fence| fence.body.by == self.name)
-            .map(|fence| Lease { fence }))
-    }
+        Ok::<_, Error>((batch, ()))
+    });
+    Ok(scheduled.await?)
+}
 
-    /// Renews the lease until it is lost, and returns the reason.
-    async fn renew_until_lost(&self, name: &str) -> &'static str {
-        let mut renewed = Instant::now();
-        loop {
-            tokio::time::sleep(RENEW_INTERVAL).await;
-            let begun = Instant::now();
-            match tokio::time::timeout(
-                LEASE_TTL.saturating_sub(renewed.elapsed()),
-                self.renew(name),
-            )
-            .await
-            {
-                Ok(Ok(true)) => renewed = begun,
-                Ok(Ok(false)) => return "another server took the lease of the job",
-                // The lease may still be valid, so the renewal is retried until it has certainly
-                // expired.
-                Ok(Err(_)) if renewed.elapsed() < LEASE_TTL => {}
-                Ok(Err(_)) | Err(_) => return "the lease of the job could not be renewed",
-            }
-        }
-    }
+/// Runs a claimed job once.
+async fn run<C: Sync>(jobs: &Jobs<'_, C>, claim: Arc<JobClaim>) -> Result<Next> {
+    let Some(job) = jobs.list.iter().find(|job| job.name == claim.id()) else {
+        // A server of a newer version runs the job.
+        let now = claim.batch().await?.now;
+        return Ok(Next::At(time_after(now, MIN_RETRY_DELAY)));
+    };
+    (job.run)(jobs.context, &claim).await?;
+    let batch = claim.batch().await?;
+    let now = batch.now;
+    let done = claim.end(batch, |state| {
+        state.last_run_at = now;
+        state.work.reschedule(time_after(now, job.interval));
+    });
+    done.await?;
+    Ok(Next::Ended)
+}
 
-    async fn renew(&self, name: &str) -> Result<bool> {
-        let now = self.now().await?;
-        let Some(mut lease) = self
-            .lease(name)
-            .await?
-            .filter(|lease| lease.body.holder == self.name)
-        else {
-            return Ok(false);
-        };
-        lease.body.until = time_after(now, LEASE_TTL);
-        match self.store.commit(Batch::at(now).update(&lease)).await {
-            Ok(()) => Ok(true),
-            Err(CommitError::Stale) => Ok(false),
-            Err(cause) => Err(cause.into()),
-        }
-    }
-
-    /// Records the end of the run and releases the lease.
-    async fn release(&self, job: &Job, lease: &Lease) -> Result<()> {
-        let now = self.now().await?;
-        let Some(mut record) = self
-            .lease(job.name)
-            .await?
-            .filter(|lease| lease.body.holder == self.name)
-        else {
-            return Ok(());
-        };
-        record.body.until = now;
-        record.body.last_run_at = now;
-        match self
-            .store
-            .commit(lease.fence(Batch::at(now).update(&record)))
-            .await
-        {
-            Ok(()) | Err(CommitError::Stale) => Ok(()),
-            Err(cause) => Err(cause.into()),
-        }
-    }
-
-    async fn lease(&self, name: &str) -> Result<Option<Record<JobLease>>> {
-        Ok(self.store.get::<JobLease>(INSTALLATION, name).await?)
-    }
+/// Claims a job that is due, for a test of its run.
+#[cfg(test)]
+pub(crate) async fn claim_job(store: &store::Store) -> JobClaim {
+    let claims = Claims::new(store.clone(), crate::Clock::system());
+    make_due(&claims, "job").await.unwrap();
+    let job = store.get(INSTALLATION, "job").await.unwrap().unwrap();
+    claims.take(job, LEASE_TTL).await.unwrap().unwrap()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const JOB: Job = Job {
+    use super::*;
+    use crate::Clock;
+    use store::Store;
+
+    const JOB: Job<AtomicUsize> = Job {
         name: "sweep",
         interval: Duration::from_secs(60),
-        run: |_, _| Box::pin(async { Ok(()) }),
+        run: |runs, _| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { Ok(()) })
+        },
     };
 
-    fn batch_with(text: &str) -> Batch {
-        Batch::at(Time(1)).insert(
-            INSTALLATION,
-            text,
-            &Fence {
-                by: text.to_owned(),
-            },
-        )
-    }
-
-    /// Runs a check with two servers on one store, with a clock that stands still.
-    async fn with_two(check: impl AsyncFn(Node<'_>, Node<'_>, &Clock)) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), &[&LEASES, &FENCES]).unwrap();
-        let clock = Clock::standing_at(Time(1_000));
-        let node = |name: &str| Node {
-            store: &store,
-            clock: &clock,
-            name: name.to_owned(),
-            started: OnceLock::new(),
-        };
-        check(node("one"), node("two"), &clock).await;
-    }
-
-    #[tokio::test]
-    async fn due_job_is_claimed_once_per_interval() {
-        with_two(async |one, two, clock| {
-            let lease = one.claim(&JOB).await.unwrap().unwrap();
-            assert!(two.claim(&JOB).await.unwrap().is_none());
-            one.release(&JOB, &lease).await.unwrap();
-            assert!(two.claim(&JOB).await.unwrap().is_none(), "it is not due");
-            clock.advance(JOB.interval);
-            assert!(two.claim(&JOB).await.unwrap().is_some());
-            assert!(one.claim(&JOB).await.unwrap().is_none());
-        })
-        .await;
-    }
-
-    #[tokio::test]
-    async fn only_unrenewed_lease_is_taken_over() {
-        with_two(async |one, two, clock| {
-            one.claim(&JOB).await.unwrap().unwrap();
-            for _ in 0..5 {
-                clock.advance(RENEW_INTERVAL);
-                assert!(one.renew(JOB.name).await.unwrap());
-                assert!(two.claim(&JOB).await.unwrap().is_none());
+    /// Waits until the job has run at a time, and returns its record.
+    async fn ran_at(store: &Store, time: Time) -> JobState {
+        let signal = store.commit_signal(&JOBS);
+        let ran = async {
+            loop {
+                let job = store.get::<JobState>(INSTALLATION, JOB.name).await.unwrap();
+                if let Some(job) = job.filter(|job| job.body.last_run_at == time) {
+                    return job.body;
+                }
+                signal.committed().await;
             }
-            clock.advance(LEASE_TTL);
-            assert!(two.claim(&JOB).await.unwrap().is_some());
-            assert!(!one.renew(JOB.name).await.unwrap());
-        })
-        .await;
+        };
+        let deadline = Duration::from_secs(30);
+        tokio::time::timeout(deadline, ran).await.unwrap()
     }
 
     #[tokio::test]
-    async fn whoever_wakes_up_past_its_lease_cannot_write() {
-        with_two(async |one, two, clock| {
-            let old = one.claim(&JOB).await.unwrap().unwrap();
-            one.store
-                .commit(old.fence(batch_with("in time")))
-                .await
-                .unwrap();
-            clock.advance(LEASE_TTL);
-            let new = two.claim(&JOB).await.unwrap().unwrap();
-            assert_eq!(
-                one.store.commit(old.fence(batch_with("too late"))).await,
-                Err(CommitError::Stale)
-            );
-            one.release(&JOB, &old).await.unwrap();
-            assert!(
-                two.renew(JOB.name).await.unwrap(),
-                "the old holder cannot give back what it does not have"
-            );
-            two.store
-                .commit(new.fence(batch_with("mine")))
-                .await
-                .unwrap();
-        })
-        .await;
+    async fn job_runs_once_per_interval() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), &[&JOBS]).unwrap();
+        let clock = Clock::standing_at(Time(1_000));
+        let claims = Claims::new(store.clone(), clock.clone());
+        let runs = AtomicUsize::new(0);
+        let twice = async {
+            let job = ran_at(&store, clock.now()).await;
+            let next = time_after(clock.now(), JOB.interval);
+            assert_eq!(job.work.due, Some(next));
+            clock.advance(JOB.interval);
+            ran_at(&store, next).await;
+        };
+        tokio::select! {
+            () = run_jobs(&claims, &runs, &[JOB]) => {}
+            () = twice => {}
+        }
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn job_of_earlier_version_is_read() {
+        let body = r#"{"by":"5Vq3mUeQz0Ab","until":1700000000000,"ran":1700000000000}"#;
+        let job: JobState = serde_json::from_str(body).unwrap();
+        assert!(!job.work.is_claimed(Time(0)) && job.work.due.is_none());
+        assert_eq!(job.last_run_at, Time(1_700_000_000_000));
     }
 }

@@ -98,6 +98,7 @@ pub(crate) mod session;
 pub(crate) mod table;
 pub(crate) mod toolkits;
 pub(crate) mod tools;
+pub(crate) mod triggers_types;
 pub(crate) mod usage;
 
 use serde::{Deserialize, Deserializer};

@@ -17,7 +17,7 @@ use crate::{
         auth_configs,
         compat::{action_logs, legacy_ids},
         connected_accounts, files, keys, logs, members, oauth_apps, project_config, projects,
-        session, toolkits, tools, usage,
+        session, toolkits, tools, triggers_types, usage,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -159,6 +159,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tools/enum", tools::slugs).needs(Read, &[Tools]),
         row!("/tools/scopes/required", tools::scopes).needs(Read, &[Tools]),
         row!("/tools/{tool_slug}", tools::read).needs(Read, &[Tools]),
+        row!("/triggers_types", triggers_types::list).needs(Read, &[Triggers]),
+        row!("/triggers_types/list/enum", triggers_types::slugs).needs(Read, &[Triggers]),
+        row!("/triggers_types/{slug}", triggers_types::read).needs(Read, &[Triggers]),
 
         // executions
         row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),

@@ -31,6 +31,32 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
+/// JSON body of a response with status 201 for a new object, or 200 for one that existed.
+pub(crate) enum CreatedOrExisting<T> {
+    New(Created<T>),
+    Existing(Json<T>),
+}
+
+impl<T> CreatedOrExisting<T> {
+    /// Returns the response for an object that is new if `created` is true.
+    pub(crate) fn new(created: bool, body: T) -> Self {
+        if created {
+            Self::New(Created(body))
+        } else {
+            Self::Existing(Json(body))
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for CreatedOrExisting<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::New(reply) => reply.into_response(),
+            Self::Existing(reply) => reply.into_response(),
+        }
+    }
+}
+
 /// JSON body of a response with status 200 that the handler serialized itself: a body that may be
 /// large is serialized within [`LargeWork::run`](app::core::large_work::LargeWork::run).
 pub(crate) struct SerializedJson<T> {

@@ -27,7 +27,7 @@ use crate::{
         page::{Page, Paging, ShortPage},
         path::{Path, Prefix},
         query::{Pairs, Query},
-        reply::{Created, Json, SerializedJson},
+        reply::{Created, CreatedOrExisting, Json, SerializedJson},
     },
 };
 
@@ -254,5 +254,12 @@ impl<T: ToSchema> Output for SerializedJson<T> {
 impl<T: ToSchema> Output for Created<T> {
     fn describe(description: &mut Description) {
         description.set_response::<T>("201");
+    }
+}
+
+impl<T: ToSchema> Output for CreatedOrExisting<T> {
+    fn describe(description: &mut Description) {
+        <Created<T> as Output>::describe(description);
+        <Json<T> as Output>::describe(description);
     }
 }

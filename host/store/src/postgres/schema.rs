@@ -227,7 +227,7 @@ fn sql_type(kind: Kind) -> &'static str {
 }
 
 /// Returns the name and statement of every index: one on the age of live records, and one per field
-/// on value and age.
+/// on value and age. The index of a field across projects contains only records with a value.
 fn index_statements(collection: &Collection) -> Vec<(String, String)> {
     let index = |what: &str, name: String, on: String| {
         let statement = format!(
@@ -250,6 +250,14 @@ fn index_statements(collection: &Collection) -> Vec<(String, String)> {
                 unique_name(collection, field),
                 format!("(project, {column} nulls first)"),
             ),
+            _ if field.across_projects => {
+                let (name, statement) = index(
+                    "index",
+                    format!("{}_all_by_{}", collection.name, field.name),
+                    format!("({column} nulls first, created_at, id)"),
+                );
+                (name, format!("{statement} and {column} is not null"))
+            }
             Kind::List => index(
                 "index",
                 index_name(collection, field),

@@ -9,7 +9,7 @@
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
 use super::records::{self, CollectionRef};
-use crate::{Collection, Error};
+use crate::{Collection, Error, Field};
 use ::sled::Db;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -60,11 +60,7 @@ pub(super) fn bring_up_to_date(
         .unwrap_or(0);
     let mut collections_by_name = HashMap::new();
     for declaration in collections {
-        let fields: Vec<_> = declaration
-            .fields
-            .iter()
-            .map(|field| format!("{field:?}"))
-            .collect();
+        let fields: Vec<_> = declaration.fields.iter().map(describe).collect();
         let old = known.remove(declaration.name);
         let number = old.as_ref().map_or(next, |entry| entry.number);
         next = next.max(number + 1);
@@ -110,6 +106,14 @@ pub(super) fn bring_up_to_date(
         )?;
     }
     Ok(Ok(Catalog(collections_by_name)))
+}
+
+/// Describes the parts of a field's declaration that the keys of its index depend on.
+fn describe(field: &Field) -> String {
+    let Field {
+        name, kind, unique, ..
+    } = field;
+    format!("Field {{ name: {name:?}, kind: {kind:?}, unique: {unique} }}")
 }
 
 fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
@@ -214,5 +218,18 @@ fn clear(db: &Db, position: &mut Position, start: Key) -> Result<(), Error> {
             return Ok(());
         }
         apply(db, position, changes)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_keep_their_stored_form() {
+        assert_eq!(
+            describe(&Field::due("due")),
+            "Field { name: \"due\", kind: Time, unique: false }"
+        );
     }
 }

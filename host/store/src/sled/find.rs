@@ -2,9 +2,10 @@
 //!
 //! Each condition on a declared field becomes a *source*: ranges of index keys, each key naming a
 //! record. A list without conditions walks one range and takes its total from a counter. A list
-//! with a single equality counts and pages on keys. With more conditions, the sources are walked in
-//! step, and the one that ends first is the smallest. If it is small, its records are read and
-//! [`Query::run`] decides. Otherwise the other sources are intersected with it, on keys.
+//! with a single equality, or with bounds on the field that orders it, counts and pages on keys.
+//! With more conditions, the sources are walked in step, and the one that ends first is the
+//! smallest. If it is small, its records are read and [`Query::run`] decides. Otherwise the other
+//! sources are intersected with it, on keys.
 
 use super::counters;
 use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, State, split_value, suffix_id};
@@ -34,6 +35,18 @@ pub(super) fn find(db: &Db, collection: CollectionRef, query: &Query) -> Result<
         && let Some(range) = source.by_age(collection, &scope)
     {
         return page_of_range(db, collection, query, &range);
+    }
+    if let ([source @ Source::Span { place, .. }], false, Some(field)) =
+        (&sources[..], rest, &query.order.field)
+        && collection.declaration.fields[*place].name == field
+    {
+        let ranges = |project: &str, state| source.ranges(collection, project, state);
+        let (suffixes, total) = in_field_order(db, &scope, query, ranges, |_| true)?;
+        let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
+        return Ok(Page {
+            rows: rows(db, collection, &page)?,
+            total,
+        });
     }
     let Some(smallest) = find_smallest(db, collection, &scope, &sources)? else {
         return query.run(collection.declaration, scan(db, collection, &scope)?);
@@ -313,46 +326,62 @@ fn in_query_order(
     collection: CollectionRef,
     scope: &Scope,
     query: &Query,
-    suffixes: Vec<IndexSuffix>,
+    mut suffixes: Vec<IndexSuffix>,
 ) -> Result<Vec<IndexSuffix>, Error> {
-    let after_cursor = AfterCursor::from_query(query);
-    let includes = |value: Option<&Scalar>, suffix: &[u8]| {
-        after_cursor
-            .as_ref()
-            .is_none_or(|after_cursor| after_cursor.includes(value, suffix))
-    };
-    let mut suffixes = match query
-        .order
-        .field
-        .as_deref()
-        .and_then(|name| collection.declaration.field(name))
-    {
-        None => suffixes
-            .into_iter()
-            .filter(|suffix| includes(None, suffix))
-            .collect::<Vec<_>>(),
-        Some((place, _)) => {
-            let wanted = suffixes.into_iter().collect::<HashSet<_>>();
-            let mut found = Vec::with_capacity(wanted.len());
-            for (project, state) in scope.parts() {
-                let range = Range::all(Key::index(collection.number, state, project, place));
-                visit_keys(db, &range, false, 0, u64::MAX, |rest| {
-                    if let Some((value, suffix)) = split_value(rest)
-                        && wanted.contains(suffix)
-                        && includes(value.as_ref(), suffix)
-                    {
-                        found.push((value, IndexSuffix::from(suffix)));
-                    }
-                })?;
-            }
-            found.sort_unstable();
-            found.into_iter().map(|(_, suffix)| suffix).collect()
+    let field = query.order.field.as_deref();
+    let Some((place, _)) = field.and_then(|name| collection.declaration.field(name)) else {
+        if let Some(after_cursor) = AfterCursor::from_query(query) {
+            suffixes.retain(|suffix| after_cursor.includes(None, suffix));
         }
+        if query.order.descending {
+            suffixes.reverse();
+        }
+        return Ok(suffixes);
     };
-    if query.order.descending {
-        suffixes.reverse();
-    }
+    let wanted = suffixes.into_iter().collect::<HashSet<_>>();
+    let ranges = |project: &str, state| {
+        let key = Key::index(collection.number, state, project, place);
+        vec![Range::all(key)]
+    };
+    let (suffixes, _) = in_field_order(db, scope, query, ranges, |suffix| wanted.contains(suffix))?;
     Ok(suffixes)
+}
+
+/// Returns the wanted candidates of ranges of one field's keys in the query's order, without those
+/// before the beginning of the page, and the number of wanted candidates.
+fn in_field_order(
+    db: &Db,
+    scope: &Scope,
+    query: &Query,
+    ranges: impl Fn(&str, State) -> Vec<Range>,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<(Vec<IndexSuffix>, u64), Error> {
+    let after_cursor = AfterCursor::from_query(query);
+    let mut total = 0_u64;
+    let mut found = Vec::new();
+    for (project, state) in scope.parts() {
+        for range in ranges(project, state) {
+            visit_keys(db, &range, false, 0, u64::MAX, |rest| {
+                let Some((value, suffix)) = split_value(rest).filter(|(_, found)| wanted(found))
+                else {
+                    return;
+                };
+                total += 1;
+                if after_cursor
+                    .as_ref()
+                    .is_none_or(|after_cursor| after_cursor.includes(value.as_ref(), suffix))
+                {
+                    found.push((value, IndexSuffix::from(suffix)));
+                }
+            })?;
+        }
+    }
+    found.sort_unstable();
+    if query.order.descending {
+        found.reverse();
+    }
+    let suffixes = found.into_iter().map(|(_, suffix)| suffix).collect();
+    Ok((suffixes, total))
 }
 
 /// Reads every record in scope, for a query whose conditions no index answers.

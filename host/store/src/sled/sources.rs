@@ -324,7 +324,12 @@ impl Source {
         }))
     }
 
-    fn ranges(&self, collection: CollectionRef, project: &str, state: State) -> Vec<Range> {
+    pub(super) fn ranges(
+        &self,
+        collection: CollectionRef,
+        project: &str,
+        state: State,
+    ) -> Vec<Range> {
         let range = |start: Key, end: Vec<u8>, prefix: usize| {
             let start = start.into_bytes();
             if start < end {

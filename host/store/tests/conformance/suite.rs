@@ -25,7 +25,7 @@ pub(crate) static THINGS: Collection = Collection {
         Field::unique("name", Kind::Text),
         Field::new("colour", Kind::Text),
         Field::new("rank", Kind::Int),
-        Field::new("due", Kind::Time),
+        Field::due("due"),
         Field::new("tags", Kind::List),
         Field::new("on", Kind::Text),
     ],

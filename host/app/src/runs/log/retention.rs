@@ -6,13 +6,16 @@
 
 use std::time::Duration;
 
-use store::{Batch, CommitError, Document, Query, Record, Store, Time};
+use store::{Query, Store, Time};
 
 use super::{
-    cassette,
-    page::{Details, MAX_PAGE_RUNS, Page},
+    CASSETTES, DETAILS, PAGES,
+    page::{MAX_PAGE_RUNS, Page},
 };
-use crate::{App, Result, projects, work::Lease};
+use crate::{
+    App, Result, projects,
+    work::{Claim, Claimable, JobClaim, erase_all},
+};
 
 /// Maximum number of records that are erased in one batch.
 const ERASE_BATCH: u64 = 32;
@@ -36,28 +39,19 @@ impl Retention {
     }
 }
 
-/// Erases old records. This is a job that one server at a time runs.
-pub(crate) async fn erase_old(app: &App, lease: &Lease) -> Result<()> {
+/// Erases old records.
+pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let retention = app.log.retention;
     if retention.keeps_all() {
         return Ok(());
     }
-    erase_in_all_projects(
-        &app.store,
-        &|batch| lease.fence(batch),
-        retention,
-        app.clock.now(),
-    )
-    .await
+    erase_in_all_projects(&app.store, claim, retention, app.clock.now()).await
 }
 
-/// A function that every batch passes through before it is committed.
-type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
-
 /// Goes through all projects once, including deleted ones.
-async fn erase_in_all_projects(
+async fn erase_in_all_projects<T: Claimable>(
     store: &Store,
-    fence: Fence<'_>,
+    claim: &Claim<T>,
     retention: Retention,
     now: Time,
 ) -> Result<()> {
@@ -70,9 +64,13 @@ async fn erase_in_all_projects(
         after.clone_from(&last.id);
         for project in &projects {
             let cutoff = cutoff(store, &project.id, retention, now).await?;
-            erase::<cassette::StoredCassette>(store, fence, &project.id, cutoff, now).await?;
-            erase::<Details>(store, fence, &project.id, cutoff, now).await?;
-            erase::<Page>(store, fence, &project.id, cutoff, now).await?;
+            for collection in [&CASSETTES, &DETAILS, &PAGES] {
+                let oldest_first = Query::for_project(&project.id);
+                erase_all(claim, collection, oldest_first, ERASE_BATCH, |row| {
+                    row.created_at < cutoff
+                })
+                .await?;
+            }
         }
     }
 }
@@ -119,37 +117,6 @@ async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<T
     Ok(None)
 }
 
-/// Erases the records of a project that were created before a time, oldest first.
-async fn erase<T: Document>(
-    store: &Store,
-    fence: Fence<'_>,
-    project: &str,
-    cutoff: Time,
-    now: Time,
-) -> Result<()> {
-    loop {
-        let oldest = store
-            .find::<T>(&Query::for_project(project).page(0, ERASE_BATCH))
-            .await?
-            .records;
-        let old: Vec<Record<T>> = oldest
-            .into_iter()
-            .filter(|record| record.created_at < cutoff)
-            .collect();
-        if old.is_empty() {
-            return Ok(());
-        }
-        let batch = old
-            .iter()
-            .fold(Batch::at(now), |batch, record| batch.purge(record));
-        match store.commit(fence(batch)).await {
-            // Another node has changed the records. The next query returns what is left.
-            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,8 +124,13 @@ mod tests {
         COLLECTIONS,
         core::vault::{KeyFile, Vault},
         projects::{Config, StoredProject},
-        runs::log::{page::place, read::tests::run},
+        runs::log::{
+            page::{Details, place},
+            read::tests::run,
+        },
+        work::claim_job,
     };
+    use store::Batch;
 
     const DAY: i64 = 86_400_000;
 
@@ -209,7 +181,8 @@ mod tests {
     async fn left_of(days: i64, retention: Retention) -> Vec<i64> {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), days).await;
-        erase_in_all_projects(&store, &|batch| batch, retention, Time((days - 1) * DAY))
+        let claim = claim_job(&store).await;
+        erase_in_all_projects(&store, &claim, retention, Time((days - 1) * DAY))
             .await
             .unwrap();
         let (pages, details) = left(&store).await;

@@ -4,20 +4,15 @@ use app::{
     catalog::{self, Release, Terms},
     core::clock::iso,
 };
-use axum::{
-    http::HeaderMap,
-    response::{IntoResponse, Response},
-};
+use axum::http::HeaderMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::http::{
-    ApiResult, Created, IN_TABLE, Json, Listed, OrganizationKey, Page, Path, Query,
-    body::ComponentBytes,
-    errors,
-    signature::{Description, Output},
+    ApiResult, IN_TABLE, Json, Listed, OrganizationKey, Page, Path, Query, body::ComponentBytes,
+    errors, reply::CreatedOrExisting,
 };
 
 /// Header of a publication: base64 of the component's minisign file.
@@ -38,7 +33,7 @@ view! {
         #[schema(required)]
         signed_by: Option<String> = release.signed_by.clone(),
         tools_count: u64 = release.tools.len() as u64,
-        triggers_count: u64 = release.triggers as u64,
+        triggers_count: u64 = release.triggers.len() as u64,
         #[schema(format = DateTime)]
         created_at: String = iso(release.published_at),
         is_deprecated: bool = release.deprecated_at.is_some(),
@@ -97,30 +92,6 @@ pub(crate) struct PublishQuery {
     breaking: Option<bool>,
 }
 
-/// Response to a publication.
-pub(crate) enum PublishReply {
-    /// The version is new.
-    New(Created<PublishedView>),
-    /// The same component was published under the version before.
-    Existing(Json<PublishedView>),
-}
-
-impl IntoResponse for PublishReply {
-    fn into_response(self) -> Response {
-        match self {
-            Self::New(reply) => reply.into_response(),
-            Self::Existing(reply) => reply.into_response(),
-        }
-    }
-}
-
-impl Output for PublishReply {
-    fn describe(description: &mut Description) {
-        Created::<PublishedView>::describe(description);
-        Json::<PublishedView>::describe(description);
-    }
-}
-
 /// Publishes a component under a version: 201, or 200 if it was published before.
 #[utoipa::path(
     put,
@@ -138,7 +109,7 @@ pub(crate) async fn publish(
     Query(query): Query<PublishQuery>,
     headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
-) -> ApiResult<PublishReply> {
+) -> ApiResult<CreatedOrExisting<PublishedView>> {
     let signature = signature(&headers)?;
     let terms = Terms {
         signature: signature.as_deref(),
@@ -147,11 +118,7 @@ pub(crate) async fn publish(
     let slug = slug.to_ascii_lowercase();
     let published = catalog::publish(key.app(), &slug, &version, component, terms).await?;
     let view = PublishedView::from(&*published.release);
-    Ok(if published.new {
-        PublishReply::New(Created(view))
-    } else {
-        PublishReply::Existing(Json(view))
-    })
+    Ok(CreatedOrExisting::new(published.new, view))
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.

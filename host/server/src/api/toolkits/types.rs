@@ -128,7 +128,7 @@ view! {
         #[schema(required)]
         pub app_url: Option<String> = None,
         pub categories: Vec<CategoryView> = categories.map(|id| CategoryView::new(id)).collect(),
-        pub triggers_count: u64 = release.triggers as u64,
+        pub triggers_count: u64 = release.triggers.len() as u64,
         pub tools_count: u64 = release.tools.len() as u64,
         pub version: String = release.version.as_str().to_owned(),
     }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use app::catalog::{ResolvedTool, Snapshot, Tool, VersionSelector};
+use app::catalog::{Release, ResolvedTool, Snapshot, Tool, VersionSelector};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{Prefix, query::LongList};
+use crate::http::query::LongList;
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -65,16 +65,15 @@ pub(crate) struct ReadQuery {
 pub(crate) struct ToolkitVersions(HashMap<String, String>);
 
 impl ToolkitVersions {
-    /// Returns the selection of versions. Without a version for every toolkit, the default of the
-    /// prefix is used.
-    pub(crate) fn selector(mut self, prefix: Prefix) -> VersionSelector {
-        let default = self.0.remove("");
+    /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
+    pub(crate) fn selector(mut self, default: &str) -> VersionSelector {
+        let given = self.0.remove("");
         let by_toolkit = self
             .0
             .into_iter()
             .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
         VersionSelector {
-            default: default.unwrap_or_else(|| prefix.tool_version().to_owned()),
+            default: given.unwrap_or_else(|| default.to_owned()),
             by_toolkit: by_toolkit.collect(),
         }
     }
@@ -128,12 +127,13 @@ pub(crate) struct View {
     deprecated: DeprecatedView,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolToolkit)]
-struct ToolkitView {
-    slug: String,
-    name: String,
-    logo: String,
+view! {
+    #[schema(as = ToolToolkit)]
+    pub(crate) struct ToolkitView from (release: &Release) {
+        slug: String = release.slug.to_string(),
+        name: String = release.name.clone(),
+        logo: String = release.logo.clone(),
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -170,11 +170,7 @@ impl View {
             name: tool.name.clone(),
             description: tool.description.clone(),
             human_description: tool.description.clone(),
-            toolkit: ToolkitView {
-                slug: release.slug.to_string(),
-                name: release.name.clone(),
-                logo: release.logo.clone(),
-            },
+            toolkit: ToolkitView::new(release),
             input_parameters: tool.input.text()?,
             output_parameters: tool.response_schema()?,
             no_auth: tool.no_auth,

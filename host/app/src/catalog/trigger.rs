@@ -1,0 +1,138 @@
+//! Trigger types: the kinds of events that toolkits report, per version.
+
+use std::sync::Arc;
+
+use manifest::TriggerKind;
+use sandbox::{Limits, Policy};
+use serde_json::value::RawValue;
+
+use super::{
+    Release, Schema, SchemaFile, Snapshot, Toolkit, VersionSelector, errors,
+    search::{listed_release, slug_matches},
+};
+use crate::{Result, core::truncate};
+
+/// A trigger type of one version.
+#[derive(Debug)]
+pub struct TriggerType {
+    /// The slug, in upper case.
+    pub slug: Arc<str>,
+    /// The display name.
+    pub name: String,
+    /// A description of the event and its data.
+    pub description: String,
+    /// The delivery of the event: by polling or by webhook.
+    pub kind: TriggerKind,
+    /// The schema of the configuration of an instance.
+    pub config: Schema,
+    /// The schema of the data of one event.
+    pub payload: Schema,
+    /// True if instances need no account.
+    pub no_auth: bool,
+    /// The network policy of the trigger's requests.
+    pub policy: Arc<Policy>,
+    /// The resource limits of one call.
+    pub limits: Limits,
+}
+
+/// A trigger type and its release.
+#[derive(Debug, Clone)]
+pub struct ResolvedTrigger {
+    /// The release.
+    pub release: Arc<Release>,
+    /// The trigger type.
+    pub trigger: Arc<TriggerType>,
+}
+
+impl TriggerType {
+    /// Creates a trigger type. `shared` is the policy of those without their own egress rules.
+    pub(super) fn new(
+        trigger: manifest::Trigger<&RawValue>,
+        shared: &Arc<Policy>,
+        no_auth: bool,
+        limits: Limits,
+        schema_file: &mut SchemaFile,
+    ) -> Self {
+        let policy = trigger.egress.map_or_else(
+            || shared.clone(),
+            |egress| {
+                Arc::new(Policy {
+                    egress,
+                    read_only: false,
+                })
+            },
+        );
+        Self {
+            slug: trigger.slug.to_ascii_uppercase().into(),
+            name: trigger.name,
+            description: trigger.description,
+            kind: trigger.kind,
+            config: Schema::new(schema_file.add(trigger.config), schema_file.validators()),
+            payload: Schema::new(schema_file.add(trigger.payload), schema_file.validators()),
+            no_auth,
+            policy,
+            limits,
+        }
+    }
+}
+
+impl Release {
+    /// Finds a trigger type by its slug, in upper or lower case.
+    #[must_use]
+    pub fn trigger(&self, slug: &str) -> Option<&Arc<TriggerType>> {
+        self.triggers
+            .iter()
+            .find(|trigger| trigger.slug.eq_ignore_ascii_case(slug))
+    }
+}
+
+impl Snapshot {
+    /// Returns the toolkit that has a trigger type in any of its versions.
+    #[must_use]
+    pub fn toolkit_of_trigger(&self, slug: &str) -> Option<&Arc<Toolkit>> {
+        self.toolkits
+            .get(self.triggers.get(slug.to_ascii_uppercase().as_str())?)
+    }
+
+    /// Finds a trigger type in the selected version of its toolkit.
+    ///
+    /// # Errors
+    /// Returns an error if the selected version has no such trigger type.
+    pub fn trigger(&self, slug: &str, versions: &VersionSelector) -> Result<ResolvedTrigger> {
+        let toolkit = self.toolkit_of_trigger(slug);
+        let version = toolkit.map_or(&*versions.default, |toolkit| {
+            versions.for_toolkit(&toolkit.slug)
+        });
+        let found = toolkit.and_then(|toolkit| {
+            let release = listed_release(toolkit, version)?;
+            Some(ResolvedTrigger {
+                release: release.clone(),
+                trigger: release.trigger(slug)?.clone(),
+            })
+        });
+        found.ok_or_else(|| errors::trigger_type_not_found(truncate(slug), truncate(version)))
+    }
+
+    /// Returns the trigger types of the given toolkits, or of all toolkits that are not completely
+    /// deprecated. The newest toolkit is first.
+    #[must_use]
+    pub fn triggers(
+        &self,
+        toolkits: &[String],
+        versions: &VersionSelector,
+    ) -> Vec<ResolvedTrigger> {
+        let listed = self.newest_first().into_iter().filter(|toolkit| {
+            slug_matches(toolkits, &toolkit.slug)
+                && !(toolkits.is_empty() && toolkit.is_deprecated())
+        });
+        let releases = listed
+            .filter_map(|toolkit| listed_release(toolkit, versions.for_toolkit(&toolkit.slug)));
+        let each = releases.flat_map(|release| {
+            release.triggers.iter().map(|trigger| ResolvedTrigger {
+                release: release.clone(),
+                trigger: trigger.clone(),
+            })
+        });
+        each.collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! Erasure of many records in small batches under a claim, so that other writers are not delayed
+//! and a server that has lost its claim erases nothing.
+
+use store::{Collection, CommitError, Query, Row};
+
+use super::claim::{Claim, Claimable};
+use crate::Result;
+
+/// Erases the records at the beginning of a list for as long as `is_erased` returns true for one on
+/// the first page of `page_records` records. Records that are changed meanwhile are read again.
+pub(crate) async fn erase_all<T: Claimable>(
+    claim: &Claim<T>,
+    collection: &'static Collection,
+    query: Query,
+    page_records: u64,
+    is_erased: impl Fn(&Row) -> bool,
+) -> Result<()> {
+    let query = query.page(0, page_records);
+    loop {
+        let mut rows = claim.store().rows(collection, &query).await?.rows;
+        rows.retain(&is_erased);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = claim.batch().await?;
+        let batch = rows
+            .iter()
+            .fold(batch, |batch, row| batch.purge_row(collection, row));
+        match claim.commit(batch).await {
+            Ok(()) => tokio::task::yield_now().await,
+            Err(CommitError::Stale) => claim.check().await?,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Tests of queues: many workers that are killed and whose clock jumps, and the cost of looking.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+use store::{
+    Backend, Batch, Collection, Document, Field, Folder, Health, Page, Report, Row, Store,
+};
+use tokio::sync::Notify;
+
+use super::*;
+use crate::{
+    Clock,
+    work::{WorkState, doubled},
+};
+
+static ITEMS: Collection = Collection {
+    name: "items",
+    fields: &[Field::due("due")],
+};
+static RESULTS: Collection = Collection {
+    name: "results",
+    fields: &[],
+};
+
+const LEASE_TTL: Duration = Duration::from_secs(60);
+/// Time for which a test waits for work.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Item {
+    #[serde(flatten)]
+    work: WorkState,
+    /// Number of attempts that fail before one succeeds.
+    failures: u32,
+    dead: bool,
+}
+
+impl Item {
+    fn due_at(due: Time) -> Self {
+        Self {
+            work: WorkState::due_at(due),
+            failures: 0,
+            dead: false,
+        }
+    }
+}
+
+impl Document for Item {
+    const COLLECTION: &'static Collection = &ITEMS;
+}
+
+impl Claimable for Item {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
+    }
+
+    fn on_give_up(&mut self, _reason: &str, _now: Time) {
+        self.dead = true;
+    }
+}
+
+/// The result of an attempt that succeeded.
+#[derive(Debug, Serialize, Deserialize)]
+struct Done {
+    item: String,
+}
+
+impl Document for Done {
+    const COLLECTION: &'static Collection = &RESULTS;
+}
+
+/// The world in which workers work.
+#[derive(Default)]
+struct World {
+    clock: Clock,
+    /// The leases of the workers that are working, by item.
+    working: Mutex<BTreeMap<String, BTreeMap<u64, Time>>>,
+    attempts: AtomicU64,
+    /// Wakes the workers in the middle of their work.
+    go: Notify,
+    violations: Mutex<Vec<String>>,
+}
+
+impl World {
+    fn at(clock: &Clock) -> Self {
+        Self {
+            clock: clock.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the beginning of work, and a violation if another worker has a valid lease.
+    fn begin(&self, item: &str, lease_until: Time) -> Working<'_> {
+        let number = self.attempts.fetch_add(1, Ordering::SeqCst);
+        let now = self.clock.now();
+        let mut working = self.working.lock().unwrap();
+        let workers = working.entry(item.to_owned()).or_default();
+        if workers.values().any(|until| *until > now) {
+            let violation = format!("two workers have {item} at {now:?}: {workers:?}");
+            self.violations.lock().unwrap().push(violation);
+        }
+        workers.insert(number, lease_until);
+        Working {
+            world: self,
+            item: item.to_owned(),
+            number,
+        }
+    }
+}
+
+/// A worker in the middle of its work.
+struct Working<'a> {
+    world: &'a World,
+    item: String,
+    number: u64,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        let mut working = self.world.working.lock().unwrap();
+        if let Some(workers) = working.get_mut(&self.item) {
+            workers.remove(&self.number);
+        }
+    }
+}
+
+fn queue(concurrency: usize) -> Queue<Item, World> {
+    Queue {
+        name: "items",
+        concurrency,
+        lease_ttl: LEASE_TTL,
+        retry_delay: |attempts| {
+            let [first, max] = [1, 10].map(Duration::from_secs);
+            (attempts < 1_000).then(|| doubled(first, max, attempts))
+        },
+        work: |world, claim| Box::pin(work(world, claim)),
+    }
+}
+
+async fn work(world: &World, claim: Arc<Claim<Item>>) -> Result<Next> {
+    let item = claim.body().await;
+    // A claimed record is due when its lease ends.
+    let lease_until = item.work.due.unwrap_or_default();
+    let working = world.begin(claim.id(), lease_until);
+    // A third of the attempts stay in the middle until the world lets them go on.
+    if working.number.is_multiple_of(3) {
+        world.go.notified().await;
+    }
+    if item.failures > 0 {
+        let failed = claim.batch().await?;
+        let due = time_after(failed.now, Duration::from_secs(1));
+        drop(working);
+        let change = |item: &mut Item| {
+            item.failures -= 1;
+            item.work.due = Some(due);
+        };
+        claim.end(failed, change).await?;
+        return Ok(Next::Ended);
+    }
+    let done = Done {
+        item: claim.id().to_owned(),
+    };
+    let batch = claim.batch().await?;
+    // The lease ends with the commit, before it returns.
+    drop(working);
+    let result = ids::random_text(12);
+    let batch = batch.insert("p", &result, &done);
+    claim.end(batch, |item| item.work.due = None).await?;
+    Ok(Next::Ended)
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    /// The clock jumps by a number of seconds.
+    Jump(u64),
+    /// A server dies and another one starts.
+    Kill(usize),
+    /// The workers in the middle of their work go on.
+    Go,
+    /// Time passes in which the workers work.
+    Work,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (1_u64..150).prop_map(Event::Jump),
+        (0_usize..3).prop_map(Event::Kill),
+        Just(Event::Go),
+        Just(Event::Work),
+    ]
+}
+
+/// Returns the number of results of each item whose id begins with a prefix.
+async fn results(store: &Store, prefix: &str) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for result in store
+        .find::<Done>(&Query::for_project("p"))
+        .await
+        .unwrap()
+        .records
+    {
+        if result.body.item.starts_with(prefix) {
+            *found.entry(result.body.item).or_default() += 1;
+        }
+    }
+    found
+}
+
+/// Adds a record that is never due, so that workers look for due ones.
+async fn wake(store: &Store) {
+    let item = Item {
+        work: WorkState::default(),
+        ..Item::due_at(Time(0))
+    };
+    let id = ids::random_text(12);
+    let batch = Batch::at(Time(0)).insert("p", &id, &item);
+    store.commit(batch).await.unwrap();
+}
+
+/// Lets three servers work on items while events happen, and then until all is done.
+async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
+    let clock = Clock::standing_at(Time(1_000));
+    let claims = Claims::new(store.clone(), clock.clone());
+    let world = World::at(&clock);
+    let queue = queue(3);
+    let mut batch = Batch::at(clock.now());
+    for (number, failures) in failures.iter().enumerate() {
+        let item = Item {
+            failures: *failures,
+            ..Item::due_at(clock.now())
+        };
+        batch = batch.insert("p", &format!("{prefix}{number}"), &item);
+    }
+    store.commit(batch).await.unwrap();
+    let start = || Box::pin(queue.run(&claims, &world));
+    let mut servers = [start(), start(), start()];
+    let mut events = events.iter();
+    let finished = async {
+        loop {
+            match events.next() {
+                Some(Event::Jump(seconds)) => clock.advance(Duration::from_secs(*seconds)),
+                Some(Event::Kill(server)) => servers[*server] = start(),
+                Some(Event::Go) => world.go.notify_waiters(),
+                Some(Event::Work) => {}
+                None => {
+                    clock.advance(LEASE_TTL);
+                    world.go.notify_waiters();
+                    if results(store, prefix).await.len() == failures.len() {
+                        return;
+                    }
+                }
+            }
+            wake(store).await;
+            let mut all: FuturesUnordered<_> = servers.iter_mut().collect();
+            let commits = store.commit_signal(&ITEMS);
+            let steps = async {
+                for _ in 0..4 {
+                    commits.committed().await;
+                }
+            };
+            tokio::select! {
+                _ = all.next() => {}
+                _ = tokio::time::timeout(Duration::from_millis(20), steps) => {}
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, finished).await.unwrap();
+    let counts = results(store, prefix).await;
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+    assert_eq!(*world.violations.lock().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn every_item_is_done_by_one_worker() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
+    let case = AtomicUsize::new(0);
+    let config = ProptestConfig {
+        cases: 16,
+        max_shrink_iters: 32,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |(failures in vec(0_u32..3, 1..12), events in vec(event(), 0..24))| {
+        let prefix = format!("case{}_", case.fetch_add(1, Ordering::SeqCst));
+        runtime.block_on(run(&store, &prefix, &failures, &events));
+    });
+}
+
+/// A store that counts the records that queries return.
+struct Counted {
+    store: Store,
+    records: AtomicUsize,
+}
+
+#[async_trait]
+impl Backend for Counted {
+    async fn get(
+        &self,
+        collection: &'static Collection,
+        id: &str,
+    ) -> std::result::Result<Option<Row>, store::Error> {
+        let query = Query::all_projects().is("id", id).with_deleted();
+        Ok(self.find(collection, &query).await?.rows.pop())
+    }
+
+    async fn find(
+        &self,
+        collection: &'static Collection,
+        query: &Query,
+    ) -> std::result::Result<Page, store::Error> {
+        let page = self.store.rows(collection, query).await?;
+        self.records.fetch_add(page.rows.len(), Ordering::SeqCst);
+        Ok(page)
+    }
+
+    async fn scan(
+        &self,
+        collection: &'static Collection,
+        after: &str,
+        limit: u64,
+    ) -> std::result::Result<Vec<Row>, store::Error> {
+        self.store.scan(collection, after, limit).await
+    }
+
+    async fn commit(&self, batch: Batch) -> std::result::Result<(), CommitError> {
+        self.store.commit(batch).await
+    }
+
+    fn health(&self) -> Health {
+        self.store.health()
+    }
+
+    async fn verify(&self) -> std::result::Result<Report, store::Error> {
+        Ok(self.store.verify().await)
+    }
+
+    async fn close(&self) {}
+}
+
+#[tokio::test]
+async fn looking_costs_what_is_due() {
+    const ITEM_COUNT: usize = 20_000;
+    const DUE_COUNT: usize = ITEM_COUNT / 100;
+    let folder = tempfile::tempdir().unwrap();
+    let sled = Store::open(&folder.path().join("store"), &[&ITEMS, &RESULTS]).unwrap();
+    let clock = Clock::standing_at(Time(1_000));
+    let numbers: Vec<usize> = (0..ITEM_COUNT).collect();
+    for part in numbers.chunks(5_000) {
+        let insert = |batch: Batch, number: &usize| {
+            let is_due = number.is_multiple_of(ITEM_COUNT / DUE_COUNT);
+            let due = if is_due {
+                clock.now()
+            } else {
+                Time(1_000_000_000)
+            };
+            batch.insert("p", &format!("i{number}"), &Item::due_at(due))
+        };
+        let batch = part.iter().fold(Batch::at(clock.now()), insert);
+        sled.commit(batch).await.unwrap();
+    }
+    let counted = Arc::new(Counted {
+        store: sled.clone(),
+        records: AtomicUsize::new(0),
+    });
+    let blobs = Arc::new(Folder::open(&folder.path().join("blobs")).unwrap());
+    let claims = Claims::new(Store::new(counted.clone(), blobs), clock.clone());
+    let world = World::at(&clock);
+    let queue = queue(8);
+    let signal = claims.store.commit_signal(&RESULTS);
+    let finished = async {
+        while results(&sled, "i").await.len() < DUE_COUNT {
+            signal.committed().await;
+            world.go.notify_waiters();
+        }
+    };
+    tokio::select! {
+        () = queue.run(&claims, &world) => {}
+        done = tokio::time::timeout(DEADLINE, finished) => done.unwrap(),
+    }
+    let read = counted.records.load(Ordering::SeqCst);
+    assert!((DUE_COUNT..DUE_COUNT * 3).contains(&read), "{read}");
+}
+
+#[tokio::test]
+async fn record_without_further_attempts_is_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
+    let clock = Clock::standing_at(Time(1_000));
+    let claims = Claims::new(store.clone(), clock.clone());
+    let item = Item::due_at(clock.now());
+    let batch = Batch::at(clock.now()).insert("p", "item", &item);
+    store.commit(batch).await.unwrap();
+    let queue = Queue::<Item, World> {
+        retry_delay: |attempts| (attempts < 3).then_some(Duration::from_secs(10)),
+        work: |world, _| {
+            world.attempts.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async {
+                Ok(Next::Retry {
+                    reason: "the provider is down".to_owned(),
+                    not_before: Some(Time(100_000)),
+                })
+            })
+        },
+        ..queue(1)
+    };
+    let world = World::at(&clock);
+    let signal = store.commit_signal(&ITEMS);
+    let states = async {
+        let mut dues = Vec::new();
+        loop {
+            let item = store.get::<Item>("p", "item").await.unwrap().unwrap().body;
+            if item.dead {
+                return (item, dues);
+            }
+            if !item.work.is_claimed(clock.now()) && item.work.due > Some(clock.now()) {
+                dues.push(item.work.due);
+                clock.advance(Duration::from_secs(100));
+                wake(&store).await;
+            }
+            signal.committed().await;
+        }
+    };
+    let (item, dues) = tokio::select! {
+        () = queue.run(&claims, &world) => unreachable!("a queue has no end"),
+        dead = tokio::time::timeout(DEADLINE, states) => dead.unwrap(),
+    };
+    assert_eq!(world.attempts.load(Ordering::SeqCst), 3);
+    assert_eq!((item.work.due, item.work.attempts), (None, 3));
+    assert_eq!(dues[0], Some(Time(100_000)), "it waits as it was told");
+    assert!(dues[1] > Some(Time(101_000)), "and as the schedule says");
+}

@@ -1,0 +1,43 @@
+//! Trigger types: the kinds of events that toolkits report.
+
+mod types;
+
+use app::catalog::LATEST;
+
+use self::types::{ListQuery, ReadQuery, Slugs, View};
+use crate::{
+    api::toolkits::snapshot,
+    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query},
+};
+
+/// Lists trigger types.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn list(
+    key: ProjectKey,
+    Query(query): Query<ListQuery>,
+    page: Page,
+) -> ApiResult<Json<Listed<View>>> {
+    let versions = query.toolkit_versions.selector(LATEST);
+    let (catalog, page) = snapshot(key.app(), page)?;
+    let (found, total) = page.cut(catalog.triggers(&query.toolkit_slugs.0, &versions));
+    let views = found.iter().map(View::new).collect::<Result<_, _>>()?;
+    Ok(Json(Listed::counted(views, &page, total)))
+}
+
+/// Lists the slugs of all trigger types.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
+    Ok(Json(Slugs::new(&key.app().catalog.snapshot())))
+}
+
+/// Reads one version of a trigger type.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn read(
+    key: ProjectKey,
+    Path(slug): Path<String>,
+    Query(query): Query<ReadQuery>,
+) -> ApiResult<Json<View>> {
+    let versions = query.toolkit_versions.selector(LATEST);
+    let found = key.app().catalog.snapshot().trigger(&slug, &versions)?;
+    Ok(Json(View::new(&found)?))
+}

@@ -1,0 +1,106 @@
+//! Requests and views of trigger types.
+
+use app::catalog::{LATEST, ResolvedTrigger, Snapshot, TriggerKind, VersionSelector};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    api::tools::types::{ToolkitVersions, ToolkitView},
+    http::query::LongList,
+};
+
+/// Filters of the list.
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct ListQuery {
+    /// Of these toolkits.
+    #[serde(default)]
+    #[param(explode = false, value_type = Vec<String>)]
+    pub toolkit_slugs: LongList,
+    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
+    /// each toolkit separately.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    pub toolkit_versions: ToolkitVersions,
+}
+
+/// Version of a trigger type to read.
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct ReadQuery {
+    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
+    /// each toolkit separately.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    pub toolkit_versions: ToolkitVersions,
+}
+
+/// The slugs of all trigger types.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TriggerTypeSlugs)]
+pub(crate) struct Slugs(Vec<String>);
+
+impl Slugs {
+    /// Lists the trigger types in the current version of every toolkit.
+    pub(crate) fn new(catalog: &Snapshot) -> Self {
+        let found = catalog.triggers(&[], &VersionSelector::all(LATEST));
+        let slugs = found.iter().map(|found| found.trigger.slug.to_string());
+        Self(slugs.collect())
+    }
+}
+
+/// A trigger type in one version.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TriggerType)]
+pub(crate) struct View {
+    slug: String,
+    name: String,
+    description: String,
+    instructions: String,
+    #[schema(inline)]
+    r#type: Delivery,
+    toolkit: ToolkitView,
+    /// A JSON Schema of the configuration of an instance.
+    #[schema(value_type = Map<String, Value>)]
+    config: Box<RawValue>,
+    /// A JSON Schema of the data of one event.
+    #[schema(value_type = Map<String, Value>)]
+    payload: Box<RawValue>,
+    version: String,
+    /// True if the provider sends the events to a webhook endpoint that the project sets up.
+    requires_webhook_endpoint_setup: bool,
+}
+
+/// Delivery of events from the provider.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = TriggerDelivery)]
+enum Delivery {
+    Webhook,
+    Poll,
+}
+
+impl View {
+    /// Builds the view of a trigger type.
+    ///
+    /// # Errors
+    /// If the schemas of the trigger type cannot be read.
+    pub(crate) fn new(found: &ResolvedTrigger) -> Result<Self, app::Error> {
+        let ResolvedTrigger { release, trigger } = found;
+        let delivery = match trigger.kind {
+            TriggerKind::Webhook => Delivery::Webhook,
+            TriggerKind::Poll => Delivery::Poll,
+        };
+        Ok(Self {
+            slug: trigger.slug.to_string(),
+            name: trigger.name.clone(),
+            description: trigger.description.clone(),
+            instructions: String::new(),
+            r#type: delivery,
+            toolkit: ToolkitView::new(release),
+            config: trigger.config.text()?,
+            payload: trigger.payload.text()?,
+            version: release.version.as_str().to_owned(),
+            requires_webhook_endpoint_setup: trigger.kind == TriggerKind::Webhook,
+        })
+    }
+}

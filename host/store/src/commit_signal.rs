@@ -1,0 +1,85 @@
+//! Signals of this process's commits, for tasks that wait for records to appear.
+//!
+//! A signal remembers a commit that happens while nobody waits. A task that creates the signal
+//! before it looks for records therefore misses none.
+
+use crate::{Batch, Collection};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::Notify;
+
+/// A signal that is given after each commit that writes records of one collection.
+#[derive(Debug)]
+pub struct CommitSignal(Arc<Notify>);
+
+impl CommitSignal {
+    /// Waits for a commit after the last call, or after the creation of the signal.
+    pub async fn committed(&self) {
+        self.0.notified().await;
+    }
+}
+
+/// The signals of a store.
+#[derive(Debug, Default)]
+pub(crate) struct CommitSignals(Mutex<Vec<(&'static str, Weak<Notify>)>>);
+
+impl CommitSignals {
+    pub(crate) fn subscribe(&self, collection: &'static Collection) -> CommitSignal {
+        let signal = Arc::new(Notify::new());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(_, signal)| signal.strong_count() > 0);
+        all.push((collection.name, Arc::downgrade(&signal)));
+        CommitSignal(signal)
+    }
+
+    /// Returns the signals to give once a batch is committed.
+    pub(crate) fn for_batch(&self, batch: &Batch) -> Vec<Arc<Notify>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_written = |name| {
+            let mut writes = batch.writes.iter();
+            writes.any(|write| write.collection.name == name && write.step.body().is_some())
+        };
+        all.iter()
+            .filter(|(name, _)| is_written(*name))
+            .filter_map(|(_, signal)| signal.upgrade())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Document, Time};
+    use futures::FutureExt as _;
+
+    static THINGS: Collection = Collection {
+        name: "things",
+        fields: &[],
+    };
+    static OTHERS: Collection = Collection {
+        name: "others",
+        fields: &[],
+    };
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Thing {}
+
+    impl Document for Thing {
+        const COLLECTION: &'static Collection = &THINGS;
+    }
+
+    #[test]
+    fn commit_before_the_wait_is_remembered() {
+        let signals = CommitSignals::default();
+        let things = signals.subscribe(&THINGS);
+        let others = signals.subscribe(&OTHERS);
+        let batch = Batch::at(Time(0)).insert("p", "t", &Thing {});
+        for signal in signals.for_batch(&batch) {
+            signal.notify_one();
+        }
+        assert!(things.committed().now_or_never().is_some());
+        assert!(things.committed().now_or_never().is_none(), "it is spent");
+        assert!(others.committed().now_or_never().is_none());
+        drop(things);
+        assert!(signals.for_batch(&batch).is_empty());
+    }
+}
