@@ -263,7 +263,7 @@ end
 $$;
 create or replace trigger "credentials_fields" before insert or update of body on "credentials" for each row execute function "credentials_fields"();
 create index "credentials_by_created_at" on "credentials" (project, created_at, id) where deleted_at is null;
-create index "credentials_by_due" on "credentials" (project, "due" nulls first, created_at, id) where deleted_at is null;
+create index "credentials_all_by_due" on "credentials" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
 
 create table "flows" (
     id text collate "C" primary key,

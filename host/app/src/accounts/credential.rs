@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Record, Time};
+use store::{Collection, Document, Field, Record, Time};
 
 use super::{Account, Values};
 use crate::{
@@ -15,13 +15,13 @@ use crate::{
         vault::{SealContext, Sealed},
     },
     projects::Project,
-    work::jittered,
+    work::{Claimable, WorkState, jittered},
 };
 
 /// Credentials of accounts, stored under the id of the account and erased with it.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "credentials",
-    fields: &[Field::new("due", Kind::Time)],
+    fields: &[Field::due("due")],
 };
 
 /// Remaining lifetime below which a token counts as expired, because a request takes time to
@@ -31,9 +31,10 @@ const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
 pub(super) const OUTCOME_UNKNOWN_REASON: &str = "refresh_outcome_unknown";
 
-/// Credential of an account, as stored.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Credential {
+/// Credential of an account, as stored. It is due when its token is refreshed even if the account is
+/// idle. A claim is the right to refresh the token.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Credential {
     pub(super) values: Sealed<Values>,
     /// Time at which the token expires, if the provider has stated it.
     #[serde(default)]
@@ -44,11 +45,8 @@ pub(super) struct Credential {
     /// Time of the last refresh.
     #[serde(default)]
     pub(super) renewed_at: Option<Time>,
-    /// Time at which the token is refreshed even if the account is idle.
-    #[serde(default)]
-    pub(super) due: Option<Time>,
-    #[serde(default)]
-    pub(super) lease: Option<Lease>,
+    #[serde(flatten)]
+    pub(super) work: WorkState,
     /// True if a refresh was started and its outcome is unknown.
     #[serde(default)]
     pub(super) uncertain: bool,
@@ -60,17 +58,18 @@ pub(super) struct Credential {
     pub(super) retry_at: Option<Time>,
 }
 
-/// Lease to refresh a token.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Lease {
-    /// Name of the server that holds the lease.
-    pub(super) by: String,
-    /// Time at which the lease expires.
-    pub(super) until: Time,
-}
-
 impl Document for Credential {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Claimable for Credential {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
+    }
+
+    fn on_claim(&mut self, lapsed: bool) {
+        self.uncertain |= lapsed;
+    }
 }
 
 impl Credential {
@@ -81,8 +80,7 @@ impl Credential {
             expires_at: None,
             renew_at: None,
             renewed_at: None,
-            due: None,
-            lease: None,
+            work: WorkState::default(),
             uncertain: false,
             failures: 0,
             retry_at: None,
@@ -108,7 +106,7 @@ impl Credential {
         if is_refreshable {
             let renew_at = time_after(now, lifetime.saturating_sub(margin));
             self.renew_at = Some(renew_at);
-            self.due = Some(renew_at.max(time_after(now, refresh_times.idle)));
+            self.work.due = Some(renew_at.max(time_after(now, refresh_times.idle)));
         }
         self
     }
@@ -121,7 +119,7 @@ impl Credential {
 
     /// Returns true if a refresh was interrupted.
     pub(super) fn is_uncertain(&self, now: Time) -> bool {
-        self.uncertain || self.lease.as_ref().is_some_and(|lease| lease.until <= now)
+        self.uncertain || self.work.is_lapsed(now)
     }
 }
 
@@ -207,7 +205,20 @@ mod tests {
 
     #[test]
     fn idle_account_is_refreshed_after_a_day() {
-        assert_eq!(token(3_600, 300).due, Some(Time(24 * 3_600_000)));
-        assert!(token(60 * 86_400, 300).due.unwrap().0 > 59 * 86_400_000);
+        assert_eq!(token(3_600, 300).work.due, Some(Time(24 * 3_600_000)));
+        assert!(token(60 * 86_400, 300).work.due.unwrap().0 > 59 * 86_400_000);
+    }
+
+    #[test]
+    fn credential_of_earlier_version_is_read() {
+        let body = r#"{"values":"v1.a.b","due":7,"lease":{"by":"server","until":9},"uncertain":false,"failures":2}"#;
+        let mut credential: Credential = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            (credential.work.due, credential.failures),
+            (Some(Time(7)), 2)
+        );
+        assert!(credential.work.is_claimed(Time(8)) && credential.is_uncertain(Time(9)));
+        credential.on_claim(true);
+        assert!(credential.uncertain);
     }
 }

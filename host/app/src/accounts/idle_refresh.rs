@@ -1,85 +1,83 @@
-//! The job that refreshes the tokens of idle accounts.
+//! The queue that refreshes the tokens of idle accounts, so that their refresh tokens do not expire
+//! unused.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use store::{Batch, CommitError, Query, Record};
-use tokio::task::JoinSet;
-
-use super::{Account, Status, credential::Credential, refresh::RefreshReason, tokens::TokenOwner};
+use super::{
+    Account, Status,
+    credential::Credential,
+    refresh::{MAX_RETRY_DELAY, MIN_RETRY_DELAY},
+    tokens::TokenOwner,
+};
 use crate::{
     App, Result,
+    accounts::errors,
     catalog::LATEST,
     core::ids::{AccountId, ProjectId},
     projects,
-    work::JobClaim,
+    work::{Claim, Next, Queue, doubled},
 };
 
-/// Interval of the job that refreshes idle accounts.
-pub(crate) const IDLE_REFRESH_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Maximum number of idle accounts that one run of the job refreshes.
-const IDLE_REFRESH_BATCH_SIZE: u64 = 50;
-
-/// Concurrency of these refreshes. Several at a time limit the delay that an unresponsive provider
+/// Number of concurrent refreshes. Several at a time limit the delay that an unresponsive provider
 /// causes for the other accounts.
-const IDLE_REFRESH_CONCURRENCY: usize = 8;
+const CONCURRENCY: usize = 8;
 
-/// Refreshes accounts that have been idle for a long time, so that their refresh tokens do not
-/// expire unused.
-pub(crate) async fn refresh_idle(app: &App, claim: &JobClaim) -> Result<()> {
-    let now = app.accounts.now().await?;
-    let query = Query::all_projects()
-        .below("due", now.0.saturating_add(1))
-        .order_by("due")
-        .page(0, IDLE_REFRESH_BATCH_SIZE);
-    let mut refreshing = JoinSet::new();
-    for record in app.store.find::<Credential>(&query).await?.records {
-        let account = if projects::is_live(&app.store, &record.project).await? {
-            app.store
-                .get::<Account>(&record.project, &record.id)
-                .await?
-        } else {
-            None
-        };
-        let release = account
-            .as_ref()
-            .and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
-        match (account, release) {
-            (Some(account), Some(release)) if account.body.status == Status::Active => {
-                let owner = TokenOwner {
-                    project: ProjectId::parse(&record.project)?,
-                    account: AccountId::parse(&record.id)?,
-                    auth_config: account.body.auth_config,
-                    release,
-                    mode: account.body.scheme,
-                };
-                if refreshing.len() >= IDLE_REFRESH_CONCURRENCY {
-                    refreshing.join_next().await;
-                }
-                let manager = app.accounts.clone();
-                // Failures are stored with the account and logged.
-                refreshing.spawn(async move {
-                    manager
-                        .fresh_values(&owner, RefreshReason::Idle)
-                        .await
-                        .is_ok()
-                });
-            }
-            _ => {
-                let body = Credential {
-                    due: None,
-                    ..record.body
-                };
-                match claim
-                    .commit(Batch::at(now).update(&Record { body, ..record }))
-                    .await
-                {
-                    Err(CommitError::Stale) => claim.check().await?,
-                    done => done?,
-                }
-            }
-        }
+/// Returns the queue of credentials whose token is refreshed although the account is idle.
+pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
+    Queue {
+        name: "idle_refresh",
+        concurrency: CONCURRENCY,
+        lease_ttl: app.accounts.settings.lease_ttl,
+        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        work: |app: &App, claim| Box::pin(refresh(app, claim)),
     }
-    while refreshing.join_next().await.is_some() {}
-    Ok(())
+}
+
+async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
+    let batch = claim.batch().await?;
+    let Some(owner) = owner(app, &claim).await? else {
+        claim
+            .end(batch, |credential| credential.work.due = None)
+            .await?;
+        return Ok(Next::Ended);
+    };
+    if let Some(retry_at) = claim.body().await.retry_at.filter(|at| *at > batch.now) {
+        return Ok(Next::At(retry_at));
+    }
+    let manager = app.accounts.clone();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a new token must not be lost if the server stops working; it is awaited"
+    )]
+    let refreshing = tokio::spawn(async move { manager.refresh_claimed(&owner, &claim).await });
+    let done = refreshing.await;
+    let done =
+        done.map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
+    if let Err(cause) = done {
+        // The failure is stored with the account.
+        tracing::debug!(%cause, "the token of an idle account was not refreshed");
+    }
+    Ok(Next::Ended)
+}
+
+/// Returns the owner of a token. None if nothing can use it.
+async fn owner(app: &App, claim: &Claim<Credential>) -> Result<Option<TokenOwner>> {
+    let (project, id) = (claim.project(), claim.id());
+    if !projects::is_live(&app.store, project).await? {
+        return Ok(None);
+    }
+    let account = app.store.get::<Account>(project, id).await?;
+    let Some(account) = account.filter(|account| account.body.status == Status::Active) else {
+        return Ok(None);
+    };
+    let Ok(release) = app.catalog.release(&account.body.toolkit, LATEST) else {
+        return Ok(None);
+    };
+    Ok(Some(TokenOwner {
+        project: ProjectId::parse(project)?,
+        account: AccountId::parse(id)?,
+        auth_config: account.body.auth_config,
+        release,
+        mode: account.body.scheme,
+    }))
 }

@@ -50,7 +50,7 @@ pub use custom::{CustomCredential, CustomParameter};
 pub(crate) use grant::{CredentialChoice, ProxyContext, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
-pub(crate) use idle_refresh::{IDLE_REFRESH_INTERVAL, refresh_idle};
+pub(crate) use idle_refresh::idle_refresh;
 pub use link::{LinkCreated, NewLink, link};
 pub use link_page::{Brand, Form, FormField, LinkPage, Submitted, open_link, submit};
 pub use list::{AccountView, Filter, get, list};

@@ -3,8 +3,8 @@
 //! server (OAuth Client ID Metadata Document).
 //!
 //! One registration serves all accounts of an auth config, even if several servers start
-//! connections at the same time: the first server takes a lease in the record of the registration,
-//! and the others wait. The client is registered again when its secret expires, when the provider
+//! connections at the same time: the first server claims the record of the registration, and the
+//! others wait. The client is registered again when its secret expires, when the provider
 //! no longer knows it, and when this server gets another address. An account keeps the client with
 //! which it was connected, so that its tokens remain valid after a newer registration.
 
@@ -32,6 +32,7 @@ use crate::{
         vault::{SealContext, Sealed},
     },
     projects::{self, Project},
+    work::{Claimable, WorkState},
 };
 
 /// Collection that this file owns.
@@ -51,8 +52,8 @@ const METADATA_PATH: &str = "/oauth/clients/";
 /// registration endpoint and redirect URI has one.
 const PURGE_BATCH_SIZE: u64 = 100;
 
-/// A registered client, as stored.
-#[derive(Debug, Serialize, Deserialize)]
+/// A registered client, as stored. A claim is the right to register the client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct ClientRegistration {
     /// Auth config of the client.
     auth_config: AuthConfigId,
@@ -65,13 +66,18 @@ struct ClientRegistration {
     /// Time at which the client secret expires.
     #[serde(default)]
     ends_at: Option<Time>,
-    /// End of the lease under which a server registers the client.
-    #[serde(default)]
-    leased_until: Option<Time>,
+    #[serde(flatten)]
+    work: WorkState,
 }
 
 impl Document for ClientRegistration {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Claimable for ClientRegistration {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
+    }
 }
 
 /// Input of a registration.
@@ -118,7 +124,7 @@ impl TokenManager {
         let id = request.id();
         let mut checked = false;
         loop {
-            let now = self.now().await?;
+            let now = self.claims.now().await?;
             let scheme = &request.scheme;
             let values = &request.values;
             let flow = Flow {
@@ -134,7 +140,7 @@ impl TokenManager {
                     client_id: None,
                     answer: None,
                     ends_at: None,
-                    leased_until: None,
+                    work: WorkState::default(),
                 };
                 // The check prevents a registration from outliving an auth config that is deleted
                 // at the same moment.
@@ -152,7 +158,7 @@ impl TokenManager {
                     Err(cause) => return Err(cause.into()),
                 }
             };
-            if record.body.leased_until.is_some_and(|until| until > now) {
+            if record.body.work.is_claimed(now) {
                 tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
@@ -174,29 +180,25 @@ impl TokenManager {
                 checked = true;
                 record.body.answer = None;
             }
-            record.body.leased_until = Some(time_after(now, self.settings.lease_ttl));
-            match self.store.commit(Batch::at(now).update(&record)).await {
-                Ok(()) => record.revision += 1,
-                Err(CommitError::Stale) => continue,
-                Err(cause) => return Err(cause.into()),
-            }
+            let Some(claim) = self.claims.take(record, self.settings.lease_ttl).await? else {
+                continue;
+            };
             let registered = flow.register(&request.name, &request.redirect_uri).await;
-            record.body.leased_until = None;
-            if let Ok(client) = &registered {
-                record.body.client_id = client.get("client_id").and_then(text);
-                record.body.ends_at = secret_expires_at(client);
-                let sealed = self
-                    .vault
-                    .key(project, now)
-                    .await?
-                    .seal(seal_context(&request.project, &id), client)?;
-                record.body.answer = Some(sealed);
-            }
-            match self
-                .store
-                .commit(Batch::at(self.now().await?).update(&record))
-                .await
-            {
+            let answer = match &registered {
+                Ok(client) => {
+                    let key = self.vault.key(project, now).await?;
+                    Some(key.seal(seal_context(&request.project, &id), client)?)
+                }
+                Err(_) => None,
+            };
+            let ended = claim.end(claim.batch().await?, |record| {
+                if let Ok(client) = &registered {
+                    record.client_id = client.get("client_id").and_then(text);
+                    record.ends_at = secret_expires_at(client);
+                    record.answer = answer;
+                }
+            });
+            match ended.await {
                 // The lease had expired, so the client of the next lease holder is used.
                 Err(CommitError::Stale) => continue,
                 done => done?,

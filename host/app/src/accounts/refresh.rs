@@ -1,12 +1,10 @@
 //! Token refresh: at most one refresh of an account at a time, across all servers.
 //!
 //! A provider may revoke all tokens of an account if an old refresh token is used a second time.
-//! Therefore a server must take a lease before it refreshes a token. The lease is part of the
-//! record that holds the token. The revision created by the lease is the fencing token: the new
-//! token is written over that revision only, so that a server that was stopped for longer than its
-//! lease changes nothing. The lease is written before anything is sent. A lease that expired
-//! without an outcome means that the provider may or may not have replaced the token, and the old
-//! token is tried once more.
+//! Therefore a server must claim the record that holds the token before it refreshes the token
+//! ([`Claim`]). The new token is committed under the claim, so that a server that was stopped for
+//! longer than its lease changes nothing. A lease that expired without an outcome means that the
+//! provider may or may not have replaced the token, and the old token is tried once more.
 //!
 //! Only a refusal by the provider ends an account. While the provider is unavailable, the account
 //! keeps its token and the refresh is retried, after 30 seconds at first and with doubled delays of
@@ -26,10 +24,8 @@ use store::{Batch, CommitError, Record, Time};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
-    Account, Event, Status, TokenManager, Values,
-    account::COLLECTION,
-    auth_configs,
-    credential::{Credential, Lease, OUTCOME_UNKNOWN_REASON, access_token, seal_context},
+    Account, Event, Status, TokenManager, Values, auth_configs,
+    credential::{Credential, OUTCOME_UNKNOWN_REASON, access_token, seal_context},
     tokens::TokenOwner,
 };
 use crate::{
@@ -37,7 +33,7 @@ use crate::{
     accounts::errors,
     core::{clock::time_after, ids::AccountId},
     projects,
-    work::jittered,
+    work::{Claim, doubled, jittered},
 };
 
 /// Interval at which a server checks whether another server has finished its work.
@@ -48,10 +44,10 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const REJECTION_COOLDOWN: Duration = Duration::from_secs(60);
 
 /// First retry delay after a provider did not answer.
-const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
+pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Maximum retry delay after a provider did not answer.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
+pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Reason to refresh a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,22 +56,20 @@ pub(super) enum RefreshReason {
     ExpiresSoon,
     /// The provider rejects this token.
     Rejected(String),
-    /// The account has been idle for a long time.
-    Idle,
 }
 
 impl RefreshReason {
     fn applies(&self, credential: &Credential, values: &Values, now: Time) -> bool {
-        let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
         match self {
-            Self::ExpiresSoon => past(credential.renew_at) || !credential.is_valid(now),
+            Self::ExpiresSoon => {
+                credential.renew_at.is_some_and(|at| at <= now) || !credential.is_valid(now)
+            }
             Self::Rejected(token) => {
                 let settled = credential
                     .renewed_at
                     .is_none_or(|at| time_after(at, REJECTION_COOLDOWN) <= now);
                 settled && access_token(values) == Some(token)
             }
-            Self::Idle => past(credential.due),
         }
     }
 }
@@ -89,7 +83,7 @@ impl TokenManager {
         reason: RefreshReason,
     ) -> Result<Values> {
         let record = self.credential(owner).await?;
-        let values = self.open(owner, &record).await?;
+        let values = self.open(owner, &record.body).await?;
         let now = self.clock.now();
         if !reason.applies(&record.body, &values, now) {
             return Ok(values);
@@ -141,26 +135,22 @@ impl TokenManager {
         done
     }
 
-    /// Takes the lease and refreshes the token, unless another server has done so or is doing so.
+    /// Claims the credential and refreshes the token, unless another server has done so or is doing
+    /// so.
     async fn refresh_under_lease(
         &self,
         owner: &TokenOwner,
         reason: &RefreshReason,
     ) -> Result<Values> {
         loop {
-            let now = self.now().await?;
-            let mut record = self.credential(owner).await?;
-            let values = self.open(owner, &record).await?;
+            let now = self.claims.now().await?;
+            let record = self.credential(owner).await?;
+            let values = self.open(owner, &record.body).await?;
             if !reason.applies(&record.body, &values, now) {
                 return Ok(values);
             }
             let still_valid = *reason == RefreshReason::ExpiresSoon && record.body.is_valid(now);
-            if record
-                .body
-                .lease
-                .as_ref()
-                .is_some_and(|lease| lease.until > now)
-            {
+            if record.body.work.is_claimed(now) {
                 if still_valid {
                     return Ok(values);
                 }
@@ -183,33 +173,29 @@ impl TokenManager {
                 let state = account.as_str().to_owned();
                 return Err(errors::account_not_active(&owner.account, state));
             }
-            if !self.is_refreshable(owner.scheme()?, &values) {
-                return self.expire(owner, record, "token_expired").await;
+            let ttl = self.settings.lease_ttl;
+            if let Some(claim) = self.claims.take(record, ttl).await? {
+                return match self.refresh_claimed(owner, &claim).await {
+                    Err(cause) if still_valid && cause.is(&errors::REFRESH_UNAVAILABLE) => {
+                        Ok(values)
+                    }
+                    done => done,
+                };
             }
-            record.body.uncertain = record.body.is_uncertain(now);
-            record.body.lease = Some(Lease {
-                by: self.name.clone(),
-                until: time_after(now, self.settings.lease_ttl),
-            });
-            match self.store.commit(Batch::at(now).update(&record)).await {
-                Ok(()) => record.revision += 1,
-                Err(CommitError::Stale) => continue,
-                Err(cause) => return Err(cause.into()),
-            }
-            return self
-                .request_tokens(owner, record, values, still_valid)
-                .await;
         }
     }
 
-    /// Requests a new token from the provider, under the lease.
-    async fn request_tokens(
+    /// Requests a new token from the provider, under a claim, and ends the claim.
+    pub(super) async fn refresh_claimed(
         &self,
         owner: &TokenOwner,
-        leased: Record<Credential>,
-        values: Values,
-        still_valid: bool,
+        claim: &Claim<Credential>,
     ) -> Result<Values> {
+        let claimed = claim.body().await;
+        let values = self.open(owner, &claimed).await?;
+        if !self.is_refreshable(owner.scheme()?, &values) {
+            return self.expire(owner, claim, "token_expired").await;
+        }
         let refreshing = async {
             let scheme = owner.scheme()?;
             let config =
@@ -242,7 +228,7 @@ impl TokenManager {
             owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
         let outcome: Result<std::result::Result<Tokens, Refusal>> = refreshing.await;
         let (reason, retry_after) = match outcome {
-            Ok(Ok(tokens)) => return self.store_tokens(owner, leased, values, tokens).await,
+            Ok(Ok(tokens)) => return self.store_tokens(owner, claim, values, tokens).await,
             // A client that this server registered cannot be repaired: the next connection
             // registers another one.
             Ok(Err(refusal))
@@ -252,12 +238,12 @@ impl TokenManager {
                     self.delete_rejected_client(&owner.project, &owner.auth_config, &values)
                         .await?;
                 }
-                let reason = if leased.body.uncertain {
+                let reason = if claimed.uncertain {
                     OUTCOME_UNKNOWN_REASON.to_owned()
                 } else {
                     refusal.to_string()
                 };
-                return self.expire(owner, leased, &reason).await;
+                return self.expire(owner, claim, &reason).await;
             }
             Ok(Err(Refusal::Unavailable {
                 reason,
@@ -266,29 +252,20 @@ impl TokenManager {
             Ok(Err(refusal)) => (refusal.to_string(), None),
             Err(cause) => (cause.to_string(), None),
         };
-        let now = self.now().await?;
-        let delay = MIN_RETRY_DELAY
-            .saturating_mul(1 << leased.body.failures.min(10))
-            .min(MAX_RETRY_DELAY);
-        let until = time_after(
-            now,
-            jittered(delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_DELAY)),
-        );
         tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
-        let body = Credential {
-            lease: None,
-            uncertain: true,
-            failures: leased.body.failures.saturating_add(1),
-            due: leased.body.due.map(|due| due.max(until)),
-            retry_at: Some(until),
-            ..leased.body
-        };
-        match self
-            .store
-            .commit(Batch::at(now).update(&Record { body, ..leased }))
-            .await
-        {
-            Ok(()) | Err(CommitError::Stale) if still_valid => Ok(values),
+        let batch = claim.batch().await?;
+        let now = batch.now;
+        let failures = claimed.failures.saturating_add(1);
+        let delay = jittered(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, failures));
+        let retry_after = retry_after.unwrap_or_default().min(MAX_RETRY_DELAY);
+        let until = time_after(now, delay.max(retry_after));
+        let failed = claim.end(batch, |credential| {
+            credential.uncertain = true;
+            credential.failures = failures;
+            credential.work.due = credential.work.due.map(|due| due.max(until));
+            credential.retry_at = Some(until);
+        });
+        match failed.await {
             Ok(()) | Err(CommitError::Stale) => Err(refresh_unavailable(owner, until, now)),
             Err(cause) => Err(cause.into()),
         }
@@ -299,11 +276,11 @@ impl TokenManager {
     async fn store_tokens(
         &self,
         owner: &TokenOwner,
-        leased: Record<Credential>,
+        claim: &Claim<Credential>,
         old: Values,
         tokens: Tokens,
     ) -> Result<Values> {
-        let now = self.now().await?;
+        let now = self.claims.now().await?;
         // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
         // without a lifetime clears the old lifetime.
         let mut values = old;
@@ -316,15 +293,15 @@ impl TokenManager {
             renewed_at: Some(now),
             ..credential
         };
-        let body = renewed.with_expiry(
+        let renewed = renewed.with_expiry(
             tokens.lifetime,
             self.is_refreshable(scheme, &values),
             self.refresh_times(scheme),
             now,
         );
-        let record = Record { body, ..leased };
         loop {
-            match self.store.commit(Batch::at(now).update(&record)).await {
+            let replace = |credential: &mut Credential| credential.clone_from(&renewed);
+            match claim.end(Batch::at(now), replace).await {
                 Ok(()) => return Ok(values),
                 Err(CommitError::Stale) => return self.resolve_lost_lease(owner, values).await,
                 Err(cause) if time_after(now, self.settings.lease_ttl) <= self.clock.now() => {
@@ -335,11 +312,11 @@ impl TokenManager {
         }
     }
 
-    /// Handles a stale lease. If the account still exists, its stored values are returned. If it
-    /// was deleted, the new tokens are revoked.
+    /// Returns the stored values of an account whose claim is lost. Revokes the new tokens if the
+    /// account was deleted.
     async fn resolve_lost_lease(&self, owner: &TokenOwner, new_values: Values) -> Result<Values> {
         match self.credential(owner).await {
-            Ok(record) => self.open(owner, &record).await,
+            Ok(record) => self.open(owner, &record.body).await,
             Err(cause) => {
                 self.revoke_best_effort(owner, &new_values).await;
                 Err(cause)
@@ -352,33 +329,32 @@ impl TokenManager {
     async fn expire(
         &self,
         owner: &TokenOwner,
-        leased: Record<Credential>,
+        claim: &Claim<Credential>,
         reason: &str,
     ) -> Result<Values> {
-        let expired = self
-            .store
-            .change(&COLLECTION, owner.account.as_str(), || async {
-                let now = self.now().await?;
-                let current = self.credential(owner).await?;
-                if current.revision != leased.revision {
-                    return Ok((Batch::at(now), Some(self.open(owner, &current).await?)));
-                }
-                let mut account = self.account(owner).await?;
-                let body = Credential {
-                    lease: None,
-                    due: None,
-                    ..current.body
-                };
-                let mut batch = Batch::at(now).update(&Record { body, ..current });
-                if let Some(status) = account.body.status.after(Event::RefreshFailed) {
-                    account.body.set_status(status, Some(reason), now);
-                    batch = batch.update(&account);
-                }
-                Ok::<_, Error>((batch, None))
-            });
-        let renewed = expired.await?;
+        loop {
+            let mut account = self.account(owner).await?;
+            let mut batch = claim.batch().await?;
+            if let Some(status) = account.body.status.after(Event::RefreshFailed) {
+                account.body.set_status(status, Some(reason), batch.now);
+                batch = batch.update(&account);
+            }
+            let ended = claim.end(batch, |credential| credential.work.due = None);
+            match ended.await {
+                Ok(()) => break,
+                // Only the claim can tell whether the account was changed or the claim is lost.
+                Err(CommitError::Stale) => match claim.check().await {
+                    Err(CommitError::Stale) => {
+                        let current = self.credential(owner).await?;
+                        return self.open(owner, &current.body).await;
+                    }
+                    held => held?,
+                },
+                Err(cause) => return Err(cause.into()),
+            }
+        }
         let state = Status::Expired.as_str().to_owned();
-        renewed.ok_or_else(|| errors::account_not_active(&owner.account, state))
+        Err(errors::account_not_active(&owner.account, state))
     }
 
     async fn account(&self, owner: &TokenOwner) -> Result<Record<Account>> {
@@ -397,14 +373,14 @@ impl TokenManager {
         found.ok_or_else(|| errors::account_not_found(&owner.account))
     }
 
-    async fn open(&self, owner: &TokenOwner, record: &Record<Credential>) -> Result<Values> {
+    async fn open(&self, owner: &TokenOwner, credential: &Credential) -> Result<Values> {
         let key = self
             .vault
             .key(owner.project.as_str(), self.clock.now())
             .await?;
         key.open(
-            seal_context(&owner.project, &record.id),
-            &record.body.values,
+            seal_context(&owner.project, owner.account.as_str()),
+            &credential.values,
         )
     }
 

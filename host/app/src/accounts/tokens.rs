@@ -8,7 +8,7 @@ use std::{
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
-use store::{Record, Store, Time};
+use store::{Record, Store};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
@@ -22,10 +22,11 @@ use crate::{
     accounts::errors,
     catalog::{LATEST, Release},
     core::{
-        ids::{self, AccountId, AuthConfigId, ProjectId},
+        ids::{AccountId, AuthConfigId, ProjectId},
         vault::{Sealed, Vault},
     },
     projects::Project,
+    work::Claims,
 };
 
 /// Tokens that a provider issues and revokes.
@@ -72,7 +73,8 @@ pub struct TokenManager {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
     pub(super) metadata: MetadataCache,
-    pub(super) name: String,
+    /// Claims on credentials and on client registrations.
+    pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
 }
@@ -91,14 +93,13 @@ pub(super) struct ClientContext {
 
 impl TokenManager {
     pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
-        let name = ids::random_text(12);
         Self {
+            claims: Claims::new(store.clone(), clock.clone()),
             store,
             vault,
             clock,
             settings,
             metadata: MetadataCache::default(),
-            name,
             account_locks: Mutex::default(),
         }
     }
@@ -279,11 +280,6 @@ impl TokenManager {
             .key(project.as_str(), self.clock.now())
             .await?
             .seal(seal_context(project, account.as_str()), values)
-    }
-
-    /// Returns the current time. All servers that share the store agree on it.
-    pub(super) async fn now(&self) -> Result<Time> {
-        Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
 }
 

@@ -26,11 +26,6 @@ const JOBS: &[Job] = &[
         run: |app, claim| Box::pin(accounts::sweep(app, claim)),
     },
     Job {
-        name: "idle_accounts",
-        interval: accounts::IDLE_REFRESH_INTERVAL,
-        run: |app, claim| Box::pin(accounts::refresh_idle(app, claim)),
-    },
-    Job {
         name: "idempotency",
         interval: idempotency::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(idempotency::delete_expired(app, claim)),
@@ -40,6 +35,11 @@ const JOBS: &[Job] = &[
 /// Does all background work for as long as the future is polled.
 pub(crate) async fn run(app: &App) {
     let claims = app.claims();
+    let idle_refresh = accounts::idle_refresh(app);
     let removals = remove_project::queue();
-    tokio::join!(run_jobs(&claims, app, JOBS), removals.run(&claims, app),);
+    tokio::join!(
+        run_jobs(&claims, app, JOBS),
+        idle_refresh.run(&claims, app),
+        removals.run(&claims, app),
+    );
 }

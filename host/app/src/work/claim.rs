@@ -143,6 +143,7 @@ impl Claims {
             claims: self.clone(),
             ttl,
             id: record.id.clone(),
+            project: record.project.clone(),
             held: Mutex::new(Held {
                 record,
                 extended: begun,
@@ -156,6 +157,7 @@ pub(crate) struct Claim<T> {
     claims: Claims,
     ttl: Duration,
     id: String,
+    project: String,
     held: Mutex<Held<T>>,
 }
 
@@ -186,6 +188,11 @@ impl<T: Claimable> Claim<T> {
     /// Returns the id of the record.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns the id of the record's project.
+    pub(crate) fn project(&self) -> &str {
+        &self.project
     }
 
     /// Returns the record's body as of the last commit under the claim.

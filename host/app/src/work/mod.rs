@@ -31,7 +31,7 @@ mod queue;
 mod recurring;
 
 pub(crate) use backoff::{doubled, jittered};
-pub(crate) use claim::{Claim, Claimable, WorkState};
+pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
 pub(crate) use erase::erase_all;
 pub(crate) use queue::{Next, Queue};
 #[cfg(test)]
