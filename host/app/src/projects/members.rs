@@ -194,7 +194,7 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
         return super::get(app, &member.organization, id).await;
     }
     let oldest = super::oldest(app, &member.organization).await?;
-    oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))
+    oldest.ok_or_else(|| errors::project_not_found("of the organization"))
 }
 
 impl Member {
