@@ -154,6 +154,8 @@ impl TokenManager {
                     .commit(Batch::at(now).check(&config).insert(project, &id, &body))
                     .await
                 {
+                    // Another server may have created the record, or the auth config was changed. The
+                    // next turn of the loop waits for the claim anyway.
                     Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => continue,
                     Err(cause) => return Err(cause.into()),
                 }
@@ -269,22 +271,16 @@ pub(crate) async fn delete_clients(
     config: &AuthConfigId,
 ) -> Result<()> {
     loop {
-        let clients = app.accounts.clients(&project.id, config).await?;
-        if clients.is_empty() {
+        // A registration in progress makes the batch stale, and the registrations are read again.
+        let deleted = app.store.change(&COLLECTION, config.as_str(), || async {
+            let clients = app.accounts.clients(&project.id, config).await?;
+            let batch = clients
+                .iter()
+                .fold(Batch::at(app.clock.now()), Batch::purge);
+            Ok::<_, Error>((batch, clients.len()))
+        });
+        if deleted.await? == 0 {
             return Ok(());
-        }
-        match app
-            .store
-            .commit(
-                clients
-                    .iter()
-                    .fold(Batch::at(app.clock.now()), Batch::purge),
-            )
-            .await
-        {
-            // A registration was in progress: the next iteration reads the rest.
-            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
-            Err(cause) => return Err(cause.into()),
         }
     }
 }

@@ -324,3 +324,6 @@ impl<T: Claimable> Claim<T> {
 fn unavailable(cause: crate::Error) -> CommitError {
     CommitError::Unavailable(cause.to_string())
 }
+
+#[cfg(test)]
+mod tests;
