@@ -2,7 +2,7 @@
 //!
 //! A proxy appends the address of its peer to `X-Forwarded-For` or `Forwarded` (RFC 7239). Entries
 //! to the left of that are claims of the client. Therefore the lists are read from the right, and
-//! only as far as trusted proxies wrote them. No maintained library does that.
+//! only as far as trusted proxies wrote them.
 
 use std::{
     borrow::Cow,
