@@ -21,6 +21,8 @@ use reqwest::{
 };
 use tokio::sync::Semaphore;
 
+use crate::Limits;
+
 /// Maximum expansion ratio of a compressed body; a higher one counts as an attack.
 const MAX_EXPANSION_RATIO: u64 = 100;
 /// Size from which the ratio applies, in bytes. Below it a short run of equal bytes expands more.
@@ -53,28 +55,35 @@ pub(crate) enum ReadError {
     Broken(reqwest::Error),
 }
 
-/// Reads the whole body, at most `limit` bytes after decompression. Each byte is reserved from
-/// `memory` as it arrives.
+/// Reads the whole body, or the part of it that the limits allow. Each byte is reserved from `memory`
+/// as it arrives.
 pub(crate) async fn read(
     mut response: Response,
     headers: &mut HeaderMap,
-    limit: u64,
+    limits: Limits,
     memory: Option<&dyn MemoryBudget>,
 ) -> Result<Bytes, ReadError> {
+    let limit = limits.response_bytes;
     if response.status() != StatusCode::PARTIAL_CONTENT && is_gzip(headers) {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);
-        return decompress(response, limit, memory).await;
+        return decompress(response, limits, memory).await;
     }
     let content_length = response.content_length().unwrap_or(0);
-    if content_length > limit {
+    if content_length > limit && !limits.cuts_response {
         return Err(ReadError::TooLarge);
     }
-    let mut body = Collected::new(content_length, limit, memory);
+    let mut body = Collected::new(content_length.min(limit), limit, memory);
     body.reserve(body.content_length.min(MAX_PREALLOCATED_BYTES))?;
     let mut turns = Turns::default();
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
-        body.extend(&piece)?;
+        match body.extend(&piece) {
+            Err(ReadError::TooLarge) if limits.cuts_response => {
+                body.fill(&piece)?;
+                break;
+            }
+            done => done?,
+        }
         turns.wait(body.bytes.len()).await;
     }
     Ok(body.bytes.into())
@@ -128,6 +137,12 @@ impl<'r> Collected<'r> {
         Ok(())
     }
 
+    /// Adds the beginning of a piece, up to the limit.
+    fn fill(&mut self, piece: &[u8]) -> Result<(), ReadError> {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        self.extend(&piece[..limit.saturating_sub(self.bytes.len()).min(piece.len())])
+    }
+
     /// Reserves memory for `more` bytes. A body of unknown size doubles its capacity, so that it is
     /// seldom moved. Another one gets its whole capacity when it becomes large, and a body that
     /// does not fit into the budget is refused before it is read.
@@ -167,11 +182,11 @@ fn is_gzip(headers: &HeaderMap) -> bool {
 
 async fn decompress(
     mut response: Response,
-    limit: u64,
+    limits: Limits,
     memory: Option<&dyn MemoryBudget>,
 ) -> Result<Bytes, ReadError> {
     let mut decoder = MultiGzDecoder::new(Bounded {
-        body: Collected::new(0, limit, memory),
+        body: Collected::new(0, limits.response_bytes, memory),
         arrived: 0,
         failure: None,
     });
@@ -180,11 +195,7 @@ async fn decompress(
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
         if let Err(cause) = decoder.write_all(&piece) {
-            return Err(decoder
-                .get_mut()
-                .failure
-                .take()
-                .unwrap_or(ReadError::Encoding(cause)));
+            return decoder.get_mut().stop(cause, limits);
         }
         turns.wait(decoder.get_ref().body.bytes.len()).await;
     }
@@ -194,11 +205,7 @@ async fn decompress(
     }
     match decoder.try_finish() {
         Ok(()) => Ok(std::mem::take(&mut decoder.get_mut().body.bytes).into()),
-        Err(cause) => Err(decoder
-            .get_mut()
-            .failure
-            .take()
-            .unwrap_or(ReadError::Encoding(cause))),
+        Err(cause) => decoder.get_mut().stop(cause, limits),
     }
 }
 
@@ -207,6 +214,18 @@ struct Bounded<'r> {
     body: Collected<'r>,
     arrived: u64,
     failure: Option<ReadError>,
+}
+
+impl Bounded<'_> {
+    /// Returns the result after the decoder failed: what has arrived if it is enough, or the reason.
+    fn stop(&mut self, cause: io::Error, limits: Limits) -> Result<Bytes, ReadError> {
+        match self.failure.take() {
+            Some(ReadError::TooLarge | ReadError::ExpandsTooMuch) if limits.cuts_response => {
+                Ok(std::mem::take(&mut self.body.bytes).into())
+            }
+            failure => Err(failure.unwrap_or(ReadError::Encoding(cause))),
+        }
+    }
 }
 
 impl Write for Bounded<'_> {

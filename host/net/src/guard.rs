@@ -174,22 +174,23 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { allow, lookups } = self.clone();
         Box::pin(async move {
-            let addresses = check_addresses(lookups.find(name.as_str()).await?, &allow)?;
+            let addresses = lookups.find(name.as_str()).await?;
+            let addresses = check_addresses(addresses, &allow).map_err(Unresolved::Refused)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
 /// Returns all addresses, or a refusal if one of them is forbidden.
-fn check_addresses(
+pub(crate) fn check_addresses(
     addresses: Vec<SocketAddr>,
     allow: &[IpNet],
-) -> Result<Vec<SocketAddr>, Unresolved> {
+) -> Result<Vec<SocketAddr>, Refused> {
     match addresses
         .iter()
         .find(|address| !is_permitted(address.ip(), allow))
     {
-        Some(bad) => Err(Unresolved::Refused(Refused::Resolved(bad.ip()))),
+        Some(bad) => Err(Refused::Resolved(bad.ip())),
         None => Ok(addresses),
     }
 }
@@ -379,7 +380,7 @@ mod tests {
         let both = vec!["8.8.8.8:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
         assert!(matches!(
             check_addresses(both, &[]),
-            Err(Unresolved::Refused(_))
+            Err(Refused::Resolved(_))
         ));
     }
 

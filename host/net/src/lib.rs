@@ -141,6 +141,8 @@ pub struct Limits {
     pub total: Duration,
     /// Maximum size of the response body after decompression, in bytes.
     pub response_bytes: u64,
+    /// True if a larger response body is cut off at this size. Otherwise it is an error.
+    pub cuts_response: bool,
 }
 
 impl Default for Limits {
@@ -150,6 +152,7 @@ impl Default for Limits {
             first_byte: Duration::from_secs(15),
             total: Duration::from_secs(30),
             response_bytes: 10 << 20,
+            cuts_response: false,
         }
     }
 }
@@ -249,6 +252,26 @@ impl Client {
         }
     }
 
+    /// Checks whether a URL may be reached now. Sends no request. A name that has no address, or whose
+    /// name server does not answer, passes.
+    ///
+    /// # Errors
+    /// Returns the reason if the guard refuses the URL.
+    pub async fn check(&self, url: &Url) -> Result<(), guard::Refused> {
+        let inner = &self.inner;
+        if rewrite::apply(&inner.rewrites, url).is_some() {
+            return Ok(());
+        }
+        guard::check_url(url, &inner.allow)?;
+        let Some(url::Host::Domain(name)) = url.host() else {
+            return Ok(());
+        };
+        match inner.lookups.find(name).await {
+            Ok(addresses) => guard::check_addresses(addresses, &inner.allow).map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+
     async fn exchange(
         &self,
         request: Request,
@@ -301,12 +324,7 @@ impl Client {
         let status = response.status();
         let mut headers = response.headers().clone();
         let left = limits.total.saturating_sub(started.elapsed());
-        let body = body::read(
-            response,
-            &mut headers,
-            limits.response_bytes,
-            self.memory.as_deref(),
-        );
+        let body = body::read(response, &mut headers, limits, self.memory.as_deref());
         let body = match tokio::time::timeout(left, body).await {
             Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
             Err(_) => return Err(context.timeout("the whole exchange", limits.total)),

@@ -202,6 +202,23 @@ async fn an_answer_is_bounded_after_decompression() {
         .unwrap_err();
     assert_eq!(over.kind, ErrorKind::TooLarge);
 
+    let cut = Limits {
+        cuts_response: true,
+        ..small
+    };
+    for server in [&application, &bomb, &large] {
+        let request = Request {
+            limits: cut,
+            ..get(server.url("/"))
+        };
+        let part = client.send(request).await.unwrap();
+        assert!(
+            (1..=100_000).contains(&part.body.len()),
+            "{}",
+            part.body.len()
+        );
+    }
+
     let broken =
         Application::start(|_| plain("200 OK", "content-encoding: gzip\r\n", b"not gzip at all"))
             .await;

@@ -264,6 +264,7 @@ impl Outgoing {
             first_byte: self.limits.first_byte.min(checked.timeout),
             total: checked.deadline.saturating_duration_since(Instant::now()),
             response_bytes: largest,
+            ..net::Limits::default()
         };
         let record = self.trace.request_started(
             checked.method.as_str(),
