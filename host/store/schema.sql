@@ -439,6 +439,81 @@ create table "execution_cassettes" (
 );
 create index "execution_cassettes_by_created_at" on "execution_cassettes" (project, created_at, id) where deleted_at is null;
 
+create table "webhook_subscriptions" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "place" text collate "C"
+);
+create or replace function "webhook_subscriptions_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."place") in ('string', 'boolean') then f."place" #>> '{}' end
+    into new."place"
+    from json_to_record(new.body) as f ("place" json);
+    return new;
+end
+$$;
+create or replace trigger "webhook_subscriptions_fields" before insert or update of body on "webhook_subscriptions" for each row execute function "webhook_subscriptions_fields"();
+create index "webhook_subscriptions_by_created_at" on "webhook_subscriptions" (project, created_at, id) where deleted_at is null;
+create unique index "webhook_subscriptions_one_place" on "webhook_subscriptions" (project, "place" nulls first) where deleted_at is null;
+
+create table "events" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "trigger" text collate "C"
+);
+create or replace function "events_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."trigger") in ('string', 'boolean') then f."trigger" #>> '{}' end
+    into new."trigger"
+    from json_to_record(new.body) as f ("trigger" json);
+    return new;
+end
+$$;
+create or replace trigger "events_fields" before insert or update of body on "events" for each row execute function "events_fields"();
+create index "events_by_created_at" on "events" (project, created_at, id) where deleted_at is null;
+create index "events_by_trigger" on "events" (project, "trigger" nulls first, created_at, id) where deleted_at is null;
+
+create table "webhook_deliveries" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "subscription" text collate "C",
+    "status" text collate "C",
+    "due" bigint
+);
+create or replace function "webhook_deliveries_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."subscription") in ('string', 'boolean') then f."subscription" #>> '{}' end,
+        case when json_typeof(f."status") in ('string', 'boolean') then f."status" #>> '{}' end,
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."subscription", new."status", new."due"
+    from json_to_record(new.body) as f ("subscription" json, "status" json, "due" json);
+    return new;
+end
+$$;
+create or replace trigger "webhook_deliveries_fields" before insert or update of body on "webhook_deliveries" for each row execute function "webhook_deliveries_fields"();
+create index "webhook_deliveries_by_created_at" on "webhook_deliveries" (project, created_at, id) where deleted_at is null;
+create index "webhook_deliveries_by_subscription" on "webhook_deliveries" (project, "subscription" nulls first, created_at, id) where deleted_at is null;
+create index "webhook_deliveries_by_status" on "webhook_deliveries" (project, "status" nulls first, created_at, id) where deleted_at is null;
+create index "webhook_deliveries_all_by_due" on "webhook_deliveries" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
 create table "idempotency_keys" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -394,6 +394,54 @@ const ROWS: &[(&str, &str)] = &[
         "Concurrent prompts of one project",
         "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model",
     ),
+    (
+        "Webhook subscriptions of one project",
+        "tests/e2e/webhooks.rs second_subscription_is_refused",
+    ),
+    (
+        "Characters in the URL of a webhook",
+        "tests/e2e/webhooks.rs urls_that_must_not_be_reached_are_refused",
+    ),
+    (
+        "Attempts of a delivery after the first",
+        "tests/e2e/webhooks.rs last_failure_ends_a_delivery",
+    ),
+    (
+        "Timeout of an attempt",
+        "tests/e2e/webhooks.rs failed_message_is_retried_until_accepted",
+    ),
+    (
+        "Time that an endpoint may ask to wait in `Retry-After`",
+        "tests/e2e/webhooks.rs endpoint_may_ask_to_wait",
+    ),
+    (
+        "Size of an endpoint's response that is read",
+        "tests/e2e/webhooks.rs large_response_is_cut_and_dripping_one_ends",
+    ),
+    (
+        "Size of an endpoint's response that is kept",
+        "tests/e2e/webhooks.rs large_response_is_cut_and_dripping_one_ends",
+    ),
+    (
+        "Attempts of a delivery that are kept",
+        "host/app/src/events/delivery.rs oldest_attempts_are_left_out",
+    ),
+    (
+        "Events in the range of a replay",
+        "tests/e2e/webhooks.rs replay_of_too_many_events_is_refused",
+    ),
+    (
+        "Concurrent deliveries",
+        "tests/e2e/webhooks.rs concurrency_limits_of_deliveries_hold",
+    ),
+    (
+        "Concurrent messages to one endpoint",
+        "tests/e2e/webhooks.rs concurrency_limits_of_deliveries_hold",
+    ),
+    (
+        "Time for which an endpoint may accept nothing",
+        "tests/e2e/webhooks.rs endpoint_that_keeps_failing_is_disabled",
+    ),
 ];
 
 /// Settings in groups of limits that do not limit requests of clients.

@@ -50,7 +50,7 @@ async fn every_route_accepts_both_prefixes() {
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS
         .iter()
-        .filter(|operation| operation.id() != "org_create")
+        .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
         let right = clients.right(operation);
         let older = send(right, operation, operation.body(false)).await;
@@ -199,7 +199,7 @@ async fn every_response_has_the_standard_headers() {
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS
         .iter()
-        .filter(|operation| operation.id() != "org_create")
+        .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
         for client in [clients.right(operation), &host.anonymous()] {
             let answer = send(client, operation, operation.body(false)).await;

@@ -30,7 +30,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 15] = [
+const UNKNOWN: [(&str, &str, &str); 17] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -46,6 +46,8 @@ const UNKNOWN: [(&str, &str, &str); 15] = [
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),
     ("/auth_configs/", "status", "DISABLED"),
     ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),
+    ("/webhook_subscriptions/", "id", "ws_AAAAAAAAAAAA"),
+    ("/webhook_subscriptions/", "delivery_id", "wd_AAAAAAAAAAAA"),
 ];
 
 /// Kind of key that an operation requires.
@@ -144,6 +146,11 @@ impl Operation {
             .unwrap()
             .keys()
             .map(|status| status.parse().unwrap())
+    }
+
+    /// Returns true if a successful response does not end.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.described["responses"]["200"]["content"]["text/event-stream"].is_object()
     }
 
     /// Returns the resolved and closed schema of a status's body: only named members are allowed.

@@ -77,9 +77,11 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
         "--request-timeout",
         "60",
     ]);
-    // The program cannot generate components. Invalid components are tested in `refused`.
-    let made =
-        |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;
+    // The program cannot generate components, and waits for the end of a stream. Invalid components
+    // are tested in `refused`, streams in `event_stream`.
+    let made = |operation: &&Operation| {
+        operation.key() == key && operation.takes() != Takes::Component && !operation.is_stream()
+    };
     for operation in OPERATIONS.iter().filter(made) {
         command.args(["--include-operation-id", operation.id()]);
     }

@@ -35,10 +35,22 @@ impl Possessions {
             .await
             .expect(200);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let subscription = json!({
+            "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
+        });
+        let made_subscription = client
+            .post("/webhook_subscriptions", &subscription)
+            .await
+            .expect(201);
+        let subscription = text(&made_subscription["id"]);
+        let path = format!("/webhook_subscriptions/{subscription}/test");
+        let sent = client.post(&path, &json!({})).await.expect(201);
         let ids = [
             ("ac", config),
             ("ca", text(&made["id"])),
             ("log", text(&ran["log_id"])),
+            ("wd", text(&sent["id"])),
+            ("ws", subscription),
         ]
         .into();
         Self { client, ids }
@@ -58,6 +70,10 @@ impl Possessions {
                 .text,
         );
         for (kind, id) in &self.ids {
+            // The state of a delivery changes with its attempts.
+            if *kind == "wd" {
+                continue;
+            }
             state.push(
                 self.client
                     .get(&place(kind).replace("{}", id))
@@ -74,6 +90,7 @@ fn place(kind: &str) -> &'static str {
     match kind {
         "ac" => "/auth_configs/{}",
         "ca" => "/connected_accounts/{}",
+        "ws" => "/webhook_subscriptions/{}",
         _ => "/logs/tool_execution/{}",
     }
 }

@@ -26,10 +26,11 @@ fn run(setup: &Setup, what: &str, archive: &Path) -> String {
 }
 
 fn with(application: &FakeApp) -> Setup {
-    // The kept archives are older than the retention period of the execution log.
+    // The kept archives are older than the retention periods of the execution log and of events.
     let setup = Setup::new()
         .with("logs.cassettes", "all")
-        .with("logs.keep_days", "0");
+        .with("logs.keep_days", "0")
+        .with("webhooks.keep_days", "3650");
     setup.with_application(&["api.example.com"], application)
 }
 
@@ -65,7 +66,20 @@ async fn keep(name: &str, application: &FakeApp) {
         .post(&format!("/tools/execute/{}", guest::tool(slug)), &asked)
         .await
         .expect(200);
+    let subscription = json!({
+        "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
+    });
+    let subscription = project
+        .post("/webhook_subscriptions", &subscription)
+        .await
+        .expect(201);
+    let test = format!(
+        "/webhook_subscriptions/{}/test",
+        subscription["id"].as_str().unwrap()
+    );
+    let sent = project.post(&test, &json!({})).await.expect(201);
     let told = json!({
+        "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
     });
@@ -84,10 +98,10 @@ async fn keep(name: &str, application: &FakeApp) {
 }
 
 async fn assert_answers(archive: &Path, application: &FakeApp) {
-    let told: Value =
+    let told_all: Value =
         serde_json::from_slice(&fs::read(archive.with_extension("json")).unwrap()).unwrap();
     let told = |name: &str| {
-        told[name]
+        told_all[name]
             .as_str()
             .unwrap_or_else(|| panic!("{archive:?}: {name}"))
             .to_owned()
@@ -140,6 +154,16 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
         .get(&format!("{LOGS}/{log}/cassette"))
         .await
         .expect(200);
+    // Earlier archives have no webhooks.
+    if told_all["subscription"].is_string() {
+        let path = format!("/webhook_subscriptions/{}", told("subscription"));
+        let subscription = project.get(&path).await.expect(200);
+        assert_eq!(subscription["webhook_url"], "https://hooks.example.com/");
+        let delivery = format!("{path}/deliveries/{}", told("delivery"));
+        project.get(&delivery).await.expect(200);
+        let replay = format!("{delivery}/replay");
+        project.post(&replay, &json!({})).await.expect(200);
+    }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();
 }

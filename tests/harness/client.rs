@@ -5,7 +5,7 @@ use std::ops::Index;
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 
-use crate::hunt;
+use crate::{event_reader::EventReader, hunt};
 
 /// Client of one server with one key. Cheap to clone. It asserts that no response contains a secret
 /// of the tests or the client's own key.
@@ -147,6 +147,19 @@ impl Client {
             text,
             json,
         })
+    }
+
+    /// Opens a stream of server-sent events.
+    pub async fn open_stream(&self, path: &str, last_event_id: Option<&str>) -> EventReader {
+        let mut request = self.http.get(format!("{}{}{path}", self.url, self.prefix));
+        if let Some((name, key)) = &self.key {
+            request = request.header(*name, key);
+        }
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.expect("the server answers");
+        EventReader::new(response)
     }
 
     pub async fn get(&self, path: &str) -> Answer {

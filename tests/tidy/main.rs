@@ -170,7 +170,7 @@ fn dependencies_point_down() {
 }
 
 /// Modules of `app`, from bottom to top. A module may import only those before it.
-const FLOORS: [&str; 8] = [
+const FLOORS: [&str; 9] = [
     "core",
     "work",
     "projects",
@@ -178,6 +178,7 @@ const FLOORS: [&str; 8] = [
     "files",
     "accounts",
     "runs",
+    "events",
     "lifecycle",
 ];
 

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod catalog;
 pub mod core;
+pub mod events;
 pub mod files;
 pub mod lifecycle;
 pub mod projects;
@@ -48,6 +49,9 @@ pub static COLLECTIONS: &[&Collection] = &[
     &runs::log::PAGES,
     &runs::log::DETAILS,
     &runs::log::CASSETTES,
+    &events::subscriptions::COLLECTION,
+    &events::outbox::COLLECTION,
+    &events::delivery::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,
@@ -78,6 +82,10 @@ pub struct App {
     pub(crate) verify_credential: accounts::VerifyCredential,
     /// The tokens of connected accounts.
     pub(crate) accounts: Arc<accounts::TokenManager>,
+    /// The settings of outgoing webhooks.
+    pub(crate) webhooks: events::WebhookSettings,
+    /// The pace of messages to each endpoint.
+    pub(crate) endpoints: events::Endpoints,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -106,6 +114,8 @@ pub struct Parts {
     pub files: files::Settings,
     /// The settings of connecting accounts.
     pub connections: accounts::Settings,
+    /// The settings of outgoing webhooks.
+    pub webhooks: events::WebhookSettings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
@@ -131,6 +141,7 @@ impl App {
             log,
             files,
             connections,
+            webhooks,
             trusted,
             model,
             quotas,
@@ -164,6 +175,8 @@ impl App {
             log,
             verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
+            webhooks,
+            endpoints: events::Endpoints::default(),
             files,
             quotas,
             sequence: core::ids::Sequence::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use app::{
     catalog,
     core::{json, large_work},
-    files, lifecycle,
+    events, files, lifecycle,
     projects::idempotency,
     runs,
 };
@@ -126,6 +126,7 @@ pub(crate) fn page() -> String {
         ("Components", components(&settings)),
         ("Files, records and accounts", storage(&settings)),
         ("Prompts", prompts(&settings)),
+        ("Webhooks", webhooks(&settings)),
     ];
     let mut page = INTRODUCTION.to_owned();
     for (group, rows) in groups {
@@ -364,6 +365,25 @@ fn prompts(settings: &[Setting]) -> Vec<Row> {
         set("Tokens of a completion", "llm.max_tokens", "the completion is cut off"),
         set("Concurrent prompts", "llm.at_once", NODE_BUSY),
         set("Concurrent prompts of one project", "llm.at_once_per_project", PROJECT_BUSY),
+    ]
+}
+
+#[rustfmt::skip]
+fn webhooks(settings: &[Setting]) -> Vec<Row> {
+    let set = |name, key, past| setting_row(settings, name, key, past);
+    vec![
+        row("Webhook subscriptions of one project", 1, "409 `Webhook_SubscriptionExists`"),
+        row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, INVALID),
+        set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed"),
+        set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed"),
+        row("Time that an endpoint may ask to wait in `Retry-After`", time(events::sending::MAX_RETRY_AFTER), "the next attempt begins then"),
+        row("Size of an endpoint's response that is read", size(events::sending::MAX_RESPONSE_BYTES), "the rest is not read"),
+        row("Size of an endpoint's response that is kept", size(events::sending::MAX_KEPT_BYTES as u64), "the rest is left out"),
+        row("Attempts of a delivery that are kept", events::delivery::MAX_KEPT_ATTEMPTS, "the oldest ones are left out"),
+        set("Events in the range of a replay", "webhooks.replay_events", INVALID),
+        set("Concurrent deliveries", "webhooks.concurrency", "the other deliveries wait in the store"),
+        set("Concurrent messages to one endpoint", "webhooks.concurrency_per_endpoint", "the other deliveries wait in the store"),
+        set("Time for which an endpoint may accept nothing", "webhooks.disable_after_s", "the subscription is disabled"),
     ]
 }
 

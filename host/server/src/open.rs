@@ -127,6 +127,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let net = net::Client::new(config.net()?)
         .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
     let connections = config.connections(net.clone());
+    let webhooks = config.webhooks(net.clone());
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
         wait_until_durable: config.logs.wait,
@@ -155,6 +156,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         log,
         files,
         connections,
+        webhooks,
         trusted,
         model,
         quotas,

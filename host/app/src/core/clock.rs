@@ -68,6 +68,13 @@ pub fn iso(time: Time) -> String {
         .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// Reads a time in ISO 8601.
+#[must_use]
+pub fn parse_iso(text: &str) -> Option<Time> {
+    let time = DateTime::parse_from_rfc3339(text).ok()?;
+    Some(Time(time.timestamp_millis()))
+}
+
 /// Returns the time a duration after another.
 pub(crate) fn time_after(time: Time, by: Duration) -> Time {
     Time(
@@ -83,6 +90,9 @@ mod tests {
     #[test]
     fn times_are_shown_with_milliseconds_and_z() {
         assert_eq!(iso(Time(1_767_225_600_007)), "2026-01-01T00:00:00.007Z");
+        let time = Some(Time(1_767_225_600_007));
+        assert_eq!(parse_iso("2026-01-01T01:00:00.007+01:00"), time);
+        assert_eq!(parse_iso("yesterday"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use store::Time;
+use uuid::Uuid;
 
 use crate::{Result, core::errors};
 
@@ -85,6 +86,14 @@ id!(
     TriggerInstanceId, "a trigger instance", ["ti_"]
 );
 id!(
+    /// The id of a webhook subscription.
+    SubscriptionId, "a webhook subscription", ["ws_"]
+);
+id!(
+    /// The id of the delivery of an event to a webhook subscription.
+    DeliveryId, "a delivery", ["wd_"]
+);
+id!(
     /// The id of a file.
     FileId, "a file", ["file_"]
 );
@@ -127,6 +136,15 @@ impl Sequence {
 impl Default for Sequence {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl DeliveryId {
+    /// Returns the id of the only delivery of an event to a subscription.
+    #[must_use]
+    pub fn for_event(event: Uuid, subscription: &SubscriptionId) -> Self {
+        let subscription = subscription.0.trim_start_matches("ws_");
+        Self(format!("wd_{}_{subscription}", event.simple()))
     }
 }
 
@@ -230,6 +248,8 @@ mod tests {
             assert!(AccountId::parse(text).is_err(), "{text}");
         }
         ProjectId::parse("pr_abcdefghijkl").unwrap();
+        let delivery = DeliveryId::for_event(Uuid::nil(), &SubscriptionId::random());
+        DeliveryId::parse(delivery.as_str()).unwrap();
     }
 
     #[test]

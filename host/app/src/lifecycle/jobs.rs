@@ -1,7 +1,7 @@
 //! The list of background work.
 
 use crate::{
-    App, accounts,
+    App, accounts, events,
     lifecycle::{remove_project, retention},
     projects::idempotency,
     runs::log,
@@ -26,6 +26,11 @@ const JOBS: &[Job] = &[
         run: |app, claim| Box::pin(accounts::sweep(app, claim)),
     },
     Job {
+        name: "event_retention",
+        interval: events::RETENTION_INTERVAL,
+        run: |app, claim| Box::pin(events::erase_old(app, claim)),
+    },
+    Job {
         name: "idempotency",
         interval: idempotency::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(idempotency::delete_expired(app, claim)),
@@ -37,9 +42,11 @@ pub(crate) async fn run(app: &App) {
     let claims = app.claims();
     let idle_refresh = accounts::idle_refresh(app);
     let removals = remove_project::queue();
+    let deliveries = events::sending::queue(app);
     tokio::join!(
         run_jobs(&claims, app, JOBS),
         idle_refresh.run(&claims, app),
         removals.run(&claims, app),
+        deliveries.run(&claims, app),
     );
 }

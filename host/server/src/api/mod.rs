@@ -87,6 +87,7 @@ pub(crate) mod auth_configs;
 pub(crate) mod compat;
 pub(crate) mod connected_accounts;
 pub(crate) mod description;
+pub(crate) mod event_stream;
 pub(crate) mod files;
 pub(crate) mod keys;
 pub(crate) mod logs;
@@ -100,6 +101,7 @@ pub(crate) mod toolkits;
 pub(crate) mod tools;
 pub(crate) mod triggers_types;
 pub(crate) mod usage;
+pub(crate) mod webhook_subscriptions;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

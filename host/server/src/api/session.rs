@@ -2,6 +2,7 @@
 
 use app::{
     core::clock::iso,
+    events::subscriptions::{self, Opened},
     projects::{Holder, Owner, Project, members},
 };
 use serde::Serialize;
@@ -18,13 +19,13 @@ const OPERATOR: &str = "operator";
 view! {
     /// The project and the member that a key belongs to.
     #[schema(as = Session)]
-    pub(crate) struct View from (project: &Project, holder: &Holder) where {
+    pub(crate) struct View from (project: &Project, webhook: Option<Opened>, holder: &Holder) where {
         let member = match &holder.owner {
             Owner::Member(member) => Some(member.as_ref()),
             Owner::Project(_) | Owner::Organization(_) => None,
         };
     } {
-        project: ProjectView = ProjectView::new(project, holder),
+        project: ProjectView = ProjectView::new(project, webhook, holder),
         /// Null for the key of a user, which belongs to no single project.
         #[schema(required)]
         api_key: Option<KeyView> = member.is_none().then(|| KeyView::new(project, holder)),
@@ -34,9 +35,9 @@ view! {
 
 view! {
     #[schema(as = SessionProject)]
-    struct ProjectView from (project: &Project, holder: &Holder) {
+    struct ProjectView from (project: &Project, webhook: Option<Opened>, holder: &Holder) {
         #[serde(flatten)]
-        project: projects::View = project.into(),
+        project: projects::View = projects::View::new(project, webhook, false),
         #[schema(value_type = u64)]
         auto_id: i64 = project.stored.number,
         nano_id: String = project.id.to_string(),
@@ -92,7 +93,8 @@ view! {
 /// The key of a user belongs to no single project, so it is not part of the response.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn info(key: ProjectKey) -> ApiResult<Json<View>> {
-    Ok(Json(View::new(&key.project, &key.holder)))
+    let webhook = subscriptions::of_project(key.app(), &key.project).await?;
+    Ok(Json(View::new(&key.project, webhook, &key.holder)))
 }
 
 impl MemberView {

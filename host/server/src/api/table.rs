@@ -16,8 +16,8 @@ use crate::{
     api::{
         auth_configs,
         compat::{action_logs, legacy_ids},
-        connected_accounts, files, keys, logs, members, oauth_apps, project_config, projects,
-        session, toolkits, tools, triggers_types, usage,
+        connected_accounts, event_stream, files, keys, logs, members, oauth_apps, project_config,
+        projects, session, toolkits, tools, triggers_types, usage, webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -195,6 +195,21 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/connected_accounts/{nanoid}/refresh", connected_accounts::refresh).needs(Write, &[ConnectedAccounts]),
         row!("/connected_accounts/{nanoid}/revoke", connected_accounts::revoke).needs(Write, &[ConnectedAccounts]),
         row!("/connected_accounts/{nanoid}/status", connected_accounts::set_status).needs(Write, &[ConnectedAccounts]),
+
+        // webhooks
+        row!("/webhook_subscriptions", webhook_subscriptions::list).needs(Read, &[Webhooks]),
+        row!("/webhook_subscriptions", webhook_subscriptions::create).needs(Write, &[Webhooks]),
+        row!("/webhook_subscriptions/event_types", webhook_subscriptions::event_types).needs(Read, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}", webhook_subscriptions::read).needs(Read, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}", webhook_subscriptions::update).needs(Write, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}", webhook_subscriptions::remove).needs(Write, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}/rotate_secret", webhook_subscriptions::rotate_secret).needs(Write, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}/test", webhook_subscriptions::deliveries::send_test).needs(Write, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}/deliveries", webhook_subscriptions::deliveries::list).needs(Read, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}/deliveries/replay", webhook_subscriptions::deliveries::replay_range).needs(Write, &[Webhooks]).own_deadline(),
+        row!("/webhook_subscriptions/{id}/deliveries/{delivery_id}", webhook_subscriptions::deliveries::read).needs(Read, &[Webhooks]),
+        row!("/webhook_subscriptions/{id}/deliveries/{delivery_id}/replay", webhook_subscriptions::deliveries::replay).needs(Write, &[Webhooks]),
+        row!("/trigger_instances/stream", event_stream::open).needs(Read, &[Triggers]).own_deadline(),
 
         // called by a browser that returns from a provider
         row!("/toolkits/auth/callback", link::callback::handle),

@@ -29,6 +29,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod values;
+mod webhooks;
 
 use std::{
     collections::BTreeMap,
@@ -54,6 +55,7 @@ use self::{
     setting::{Group, settings},
     sources::Problem,
     values::Secret,
+    webhooks::Webhooks,
 };
 pub(crate) use self::{
     flags::Flags,
@@ -112,6 +114,7 @@ settings! {
             pub logs: Logs,
             pub files: Files,
             pub connections: Connections,
+            pub webhooks: Webhooks,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,
@@ -164,6 +167,7 @@ impl Config {
         self.llm.check()?;
         self.check_oauth_apps()?;
         self.check_net()?;
+        Problem::of("webhooks.retry_delays_s", self.retry_delays())?;
         Problem::of("blobs", self.bucket())?;
         Problem::of("publish.trusted_keys", self.trusted_keys())?;
         let filter = EnvFilter::try_new(&self.log);

@@ -227,7 +227,7 @@ pub(crate) async fn wrong_method(_: Method) -> ApiError {
 mod tests {
     use std::collections::HashMap;
 
-    use app::{ErrorInfo, accounts, catalog, core, errors, files, projects, runs};
+    use app::{ErrorInfo, accounts, catalog, core, errors, events, files, projects, runs};
 
     /// All errors that are declared in tables.
     fn all() -> impl Iterator<Item = &'static ErrorInfo> {
@@ -238,6 +238,7 @@ mod tests {
             files::errors::TABLE,
             accounts::errors::TABLE,
             runs::errors::TABLE,
+            events::errors::TABLE,
             errors::TABLE,
             crate::http::errors::TABLE,
         ];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    core::ids::{AccountId, AuthConfigId, LogId, MemberId, ProjectId},
+    core::ids::{AccountId, AuthConfigId, DeliveryId, LogId, MemberId, ProjectId, SubscriptionId},
 };
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
@@ -40,7 +40,15 @@ macro_rules! ids {
     )+};
 }
 
-ids!(AccountId, AuthConfigId, LogId, MemberId, ProjectId);
+ids!(
+    AccountId,
+    AuthConfigId,
+    DeliveryId,
+    LogId,
+    MemberId,
+    ProjectId,
+    SubscriptionId
+);
 
 impl<T: PathParameter> FromRequestParts<Arc<Server>> for Path<T> {
     type Rejection = ApiError;

@@ -11,11 +11,13 @@ use crate::{
 };
 
 #[rustfmt::skip]
-const NOT_OFFERED: [NotOffered; 14] = [
+const NOT_OFFERED: [NotOffered; 16] = [
     NotOffered { method: MethodFilter::GET, path: "/cli/get-session", what: "signing in by a vendor's command line", instead: CLI },
     NotOffered { method: MethodFilter::POST, path: "/cli/create-session", what: "signing in by a vendor's command line", instead: CLI },
     NotOffered { method: MethodFilter::GET, path: "/cli/realtime/credentials", what: "a vendor's push service", instead: PUSH },
     NotOffered { method: MethodFilter::POST, path: "/cli/realtime/auth", what: "a vendor's push service", instead: PUSH },
+    NotOffered { method: MethodFilter::GET, path: "/internal/sdk/realtime/credentials", what: "a vendor's push service", instead: PUSH },
+    NotOffered { method: MethodFilter::POST, path: "/internal/sdk/realtime/auth", what: "a vendor's push service", instead: PUSH },
     NotOffered { method: MethodFilter::POST, path: "/cli/codact_failures", what: "telling a vendor about failed calls", instead: "leave it out; the execution log has what failed, see `POST /logs/tool_execution`" },
     NotOffered { method: MethodFilter::POST, path: "/org/clanker/create_claim", what: "handing an organization over to a person by mail", instead: "add the person with `POST /org/members`" },
     NotOffered { method: MethodFilter::POST, path: "/org/consumer/project/resolve", what: "a consumer's project", instead: "make a project with `POST /org/owner/project/new`" },
@@ -28,7 +30,7 @@ const NOT_OFFERED: [NotOffered; 14] = [
     NotOffered { method: MethodFilter::DELETE, path: "/custom/toolkits/{slug}", what: "making toolkits by a vendor's console", instead: TOOLKITS },
 ];
 const CLI: &str = "use a key: the first start writes them beside the data directory, and `POST /org/members` makes more";
-const PUSH: &str = "subscribe a webhook, or read the execution log";
+const PUSH: &str = "read the stream of server-sent events at `GET /api/v3/trigger_instances/stream`, or subscribe a webhook with `POST /webhook_subscriptions`";
 const TOOLKITS: &str =
     "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
 

@@ -5,6 +5,7 @@ mod types;
 
 use app::{
     core::ids::{MemberId, ProjectId},
+    events::subscriptions,
     projects::{
         self,
         members::{self, StoredMember},
@@ -41,7 +42,10 @@ pub(crate) async fn projects(
     ShortPage(page): ShortPage,
 ) -> ApiResult<Json<api::projects::List>> {
     let found = projects::list(key.app(), &key.organization, page.window(false)?).await?;
-    Ok(Json(api::projects::List::new(found, &page)))
+    let webhooks = subscriptions::of_projects(key.app(), &found.items).await?;
+    Ok(Json(api::projects::List::new(
+        found, webhooks, &page, false,
+    )))
 }
 
 /// Creates a member with a key, which only this response shows.

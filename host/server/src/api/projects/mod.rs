@@ -4,6 +4,7 @@ mod types;
 
 use app::{
     core::ids::ProjectId,
+    events::subscriptions,
     lifecycle,
     projects::{self, NewProject},
 };
@@ -30,7 +31,9 @@ pub(crate) async fn create(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn list(key: OrganizationKey, page: Page) -> ApiResult<Json<List>> {
     let found = projects::list(key.app(), &key.organization, page.window(false)?).await?;
-    Ok(Json(List::new(found, &page)))
+    let webhooks = subscriptions::of_projects(key.app(), &found.items).await?;
+    let in_full = key.server.config.keys.reveal;
+    Ok(Json(List::new(found, webhooks, &page, in_full)))
 }
 
 /// Reads a project with its keys.
@@ -40,8 +43,9 @@ pub(crate) async fn read(
     Path(id): Path<ProjectId>,
 ) -> ApiResult<Json<DetailView>> {
     let project = projects::get(key.app(), &key.organization, &id).await?;
+    let webhook = subscriptions::of_project(key.app(), &project).await?;
     Ok(Json(DetailView {
-        project: View::from(&project),
+        project: View::new(&project, webhook, key.server.config.keys.reveal),
         api_keys: keys::views(&key, &project.id).await?,
     }))
 }

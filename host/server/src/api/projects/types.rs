@@ -1,15 +1,18 @@
 //! Requests, queries and views of projects.
 
+use std::collections::HashMap;
+
 use app::{
     Error, Listed,
     core::clock::iso,
+    events::{event::MessageVersion, subscriptions::Opened},
     projects::{Config, NewProject, Project, ShownKey},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    api::{keys, project_config},
+    api::{keys, project_config, webhook_subscriptions::Version as WebhookVersion},
     http::{Page, Position},
 };
 
@@ -66,7 +69,11 @@ view! {
 view! {
     /// A project of the organization.
     #[schema(as = Project)]
-    pub(crate) struct View from project: &Project {
+    pub(crate) struct View from (project: &Project, webhook: Option<Opened>, in_full: bool) where {
+        let version = webhook.as_ref().map(|webhook| webhook.record.body.version);
+        let endpoint = webhook.map(|webhook| webhook.endpoint);
+        let (url, secret) = endpoint.map(|own| (own.url, own.secret)).unzip();
+    } {
         id: String = project.id.to_string(),
         org_id: String = project.organization.to_string(),
         name: String = project.stored.name.clone(),
@@ -76,35 +83,38 @@ view! {
         #[schema(format = DateTime)]
         updated_at: String = iso(project.updated_at),
         #[schema(required)]
-        webhook_url: Option<String> = None,
+        webhook_url: Option<String> = url,
         #[schema(required)]
         event_webhook_url: Option<String> = None,
         #[schema(required)]
-        webhook_secret: Option<String> = None,
+        webhook_secret: Option<String> = secret.filter(|_| in_full),
         triggers_enabled: bool = false,
         #[schema(required)]
         last_subscribed_at: Option<String> = None,
-        is_new_webhook: bool = true,
-        webhook_version: WebhookVersion = WebhookVersion::V3,
+        is_new_webhook: bool = version.is_none_or(|version| version == MessageVersion::V2),
+        webhook_version: WebhookVersion = version.unwrap_or(MessageVersion::V3).into(),
         deleted: bool = false,
     }
-}
-
-/// Format of the messages of webhooks.
-#[derive(Serialize, ToSchema)]
-enum WebhookVersion {
-    #[expect(dead_code, reason = "clients know it, no project has it")]
-    V1,
-    #[expect(dead_code, reason = "clients know it, no project has it")]
-    V2,
-    V3,
 }
 
 view! {
     /// A page of projects.
     #[schema(as = Projects)]
-    pub(crate) struct List from (found: Listed<Project>, page: &Page) {
-        data: Vec<View> = found.items.iter().map(View::from).collect(),
+    pub(crate) struct List from (
+        found: Listed<Project>,
+        webhooks: Vec<Opened>,
+        page: &Page,
+        in_full: bool,
+    ) where {
+        let by_project = webhooks
+            .into_iter()
+            .map(|webhook| (webhook.record.project.clone(), webhook));
+        let mut webhooks: HashMap<_, _> = by_project.collect();
+        let mut view = |project: &Project| {
+            View::new(project, webhooks.remove(project.id.as_str()), in_full)
+        };
+    } {
+        data: Vec<View> = found.items.iter().map(&mut view).collect(),
         #[serde(flatten)]
         position: Position = Position::after(page, found.total, found.next),
     }

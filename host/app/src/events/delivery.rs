@@ -1,0 +1,463 @@
+//! Deliveries: one event for one endpoint, with the record of its attempts.
+//!
+//! A delivery is a record in the queue of [`sending`](super::sending). It ends as delivered or as
+//! failed, and can be replayed from either until its event is erased.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use uuid::Uuid;
+
+use super::{
+    errors,
+    event::EventKind,
+    outbox::{self, Event, NewEvent},
+    subscriptions,
+};
+use crate::{
+    App, Error, Result,
+    core::{
+        ids::{DeliveryId, ProjectId, SubscriptionId},
+        vault::{SealContext, Sealed},
+    },
+    projects::Project,
+    work::{Claimable, WorkState},
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "webhook_deliveries",
+    fields: &[
+        Field::new("subscription", Kind::Text),
+        Field::new("status", Kind::Text),
+        Field::due("due"),
+    ],
+};
+
+/// Maximum attempts of one delivery that are kept, the newest.
+pub const MAX_KEPT_ATTEMPTS: usize = 32;
+/// Payload of a test event that has none of its own.
+const TEST_PAYLOAD: &[u8] = br#"{"test":true}"#;
+/// Events that are replayed in one batch.
+const REPLAYED_PER_BATCH: u64 = 100;
+
+/// A delivery, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Subscription whose endpoint gets the event.
+    pub subscription: SubscriptionId,
+    /// Id of the event.
+    pub event: Uuid,
+    /// Kind of the event.
+    pub kind: EventKind,
+    /// Status.
+    pub status: DeliveryStatus,
+    /// Attempts since the delivery was created or replayed.
+    pub attempt_count: u32,
+    #[serde(flatten)]
+    work: WorkState,
+    attempt_log: Vec<StoredAttempt>,
+    /// Reason why no attempt follows, if the delivery failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// Status of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryStatus {
+    /// An attempt is due or running.
+    Pending,
+    /// The endpoint has acknowledged the event.
+    Delivered,
+    /// No attempt follows unless the delivery is replayed.
+    Failed,
+}
+
+impl DeliveryStatus {
+    /// Returns the name, as stored and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// An attempt, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredAttempt {
+    at: Time,
+    duration_ms: u64,
+    status: Option<u16>,
+    error: Option<String>,
+    response: Option<Sealed<String>>,
+}
+
+/// An attempt to deliver an event.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Time at which it began.
+    pub at: Time,
+    /// Time that it took.
+    pub duration: Duration,
+    /// Status of the response, if there was one.
+    pub status: Option<u16>,
+    /// Reason why there was no response.
+    pub error: Option<String>,
+    /// Beginning of the response body.
+    pub response: Option<String>,
+}
+
+impl Attempt {
+    /// Seals the response for the delivery with this id.
+    pub(super) async fn seal(
+        self,
+        app: &App,
+        project: &ProjectId,
+        id: &str,
+    ) -> Result<StoredAttempt> {
+        let key = app.vault.key(project.as_str(), self.at).await?;
+        let context = seal_context(project, id);
+        let response = self.response.map(|text| key.seal(context, &text));
+        Ok(StoredAttempt {
+            at: self.at,
+            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            status: self.status,
+            error: self.error,
+            response: response.transpose()?,
+        })
+    }
+}
+
+impl Document for Delivery {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Claimable for Delivery {
+    fn work(&mut self) -> &mut WorkState {
+        &mut self.work
+    }
+}
+
+impl Delivery {
+    /// Adds a delivery that is due at once to a batch.
+    pub(super) fn add(
+        batch: Batch,
+        project: &str,
+        subscription: &SubscriptionId,
+        event: Uuid,
+        kind: EventKind,
+    ) -> Batch {
+        let id = DeliveryId::for_event(event, subscription);
+        let body = Self::new(batch.now, subscription.clone(), event, kind);
+        batch.insert(project, id.as_str(), &body)
+    }
+
+    fn new(due: Time, subscription: SubscriptionId, event: Uuid, kind: EventKind) -> Self {
+        Self {
+            subscription,
+            event,
+            kind,
+            status: DeliveryStatus::Pending,
+            attempt_count: 0,
+            work: WorkState::due_at(due),
+            attempt_log: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Returns the time of the next attempt.
+    #[must_use]
+    pub fn next_attempt_at(&self) -> Option<Time> {
+        self.work.due
+    }
+
+    /// Ends the delivery as acknowledged.
+    pub(super) fn deliver(&mut self, attempt: StoredAttempt) {
+        self.record(attempt);
+        self.status = DeliveryStatus::Delivered;
+        self.work.due = None;
+    }
+
+    /// Ends the delivery as failed.
+    pub(super) fn fail(&mut self, reason: &str) {
+        self.status = DeliveryStatus::Failed;
+        self.failure = Some(reason.to_owned());
+        self.work.due = None;
+    }
+
+    /// Ends the delivery as failed after an attempt.
+    pub(super) fn fail_with(&mut self, attempt: StoredAttempt, reason: &str) {
+        self.record(attempt);
+        self.fail(reason);
+    }
+
+    /// Sets the time of the next attempt after one that failed.
+    pub(super) fn retry_at(&mut self, attempt: StoredAttempt, due: Time) {
+        self.record(attempt);
+        self.work.due = Some(due);
+    }
+
+    fn record(&mut self, attempt: StoredAttempt) {
+        self.attempt_count += 1;
+        if self.attempt_log.len() >= MAX_KEPT_ATTEMPTS {
+            self.attempt_log.remove(0);
+        }
+        self.attempt_log.push(attempt);
+    }
+
+    fn replay(&mut self, now: Time) {
+        self.status = DeliveryStatus::Pending;
+        self.attempt_count = 0;
+        self.failure = None;
+        self.work.reschedule(now);
+    }
+}
+
+/// Sends an event to a subscription that no trigger caused, to test its endpoint. Returns the delivery.
+///
+/// # Errors
+/// Fails if the subscription does not exist, the payload is not JSON, or the store refuses.
+pub async fn send_test(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    payload: Option<Bytes>,
+) -> Result<Record<Delivery>> {
+    let payload = payload.unwrap_or(Bytes::from_static(TEST_PAYLOAD));
+    let event = NewEvent::test(app, payload);
+    let sent = app
+        .store
+        .change(&COLLECTION, subscription.as_str(), || async {
+            let record = subscriptions::record(app, project, subscription).await?;
+            let batch = Batch::at(app.clock.now()).check(&record);
+            let batch = outbox::add_for(app, &project.id, batch, &event, &[record]).await?;
+            Ok::<_, Error>((batch, ()))
+        });
+    sent.await?;
+    let id = DeliveryId::for_event(event.id, subscription);
+    record(app, project, subscription, &id).await
+}
+
+/// Returns a page of the deliveries of a subscription, newest first, and their total number.
+///
+/// # Errors
+/// Fails if the subscription does not exist, or the store cannot be read.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    status: Option<DeliveryStatus>,
+    window: Window,
+) -> Result<Listed<Record<Delivery>>> {
+    subscriptions::record(app, project, subscription).await?;
+    let mut query = Query::for_project(project.id.as_str())
+        .is("subscription", subscription.as_str())
+        .descending()
+        .window(window);
+    if let Some(status) = status {
+        query = query.is("status", status.as_str());
+    }
+    Ok(app.store.list(&query).await?)
+}
+
+/// Returns a delivery of a subscription and its attempts, oldest first.
+///
+/// # Errors
+/// Fails if the delivery does not exist, or the store cannot be read.
+pub async fn get(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    id: &DeliveryId,
+) -> Result<(Record<Delivery>, Vec<Attempt>)> {
+    let record = record(app, project, subscription, id).await?;
+    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+    let context = seal_context(&project.id, id.as_str());
+    let open = |stored: &StoredAttempt| {
+        let response = stored.response.as_ref();
+        Ok::<_, Error>(Attempt {
+            at: stored.at,
+            duration: Duration::from_millis(stored.duration_ms),
+            status: stored.status,
+            error: stored.error.clone(),
+            response: response.map(|text| key.open(context, text)).transpose()?,
+        })
+    };
+    let attempts = record.body.attempt_log.iter().map(open);
+    let attempts = attempts.collect::<Result<_>>()?;
+    Ok((record, attempts))
+}
+
+/// Sends the event of a delivery again, with the whole schedule of retries.
+///
+/// # Errors
+/// Fails if the delivery or its event does not exist, or the store refuses.
+pub async fn replay(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    id: &DeliveryId,
+) -> Result<Record<Delivery>> {
+    let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut record = record(app, project, subscription, id).await?;
+        let now = app.clock.now();
+        record.body.replay(now);
+        let event = record.body.event.to_string();
+        let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
+        let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
+        Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
+    });
+    replayed.await?;
+    record(app, project, subscription, id).await
+}
+
+/// Events that are to be replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayRange {
+    /// Time of the first event; `None` for the oldest one.
+    pub since: Option<Time>,
+    /// Time before which the last event happened; `None` for the present.
+    pub until: Option<Time>,
+    /// True to replay events that were delivered, too.
+    pub delivered: bool,
+}
+
+/// Sends the events of a time range again whose delivery failed, or that have no delivery because the
+/// subscription did not exist, did not want them or was disabled. Returns their number.
+///
+/// # Errors
+/// Fails if the subscription does not exist, the range has more events than one replay may have,
+/// or the store refuses.
+pub async fn replay_range(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    range: ReplayRange,
+) -> Result<u64> {
+    let subscription = subscriptions::record(app, project, id).await?;
+    // Events of the present millisecond may be committed later.
+    let until = range.until.unwrap_or_else(|| app.clock.now());
+    let mut query = Query::for_project(project.id.as_str())
+        .at_least("created_at", range.since.unwrap_or_default().0)
+        .below("created_at", until.0)
+        .page(0, REPLAYED_PER_BATCH);
+    let mut replayed = 0;
+    loop {
+        let page = app.store.list::<Event>(&query).await?;
+        let most = app.webhooks.max_replayed_events;
+        if page.total > most {
+            return Err(errors::invalid(format!(
+                "since, until: the range has {} events, and one replay has at most {most}",
+                page.total
+            )));
+        }
+        let wanted = page.items.iter();
+        let wanted = wanted.filter(|event| subscription.body.events.contains(&event.body.kind));
+        let wanted = wanted.collect::<Vec<_>>();
+        let done = app.store.change(&COLLECTION, id.as_str(), || async {
+            replay_batch(app, project, id, &wanted, range.delivered).await
+        });
+        replayed += done.await?;
+        match page.next {
+            Some(next) => query = query.after(next),
+            None => return Ok(replayed),
+        }
+    }
+}
+
+/// Returns the batch that replays some events, and their number.
+async fn replay_batch(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    events: &[&Record<Event>],
+    delivered: bool,
+) -> Result<(Batch, u64)> {
+    let now = app.clock.now();
+    // A subscription that is deleted meanwhile gets no deliveries.
+    let mut batch = Batch::at(now).check(&subscriptions::record(app, project, id).await?);
+    let mut replayed = 0;
+    for event in events {
+        let event_id = outbox::event_id(event)?;
+        let delivery = DeliveryId::for_event(event_id, id);
+        let found = app
+            .store
+            .get::<Delivery>(project.id.as_str(), delivery.as_str());
+        batch = match found.await? {
+            None => Delivery::add(batch, &event.project, id, event_id, event.body.kind),
+            Some(mut record) => match record.body.status {
+                DeliveryStatus::Failed => {
+                    record.body.replay(now);
+                    batch.update(&record)
+                }
+                DeliveryStatus::Delivered if delivered => {
+                    record.body.replay(now);
+                    batch.update(&record)
+                }
+                DeliveryStatus::Pending | DeliveryStatus::Delivered => continue,
+            },
+        };
+        replayed += 1;
+    }
+    Ok((batch, replayed))
+}
+
+async fn record(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    id: &DeliveryId,
+) -> Result<Record<Delivery>> {
+    let found = app.store.get::<Delivery>(project.id.as_str(), id.as_str());
+    let found = found.await?;
+    found
+        .filter(|record| record.body.subscription == *subscription)
+        .ok_or_else(|| errors::delivery_not_found(id))
+}
+
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "attempt_log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_attempts_are_left_out() {
+        let subscription = SubscriptionId::random();
+        let mut delivery = Delivery::new(
+            Time(0),
+            subscription,
+            Uuid::nil(),
+            EventKind::TriggerMessage,
+        );
+        for at in 0..100 {
+            let attempt = StoredAttempt {
+                at: Time(at),
+                duration_ms: 1,
+                status: None,
+                error: None,
+                response: None,
+            };
+            delivery.retry_at(attempt, Time(at + 1));
+        }
+        assert_eq!(delivery.attempt_count, 100);
+        assert_eq!(delivery.attempt_log.len(), MAX_KEPT_ATTEMPTS);
+        assert_eq!(
+            delivery.attempt_log.last().map(|last| last.at),
+            Some(Time(99))
+        );
+    }
+}

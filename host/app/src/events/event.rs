@@ -1,0 +1,102 @@
+//! Kinds of events, and the versions of the messages that carry them.
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of an event. The name on the wire carries the operator word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A trigger fired.
+    TriggerMessage,
+    /// A connected account expired.
+    AccountExpired,
+    /// The server disabled a trigger.
+    TriggerDisabled,
+}
+
+/// Version of the messages that carry events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MessageVersion {
+    /// Flat message with the payload of the trigger.
+    V1,
+    /// Message whose data mixes the payload with ids.
+    V2,
+    /// Envelope with metadata and data.
+    V3,
+}
+
+impl EventKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [
+        Self::TriggerMessage,
+        Self::AccountExpired,
+        Self::TriggerDisabled,
+    ];
+
+    /// Returns the name on the wire.
+    #[must_use]
+    pub fn name(self, operator_word: &str) -> String {
+        format!("{operator_word}.{}", self.base_name())
+    }
+
+    /// Returns the kind with this name on the wire.
+    pub(crate) fn parse(name: &str, operator_word: &str) -> Option<Self> {
+        let base = name.strip_prefix(operator_word)?.strip_prefix('.')?;
+        Self::ALL.into_iter().find(|kind| kind.base_name() == base)
+    }
+
+    fn base_name(self) -> &'static str {
+        match self {
+            Self::TriggerMessage => "trigger.message",
+            Self::AccountExpired => "connected_account.expired",
+            Self::TriggerDisabled => "trigger.disabled",
+        }
+    }
+
+    /// Returns a description for developers.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::TriggerMessage => "a trigger instance received an event from its provider",
+            Self::AccountExpired => "a connected account expired and must be connected again",
+            Self::TriggerDisabled => "the server disabled a trigger instance",
+        }
+    }
+
+    /// Returns the versions of messages that can carry this kind.
+    #[must_use]
+    pub fn versions(self) -> &'static [MessageVersion] {
+        match self {
+            Self::TriggerMessage => &[MessageVersion::V1, MessageVersion::V2, MessageVersion::V3],
+            Self::AccountExpired | Self::TriggerDisabled => &[MessageVersion::V3],
+        }
+    }
+}
+
+impl MessageVersion {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "V1",
+            Self::V2 => "V2",
+            Self::V3 => "V3",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_names_carry_operator_word() {
+        for kind in EventKind::ALL {
+            let name = kind.name("acme");
+            assert!(name.starts_with("acme."), "{name}");
+            assert_eq!(EventKind::parse(&name, "acme"), Some(kind));
+            assert_eq!(EventKind::parse(&name, "service"), None);
+        }
+        assert_eq!(EventKind::parse("acme", "acme"), None);
+    }
+}

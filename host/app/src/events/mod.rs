@@ -1,0 +1,55 @@
+//! Events, and how the application of a project receives them.
+//!
+//! An event is stored in the batch of its cause ([`outbox`]), together with one delivery for each
+//! webhook subscription that wants it. A queue makes the deliveries ([`sending`]): at least once, with
+//! retries over three days. Streams read events from the store ([`stream`]).
+
+pub mod delivery;
+pub mod errors;
+pub mod event;
+mod message;
+pub(crate) mod outbox;
+mod pacing;
+mod retention;
+pub mod sending;
+mod signing;
+pub mod stream;
+pub mod subscriptions;
+
+use std::time::Duration;
+
+pub use self::message::message_id;
+pub(crate) use self::{
+    pacing::Endpoints,
+    retention::{RETENTION_INTERVAL, erase_old},
+};
+
+/// Settings of events and outgoing webhooks.
+#[derive(Clone)]
+pub struct WebhookSettings {
+    /// Client for requests to endpoints.
+    pub net: net::Client,
+    /// Word of the operator in the names of events.
+    pub operator_word: String,
+    /// True if `http` URLs of loopback addresses are accepted.
+    pub allows_http: bool,
+    /// Time for which messages also carry the signature of a replaced secret.
+    pub secret_overlap: Duration,
+    /// Delays before the second attempt of a delivery and before each further one.
+    pub retry_delays: Vec<Duration>,
+    /// Timeout of an attempt.
+    pub timeout: Duration,
+    /// Maximum number of deliveries that this server works on at a time.
+    pub concurrency: usize,
+    /// Maximum number of messages that one endpoint gets from this server at a time.
+    pub concurrency_per_endpoint: usize,
+    /// Time for which an endpoint that fails again and again gets no message.
+    pub pause: Duration,
+    /// Time after which the subscription of an endpoint that accepts nothing is disabled, or `None`
+    /// if it never is.
+    pub disable_after: Option<Duration>,
+    /// Maximum number of events in the time range of one replay.
+    pub max_replayed_events: u64,
+    /// Time after which an event and its deliveries are erased.
+    pub retention: Duration,
+}

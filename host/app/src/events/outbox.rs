@@ -1,0 +1,164 @@
+//! Events that wait to be delivered: they are stored in the batch of their cause.
+//!
+//! An event exists if and only if its cause does, and its deliveries exist with it. The id of an
+//! event is chosen by the caller and the ids of its deliveries follow from it, so that an occurrence
+//! that is reported twice is one event. Payloads are sealed in the store.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+use uuid::Uuid;
+
+use super::{delivery::Delivery, errors, event::EventKind, subscriptions::Subscription};
+use crate::{
+    App, Result,
+    core::{
+        ids::{AccountId, AuthConfigId, LogId, ProjectId, SubscriptionId, TriggerInstanceId},
+        vault::{SealContext, Sealed},
+    },
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "events",
+    fields: &[Field::new("trigger", Kind::Text)],
+};
+
+/// Trigger instance that an event came from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TriggerSource {
+    /// Log record of the poll or of the received request.
+    pub(crate) log_id: LogId,
+    pub(crate) trigger_slug: String,
+    pub(crate) trigger_id: TriggerInstanceId,
+    /// Legacy id of the trigger instance.
+    pub(crate) trigger_uuid: Uuid,
+    pub(crate) account_id: AccountId,
+    /// Legacy id of the account.
+    pub(crate) account_uuid: Uuid,
+    pub(crate) auth_config_id: AuthConfigId,
+    pub(crate) user_id: String,
+}
+
+/// An event before it is stored.
+pub(crate) struct NewEvent {
+    /// Id of the event: the same for the same occurrence.
+    pub(crate) id: Uuid,
+    pub(crate) kind: EventKind,
+    /// Payload, as JSON.
+    pub(crate) data: Bytes,
+    /// Trigger instance that the event came from, if it came from one.
+    pub(crate) trigger: Option<TriggerSource>,
+}
+
+/// An event, as stored under its id.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Event {
+    pub(super) kind: EventKind,
+    /// Trigger instance of the source, for lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trigger: Option<TriggerInstanceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<TriggerSource>,
+    data: Sealed<Box<RawValue>>,
+}
+
+impl Document for Event {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl NewEvent {
+    /// Creates an event of a trigger that does not exist, for tests of an endpoint.
+    pub(super) fn test(app: &App, data: Bytes) -> Self {
+        let source = TriggerSource {
+            log_id: app.sequence.log(app.clock.now()),
+            trigger_slug: "TEST_EVENT".to_owned(),
+            trigger_id: TriggerInstanceId::random(),
+            trigger_uuid: Uuid::new_v4(),
+            account_id: AccountId::random(),
+            account_uuid: Uuid::new_v4(),
+            auth_config_id: AuthConfigId::random(),
+            user_id: "test".to_owned(),
+        };
+        Self {
+            id: Uuid::new_v4(),
+            kind: EventKind::TriggerMessage,
+            data,
+            trigger: Some(source),
+        }
+    }
+}
+
+/// Adds an event to a batch, and one delivery for each subscription that wants it. Returns the batch
+/// unchanged if the event is stored already.
+///
+/// # Errors
+/// Fails if the payload is not JSON, or the store cannot be read.
+#[expect(dead_code, reason = "the triggers add their events with it")]
+pub(crate) async fn add(
+    app: &App,
+    project: &ProjectId,
+    batch: Batch,
+    event: NewEvent,
+) -> Result<Batch> {
+    let query = Query::for_project(project.as_str());
+    let mut subscriptions = app.store.find::<Subscription>(&query).await?.records;
+    subscriptions.retain(|subscription| subscription.body.wants(event.kind));
+    add_for(app, project, batch, &event, &subscriptions).await
+}
+
+/// Adds an event to a batch, and one delivery for each of the subscriptions.
+pub(super) async fn add_for(
+    app: &App,
+    project: &ProjectId,
+    batch: Batch,
+    event: &NewEvent,
+    subscriptions: &[Record<Subscription>],
+) -> Result<Batch> {
+    let id = event.id.to_string();
+    if app.store.lookup::<Event>(&id).await?.is_some() {
+        return Ok(batch);
+    }
+    let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
+        errors::internal(format_args!(
+            "the payload of event {id} is not JSON: {cause}"
+        ))
+    })?;
+    let key = app.vault.key(project.as_str(), batch.now).await?;
+    let source = event.trigger.clone();
+    let stored = Event {
+        kind: event.kind,
+        trigger: source.as_ref().map(|source| source.trigger_id.clone()),
+        source,
+        data: key.seal(seal_context(project, &id), &data)?.cast(),
+    };
+    let mut batch = batch.insert(project.as_str(), &id, &stored);
+    for subscription in subscriptions {
+        let to = SubscriptionId::parse(&subscription.id)?;
+        batch = Delivery::add(batch, project.as_str(), &to, event.id, event.kind);
+    }
+    Ok(batch)
+}
+
+/// Returns the id of a stored event.
+pub(super) fn event_id(record: &Record<Event>) -> Result<Uuid> {
+    let parsed = Uuid::parse_str(&record.id);
+    parsed.map_err(|cause| errors::internal(format_args!("the id of event {}: {cause}", record.id)))
+}
+
+/// Decrypts the payload of an event.
+pub(super) async fn payload(app: &App, record: &Record<Event>) -> Result<Box<RawValue>> {
+    let project = ProjectId::parse(&record.project)?;
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    key.open(seal_context(&project, &record.id), &record.body.data)
+}
+
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "data",
+    }
+}

@@ -1,0 +1,211 @@
+//! Pace of the messages to each endpoint, so that one endpoint does not delay the others.
+//!
+//! An endpoint gets few messages at a time until it has accepted some, fewer after each failure, and
+//! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery that finds no room
+//! stays in the store with a later due time, its turn. The state is in memory: after a restart every
+//! endpoint begins anew.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use store::Time;
+
+use crate::core::clock::time_after;
+
+/// Messages that an endpoint gets at a time before it has accepted one.
+const FIRST_ROOM: usize = 2;
+/// Failures in a row after which an endpoint is paused.
+const FAILURES_BEFORE_PAUSE: u32 = 10;
+/// Number of endpoints above which the state of idle ones is dropped.
+const MAX_REMEMBERED: usize = 10_000;
+/// Weight of a new measurement in the average time of a message, as a divisor.
+const AVERAGE_WEIGHT: u32 = 8;
+/// Time that a message is expected to take before one was measured.
+const FIRST_ESTIMATE: Duration = Duration::from_millis(10);
+/// Minimum time between two turns.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// Time within which all waiting deliveries get a turn.
+const MAX_TURN_DELAY: Duration = Duration::from_secs(30);
+
+/// The endpoints that this server has sent messages to.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoints(Mutex<HashMap<String, Endpoint>>);
+
+#[derive(Debug)]
+struct Endpoint {
+    /// Times at which the messages under way began.
+    open: Vec<Time>,
+    /// Messages that it may get at a time.
+    room: usize,
+    failures: u32,
+    paused_until: Time,
+    /// Average time of a message.
+    average: Duration,
+    /// Time of the last turn that a waiting delivery got.
+    last_turn: Time,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self {
+            open: Vec::new(),
+            room: FIRST_ROOM,
+            failures: 0,
+            paused_until: Time(0),
+            average: FIRST_ESTIMATE,
+            last_turn: Time(0),
+        }
+    }
+}
+
+/// Room for one message. Dropping it frees the room.
+pub(super) struct Room<'a> {
+    endpoints: &'a Endpoints,
+    id: &'a str,
+    begun: Time,
+}
+
+impl Endpoints {
+    /// Takes room for a message to an endpoint. Returns the time of a later turn if there is none.
+    pub(super) fn enter<'a>(&'a self, id: &'a str, now: Time) -> Result<Room<'a>, Time> {
+        let mut all = self.lock();
+        if all.len() >= MAX_REMEMBERED {
+            all.retain(|_, endpoint| !endpoint.open.is_empty() || endpoint.paused_until > now);
+        }
+        let endpoint = all.entry(id.to_owned()).or_default();
+        if endpoint.paused_until > now {
+            return Err(endpoint.turn_after(endpoint.paused_until, now));
+        }
+        if endpoint.open.len() >= endpoint.room {
+            return Err(endpoint.turn_after(now, now));
+        }
+        endpoint.open.push(now);
+        Ok(Room {
+            endpoints: self,
+            id,
+            begun: now,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Endpoint {
+    /// Returns the next turn after a time. Turns are as far apart as messages can be sent: a message
+    /// under way that takes long makes the intervals longer.
+    fn turn_after(&mut self, from: Time, now: Time) -> Time {
+        let oldest = self.open.iter().min().map_or(0, |begun| now.0 - begun.0);
+        let oldest = Duration::from_millis(u64::try_from(oldest).unwrap_or(0));
+        let room = u32::try_from(self.room).unwrap_or(u32::MAX).max(1);
+        let interval = (self.average.max(oldest) / room).clamp(MIN_INTERVAL, MAX_TURN_DELAY);
+        let next = time_after(self.last_turn.max(from), interval);
+        self.last_turn = if next > time_after(from, MAX_TURN_DELAY) {
+            time_after(from, interval)
+        } else {
+            next
+        };
+        self.last_turn
+    }
+}
+
+impl Room<'_> {
+    /// Notes that the endpoint accepted the message after a time.
+    pub(super) fn accepted(self, took: Duration, max_room: usize) {
+        let mut all = self.endpoints.lock();
+        let endpoint = all.entry(self.id.to_owned()).or_default();
+        endpoint.failures = 0;
+        endpoint.paused_until = Time(0);
+        endpoint.room = (endpoint.room + 1).min(max_room);
+        endpoint.average = (endpoint.average * (AVERAGE_WEIGHT - 1) + took) / AVERAGE_WEIGHT;
+    }
+
+    /// Notes a failure. Returns the number of failures in a row.
+    pub(super) fn failed(self, now: Time, pause: Duration) -> u32 {
+        let mut all = self.endpoints.lock();
+        let endpoint = all.entry(self.id.to_owned()).or_default();
+        endpoint.failures = endpoint.failures.saturating_add(1);
+        endpoint.room = endpoint.room.saturating_sub(1).max(1);
+        if endpoint.failures >= FAILURES_BEFORE_PAUSE {
+            endpoint.paused_until = time_after(now, pause);
+            endpoint.last_turn = endpoint.paused_until;
+        }
+        endpoint.failures
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        if let Some(endpoint) = self.endpoints.lock().get_mut(self.id)
+            && let Some(place) = endpoint.open.iter().position(|begun| *begun == self.begun)
+        {
+            endpoint.open.swap_remove(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn room_grows_with_success_and_shrinks_with_failure() {
+        let endpoints = Endpoints::default();
+        let now = Time(1_000);
+        for _ in 0..10 {
+            let room = endpoints.enter("ws_a", now).unwrap();
+            room.accepted(Duration::from_millis(1), 4);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
+        assert_eq!(taken.len(), 4);
+        assert!(endpoints.enter("ws_b", now).is_ok(), "others have room");
+        drop(taken);
+        endpoints.enter("ws_a", now).unwrap().failed(now, PAUSE);
+        let left = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok());
+        assert_eq!(left.collect::<Vec<_>>().len(), 3);
+    }
+
+    #[test]
+    fn failures_in_a_row_pause_one_endpoint() {
+        let endpoints = Endpoints::default();
+        let now = Time(1_000);
+        for failures in 1..=FAILURES_BEFORE_PAUSE {
+            let room = endpoints.enter("ws_a", now).unwrap();
+            assert_eq!(room.failed(now, PAUSE), failures);
+        }
+        let later = endpoints.enter("ws_a", now).err().unwrap();
+        assert!(later > time_after(now, PAUSE));
+        assert!(endpoints.enter("ws_b", now).is_ok());
+        let after = time_after(now, PAUSE);
+        let probe = endpoints.enter("ws_a", after).unwrap();
+        assert!(
+            endpoints.enter("ws_a", after).is_err(),
+            "one message probes"
+        );
+        probe.accepted(Duration::from_millis(1), 8);
+        assert!(endpoints.enter("ws_a", after).is_ok());
+    }
+
+    #[test]
+    fn turns_of_waiting_deliveries_are_spread() {
+        let endpoints = Endpoints::default();
+        let now = Time(1_000);
+        let _all = [
+            endpoints.enter("ws_a", now).unwrap(),
+            endpoints.enter("ws_a", now).unwrap(),
+        ];
+        let turn = |now| endpoints.enter("ws_a", now).err().unwrap().0;
+        assert_eq!([turn(now), turn(now), turn(now)], [1_005, 1_010, 1_015]);
+        // The messages under way have taken ten seconds.
+        let later = Time(11_000);
+        assert_eq!([turn(later), turn(later)], [16_000, 21_000]);
+        let all = (0..100).map(|_| turn(later));
+        assert!(all.max() <= Some(time_after(later, MAX_TURN_DELAY).0));
+    }
+}

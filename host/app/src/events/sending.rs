@@ -1,0 +1,316 @@
+//! Sending of deliveries: the work of their queue.
+//!
+//! An attempt is recorded in the commit that ends it. If its server is lost before, it is repeated:
+//! the endpoint may get a message twice, with the same id. Each attempt is signed anew, and passes
+//! the guard of outgoing requests. The subscription is read right before an attempt, so that no
+//! attempt starts after its deletion.
+
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use net::{
+    Body, HeaderMap, Limits, Method, Request, StatusCode,
+    header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
+};
+use store::{Record, Time};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{
+    delivery::{Attempt, Delivery},
+    errors,
+    event::MessageVersion,
+    message,
+    outbox::Event,
+    pacing::Room,
+    signing,
+    subscriptions::{self, DisableReason, Disabled, Endpoint, Subscription},
+};
+use crate::{
+    App, Error, Result,
+    core::{clock::time_after, ids::ProjectId},
+    work::{Claim, Next, Queue, doubled, jittered},
+};
+
+/// Maximum bytes of a response that are read.
+pub const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+/// Maximum bytes of a response that are kept.
+pub const MAX_KEPT_BYTES: usize = 4 << 10;
+/// Maximum time that an endpoint may ask to wait.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Timeout for the connection to an endpoint.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after which another server repeats the attempt of a lost one.
+const LEASE_TTL: Duration = Duration::from_secs(8);
+/// Failures in a row after which an endpoint counts as failing.
+const FAILURES_BEFORE_FAILING: u32 = 3;
+/// Delay after work that could not be done because of this server. It doubles.
+const MIN_WORK_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay after work that could not be done because of this server.
+const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
+
+/// Returns the queue of deliveries.
+pub(crate) fn queue(app: &App) -> Queue<Delivery, App> {
+    Queue {
+        name: "webhook_deliveries",
+        concurrency: app.webhooks.concurrency,
+        lease_ttl: LEASE_TTL,
+        retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
+        work: |app: &App, claim| Box::pin(send(app, claim)),
+    }
+}
+
+/// Result of an attempt.
+enum Outcome {
+    Accepted,
+    /// The endpoint wants no more messages.
+    Gone,
+    Failed {
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Makes the next attempt of a delivery.
+async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
+    let delivery = claim.body().await;
+    let now = claim.batch().await?.now;
+    let room = match app.endpoints.enter(delivery.subscription.as_str(), now) {
+        Ok(room) => room,
+        Err(later) => return Ok(Next::At(later)),
+    };
+    let id = delivery.subscription.as_str();
+    let Some(subscription) = app.store.lookup::<Subscription>(id).await? else {
+        claim.erase(claim.batch().await?).await?;
+        return Ok(Next::Ended);
+    };
+    let project = ProjectId::parse(&subscription.project)?;
+    let disabled = subscription.body.disabled.is_some();
+    let event = delivery.event.to_string();
+    let event = app.store.get::<Event>(project.as_str(), &event).await?;
+    let Some(event) = event.filter(|_| !disabled) else {
+        let reason = if disabled {
+            "the subscription is disabled"
+        } else {
+            "the event was erased"
+        };
+        return end(&claim, |delivery| delivery.fail(reason)).await;
+    };
+    // An event that is delivered in one version only keeps it after a change of the subscription.
+    let versions = event.body.kind.versions();
+    let version = subscription.body.version;
+    let version = [version].into_iter().find(|own| versions.contains(own));
+    let version = version.unwrap_or(MessageVersion::V3);
+    let opened = subscriptions::open(app, &project, subscription).await?;
+    let body = message::write(app, &event, version).await?;
+    let (attempt, outcome) = attempt(app, &opened.endpoint, &event.id, version, body).await?;
+    let took = attempt.duration;
+    let attempt = attempt.seal(app, &project, claim.id()).await?;
+    let now = claim.batch().await?.now;
+    let subscription = &opened.record;
+    match outcome {
+        Outcome::Accepted => {
+            room.accepted(took, app.webhooks.concurrency_per_endpoint);
+            if subscription.body.failing_since.is_some() {
+                edit(app, subscription, |body| body.failing_since = None).await?;
+            }
+            end(&claim, |delivery| delivery.deliver(attempt)).await
+        }
+        Outcome::Gone => {
+            disable(app, subscription, DisableReason::Gone, now).await?;
+            let reason = "the endpoint is gone";
+            end(&claim, |delivery| delivery.fail_with(attempt, reason)).await
+        }
+        Outcome::Failed { retry_after } => {
+            note_failure(app, room, subscription, now).await?;
+            let delays = &app.webhooks.retry_delays;
+            let delay = delays.get(delivery.attempt_count as usize).copied();
+            let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
+            end(&claim, |delivery| match delay {
+                Some(delay) => delivery.retry_at(attempt, time_after(now, delay)),
+                None => delivery.fail_with(attempt, "the last attempt failed"),
+            })
+            .await
+        }
+    }
+}
+
+async fn end(claim: &Claim<Delivery>, change: impl FnOnce(&mut Delivery)) -> Result<Next> {
+    claim.end(claim.batch().await?, change).await?;
+    Ok(Next::Ended)
+}
+
+/// Sends a message once.
+async fn attempt(
+    app: &App,
+    endpoint: &Endpoint,
+    event_id: &str,
+    version: MessageVersion,
+    body: Bytes,
+) -> Result<(Attempt, Outcome)> {
+    let at = app.clock.now();
+    let begun = Instant::now();
+    let request = request(app, endpoint, event_id, version, body, at)?;
+    let sent = app.webhooks.net.send(request).await;
+    let mut attempt = Attempt {
+        at,
+        duration: begun.elapsed(),
+        status: None,
+        error: None,
+        response: None,
+    };
+    let response = match sent {
+        Ok(response) => response,
+        Err(cause) => {
+            attempt.error = Some(cause.message);
+            return Ok((attempt, Outcome::Failed { retry_after: None }));
+        }
+    };
+    let kept = response.body.len().min(MAX_KEPT_BYTES);
+    let text = String::from_utf8_lossy(&response.body[..kept]).replace('\0', "");
+    attempt.response = Some(text).filter(|text| !text.is_empty());
+    attempt.status = Some(response.status.as_u16());
+    let outcome = match response.status {
+        status if status.is_success() => Outcome::Accepted,
+        StatusCode::GONE => Outcome::Gone,
+        _ => Outcome::Failed {
+            retry_after: retry_after(&response.headers, app.clock.now()),
+        },
+    };
+    Ok((attempt, outcome))
+}
+
+fn request(
+    app: &App,
+    endpoint: &Endpoint,
+    event_id: &str,
+    version: MessageVersion,
+    body: Bytes,
+    at: Time,
+) -> Result<Request> {
+    let url = Url::parse(&endpoint.url)
+        .map_err(|cause| errors::internal(format_args!("a stored URL cannot be read: {cause}")))?;
+    let id = message::message_id(event_id);
+    let timestamp = at.0 / 1_000;
+    let signature = signing::signature(endpoint.signing_secrets(at), &id, timestamp, &body);
+    let version_header = format!("x-{}-webhook-version", app.webhooks.operator_word);
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in [
+        ("webhook-id", id.as_str()),
+        ("webhook-timestamp", &timestamp.to_string()),
+        ("webhook-signature", &signature),
+        (&version_header, version.as_str()),
+    ] {
+        let invalid =
+            |_| errors::internal(format_args!("header {name} of a webhook cannot be sent"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(()))?;
+        let value = HeaderValue::from_str(value).map_err(|_| invalid(()))?;
+        headers.insert(name, value);
+    }
+    let timeout = app.webhooks.timeout;
+    Ok(Request {
+        method: Method::POST,
+        url,
+        headers,
+        body: Body::Bytes(body),
+        limits: Limits {
+            connect: timeout.min(CONNECT_TIMEOUT),
+            first_byte: timeout,
+            total: timeout,
+            response_bytes: MAX_RESPONSE_BYTES,
+            cuts_response: true,
+        },
+    })
+}
+
+/// Returns the time that an endpoint asks to wait, in seconds or until a date.
+fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    let wait = match value.trim().parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            let date = date.duration_since(UNIX_EPOCH).ok()?.as_millis();
+            let left = i64::try_from(date).ok()?.saturating_sub(now.0);
+            Duration::from_millis(u64::try_from(left).unwrap_or(0))
+        }
+    };
+    Some(wait.min(MAX_RETRY_AFTER))
+}
+
+/// Notes a failed attempt, and disables a subscription whose endpoint has failed for too long.
+async fn note_failure(
+    app: &App,
+    room: Room<'_>,
+    subscription: &Record<Subscription>,
+    now: Time,
+) -> Result<()> {
+    let failures = room.failed(now, app.webhooks.pause);
+    match (subscription.body.failing_since, app.webhooks.disable_after) {
+        (None, _) if failures >= FAILURES_BEFORE_FAILING => {
+            edit(app, subscription, |body| {
+                body.failing_since.get_or_insert(now);
+            })
+            .await
+        }
+        (Some(since), Some(limit)) if time_after(since, limit) <= now => {
+            disable(app, subscription, DisableReason::Failing, now).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn disable(
+    app: &App,
+    subscription: &Record<Subscription>,
+    reason: DisableReason,
+    at: Time,
+) -> Result<()> {
+    tracing::warn!(
+        subscription = subscription.id,
+        project = subscription.project,
+        ?reason,
+        "a webhook subscription is disabled"
+    );
+    edit(app, subscription, |body| {
+        body.disabled.get_or_insert(Disabled { at, reason });
+    })
+    .await
+}
+
+async fn edit(
+    app: &App,
+    subscription: &Record<Subscription>,
+    change: impl Fn(&mut Subscription),
+) -> Result<()> {
+    let Record { project, id, .. } = subscription;
+    let change = |body: &mut Subscription| {
+        change(body);
+        Ok::<_, Error>(())
+    };
+    let done = app.store.edit(project, id, app.clock.now(), change).await;
+    // A subscription that was deleted meanwhile needs no change.
+    done.map(|_| ()).map_err(Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_may_ask_to_wait_a_day() {
+        let asked = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(value))]);
+            let wait = retry_after(&headers, Time(784_111_777_000));
+            wait.map(|wait| wait.as_secs())
+        };
+        assert_eq!(asked("120"), Some(120));
+        assert_eq!(asked("Sun, 06 Nov 1994 08:50:37 GMT"), Some(60));
+        assert_eq!(asked("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!(asked("9999999"), Some(86_400));
+        assert_eq!(asked("soon"), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Streams of the events of a project, read from the store.
+//!
+//! A stream reads what every server has committed. Two servers may commit in another order than that
+//! of their clocks, so a stream reads the last [`OVERLAP`] again and skips what it has returned. A
+//! stream that continues after an event may therefore return events again that happened shortly
+//! before, and misses none.
+
+use std::{collections::HashMap, time::Duration};
+
+use bytes::Bytes;
+use store::{CommitSignal, Cursor, Query, Record, Time};
+use tokio::time::sleep;
+
+use super::{
+    errors,
+    event::MessageVersion,
+    message,
+    outbox::{COLLECTION, Event},
+};
+use crate::{App, Result, core::ids::ProjectId, projects::Project};
+
+/// Difference of the clocks of two servers that loses no event.
+const OVERLAP: Duration = Duration::from_secs(2);
+/// Interval at which events of other servers are looked for.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of events that are read at a time.
+const EVENTS_PER_READ: u64 = 100;
+
+/// Filter of a stream. Empty lists do not filter.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Slugs of toolkits, in any case.
+    pub toolkits: Vec<String>,
+    /// Slugs of trigger types, in any case.
+    pub trigger_slugs: Vec<String>,
+    /// Ids of trigger instances.
+    pub triggers: Vec<String>,
+    /// Ids of connected accounts.
+    pub accounts: Vec<String>,
+    /// Ids of auth configs.
+    pub auth_configs: Vec<String>,
+    /// Ids of users.
+    pub users: Vec<String>,
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone)]
+pub struct StreamedEvent {
+    /// Id of the message, after which a stream can continue.
+    pub id: String,
+    /// Message of version 3.
+    pub message: Bytes,
+}
+
+/// A stream of the events of a project.
+pub struct EventStream {
+    project: ProjectId,
+    filter: Filter,
+    committed: CommitSignal,
+    /// Time before which no event is returned.
+    start: Time,
+    /// Time from which events are read.
+    read_from: Time,
+    /// Event after which the current read continues.
+    cursor: Option<Cursor>,
+    /// Events since `read_from` that were returned or do not match the filter, with their times.
+    seen: HashMap<String, Time>,
+}
+
+impl EventStream {
+    /// Opens a stream of the events after a message, or of those from now on.
+    ///
+    /// # Errors
+    /// Fails if the message does not exist any more, or the store cannot be read.
+    pub async fn open(
+        app: &App,
+        project: &Project,
+        filter: Filter,
+        after: Option<&str>,
+    ) -> Result<Self> {
+        let committed = app.store.commit_signal(&COLLECTION);
+        let mut seen = HashMap::new();
+        let start = match after {
+            None => app.clock.now(),
+            Some(id) => {
+                let unknown = || errors::event_not_found(crate::core::truncate(id));
+                let id = id.strip_prefix("msg_").ok_or_else(unknown)?;
+                let event = app.store.get::<Event>(project.id.as_str(), id).await?;
+                let event = event.ok_or_else(unknown)?;
+                seen.insert(event.id, event.created_at);
+                before(event.created_at)
+            }
+        };
+        Ok(Self {
+            project: project.id.clone(),
+            filter,
+            committed,
+            start,
+            read_from: start,
+            cursor: None,
+            seen,
+        })
+    }
+
+    /// Returns the next events. Waits for some, and returns none after a second without any.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub async fn next(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
+        let events = self.read(app).await?;
+        if events.is_empty() && self.cursor.is_none() {
+            tokio::select! {
+                () = self.committed.committed() => {}
+                () = sleep(POLL_INTERVAL) => return Ok(events),
+            }
+            return self.read(app).await;
+        }
+        Ok(events)
+    }
+
+    async fn read(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
+        let mut query = Query::for_project(self.project.as_str())
+            .at_least("created_at", self.read_from.0)
+            .page(0, EVENTS_PER_READ);
+        query.after = self.cursor.take();
+        let page = app.store.list::<Event>(&query).await?;
+        let mut events = Vec::new();
+        for record in page.items {
+            if self
+                .seen
+                .insert(record.id.clone(), record.created_at)
+                .is_none()
+                && self.filter.admits(&record)
+            {
+                events.push(StreamedEvent {
+                    id: message::message_id(&record.id),
+                    message: message::write(app, &record, MessageVersion::V3).await?,
+                });
+            }
+        }
+        self.cursor = page.next;
+        if self.cursor.is_none()
+            && let Some(newest) = self.seen.values().max()
+        {
+            self.read_from = before(*newest).max(self.start);
+            self.seen.retain(|_, time| *time >= self.read_from);
+        }
+        Ok(events)
+    }
+}
+
+impl Filter {
+    fn admits(&self, event: &Record<Event>) -> bool {
+        let source = event.body.source.as_ref();
+        let is_one_of = |list: &[String], value: Option<&str>| {
+            list.is_empty() || value.is_some_and(|value| list.iter().any(|own| own == value))
+        };
+        let slug = source.map(|source| source.trigger_slug.to_ascii_lowercase());
+        let has_slug = |list: &[String], matches: fn(&str, &str) -> bool| {
+            let found = |slug: &String| {
+                let mut wanted = list.iter().map(|own| own.to_ascii_lowercase());
+                wanted.any(|own| matches(slug, &own))
+            };
+            list.is_empty() || slug.as_ref().is_some_and(found)
+        };
+        has_slug(&self.trigger_slugs, |slug, own| slug == own)
+            && has_slug(&self.toolkits, |slug, own| {
+                let rest = slug.strip_prefix(own);
+                rest.is_some_and(|rest| rest.starts_with('_'))
+            })
+            && is_one_of(&self.triggers, source.map(|own| own.trigger_id.as_str()))
+            && is_one_of(&self.accounts, source.map(|own| own.account_id.as_str()))
+            && is_one_of(
+                &self.auth_configs,
+                source.map(|own| own.auth_config_id.as_str()),
+            )
+            && is_one_of(&self.users, source.map(|own| own.user_id.as_str()))
+    }
+}
+
+fn before(time: Time) -> Time {
+    Time(time.0.saturating_sub(OVERLAP.as_millis() as i64))
+}

@@ -1,0 +1,464 @@
+//! Webhook subscriptions: the endpoint of a project's application, and the events it receives.
+//!
+//! A project has at most one. The URL and the secret that signs messages are sealed in the store. A
+//! URL is checked when it is set, and again by every delivery, because a name can get another
+//! address at any time.
+
+use serde::{Deserialize, Serialize};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
+    Window,
+};
+use url::{Host, Url};
+
+use super::{
+    errors,
+    event::{EventKind, MessageVersion},
+};
+use crate::{
+    App, Error, Result,
+    core::{
+        clock::time_after,
+        ids::{self, ProjectId, SubscriptionId},
+        vault::{SealContext, Sealed},
+    },
+    projects::{self, Project},
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "webhook_subscriptions",
+    fields: &[Field::unique("place", Kind::Text)],
+};
+
+/// Maximum characters of a URL.
+pub const MAX_URL_CHARS: usize = 2_048;
+/// Characters of a secret, enough for 256 random bits.
+const SECRET_CHARS: usize = 43;
+/// Value of [`Subscription::place`], the only one.
+const ONLY_PLACE: &str = "only";
+
+/// A webhook subscription, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Version of the messages.
+    pub version: MessageVersion,
+    /// Events that are sent.
+    pub events: Vec<EventKind>,
+    /// The same text in every record, so that a project has at most one.
+    place: String,
+    endpoint: Sealed<Endpoint>,
+    /// Time of the first failure after which the endpoint accepted nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failing_since: Option<Time>,
+    /// Set if the server sends nothing any more. A change of the subscription ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<Disabled>,
+}
+
+/// Why and when the server disabled a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disabled {
+    /// Time of the decision.
+    pub at: Time,
+    /// The reason.
+    pub reason: DisableReason,
+}
+
+/// Reason to disable a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisableReason {
+    /// The endpoint answered that it is gone.
+    Gone,
+    /// The endpoint accepted nothing for [`disable_after`](super::WebhookSettings::disable_after).
+    Failing,
+}
+
+impl DisableReason {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Failing => "failing",
+        }
+    }
+}
+
+impl Document for Subscription {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Secret parts of a subscription, decrypted.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// URL that messages are sent to.
+    pub url: String,
+    /// Secret that signs messages.
+    pub secret: String,
+    /// The secret before the last rotation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous: Option<PreviousSecret>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct PreviousSecret {
+    secret: String,
+    /// Time until which it still signs messages.
+    until: Time,
+}
+
+/// A subscription with its secret parts.
+pub struct Opened {
+    /// The record.
+    pub record: Record<Subscription>,
+    /// The secret parts.
+    pub endpoint: Endpoint,
+}
+
+/// Request to create a subscription.
+#[derive(Debug)]
+pub struct NewSubscription {
+    /// URL that messages are sent to.
+    pub url: String,
+    /// Names of events.
+    pub events: Vec<String>,
+    /// Version of the messages.
+    pub version: MessageVersion,
+}
+
+/// Changes of a subscription. Absent fields stay as they are.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// URL that messages are sent to.
+    pub url: Option<String>,
+    /// Names of events.
+    pub events: Option<Vec<String>>,
+    /// Version of the messages.
+    pub version: Option<MessageVersion>,
+}
+
+/// Creates the subscription of a project.
+///
+/// # Errors
+/// Fails if the request is invalid, the URL may not be reached, the project has a subscription, or
+/// the store refuses.
+pub async fn create(app: &App, project: &Project, request: NewSubscription) -> Result<Opened> {
+    let events = parse_events(app, &request.events)?;
+    check_versions(app, &events, request.version)?;
+    check_url(app, &request.url).await?;
+    let id = SubscriptionId::random();
+    let endpoint = Endpoint {
+        url: request.url,
+        secret: ids::random_text(SECRET_CHARS),
+        previous: None,
+    };
+    let body = Subscription {
+        version: request.version,
+        events,
+        place: ONLY_PLACE.to_owned(),
+        endpoint: seal(app, &project.id, id.as_str(), &endpoint).await?,
+        failing_since: None,
+        disabled: None,
+    };
+    match projects::insert(app, project, id.as_str(), &body).await {
+        Ok(()) => get(app, project, &id).await,
+        Err(EditError::Commit(CommitError::Taken { .. })) => Err(errors::subscription_exists()),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// Returns a subscription of the project.
+///
+/// # Errors
+/// Fails if the subscription does not exist.
+pub async fn get(app: &App, project: &Project, id: &SubscriptionId) -> Result<Opened> {
+    open(app, &project.id, record(app, project, id).await?).await
+}
+
+/// Returns a page of the subscriptions of a project, newest first, and their total number.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(app: &App, project: &Project, window: Window) -> Result<Listed<Opened>> {
+    let query = Query::for_project(project.id.as_str())
+        .descending()
+        .window(window);
+    let Listed { items, total, next } = app.store.list(&query).await?;
+    let mut opened = Vec::with_capacity(items.len());
+    for record in items {
+        opened.push(open(app, &project.id, record).await?);
+    }
+    Ok(Listed {
+        items: opened,
+        total,
+        next,
+    })
+}
+
+/// Returns the subscription of a project, if it has one.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn of_project(app: &App, project: &Project) -> Result<Option<Opened>> {
+    let found = list(app, project, Window::first(1)).await?;
+    Ok(found.items.into_iter().next())
+}
+
+/// Returns the subscriptions of several projects.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn of_projects(
+    app: &App,
+    projects: impl IntoIterator<Item = &Project>,
+) -> Result<Vec<Opened>> {
+    let ids = projects.into_iter().map(|project| project.id.as_str());
+    let query = Query::all_projects().any_of("project", ids);
+    let mut opened = Vec::new();
+    for record in app.store.find(&query).await?.records {
+        let project = ProjectId::parse(&record.project)?;
+        opened.push(open(app, &project, record).await?);
+    }
+    Ok(opened)
+}
+
+/// Changes a subscription, and enables it if the server has disabled it. Deliveries that are not
+/// finished use the new URL and version.
+///
+/// # Errors
+/// Fails if the subscription does not exist, the change names nothing or is invalid, the URL may not
+/// be reached, or the store refuses.
+pub async fn change(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    changes: Changes,
+) -> Result<Opened> {
+    record(app, project, id).await?;
+    if changes.url.is_none() && changes.events.is_none() && changes.version.is_none() {
+        return Err(errors::invalid(
+            "body: must have webhook_url, enabled_events or version",
+        ));
+    }
+    let events = changes
+        .events
+        .map(|events| parse_events(app, &events))
+        .transpose()?;
+    if let Some(url) = &changes.url {
+        check_url(app, url).await?;
+    }
+    edit(app, project, id, |subscription, endpoint| {
+        if let Some(url) = &changes.url {
+            endpoint.url.clone_from(url);
+        }
+        if let Some(events) = &events {
+            subscription.events.clone_from(events);
+        }
+        subscription.version = changes.version.unwrap_or(subscription.version);
+        subscription.disabled = None;
+        subscription.failing_since = None;
+        check_versions(app, &subscription.events, subscription.version)
+    })
+    .await
+}
+
+/// Replaces the secret of a subscription. The previous one still signs messages for
+/// [`secret_overlap`](super::WebhookSettings::secret_overlap).
+///
+/// # Errors
+/// Fails if the subscription does not exist, or the store refuses.
+pub async fn rotate_secret(app: &App, project: &Project, id: &SubscriptionId) -> Result<Opened> {
+    let secret = ids::random_text(SECRET_CHARS);
+    let until = time_after(app.clock.now(), app.webhooks.secret_overlap);
+    edit(app, project, id, |_, endpoint| {
+        let previous = std::mem::replace(&mut endpoint.secret, secret.clone());
+        endpoint.previous = Some(PreviousSecret {
+            secret: previous,
+            until,
+        });
+        Ok(())
+    })
+    .await
+}
+
+/// Deletes a subscription. No delivery starts afterwards.
+///
+/// # Errors
+/// Fails if the subscription does not exist, or the store refuses.
+pub async fn remove(app: &App, project: &Project, id: &SubscriptionId) -> Result<()> {
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let batch = Batch::at(app.clock.now()).purge(&record(app, project, id).await?);
+        Ok::<_, Error>((batch, ()))
+    });
+    Ok(removed.await?)
+}
+
+impl Endpoint {
+    /// Returns the secrets that sign messages at a time, the newest first.
+    pub(crate) fn signing_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
+        let previous = self.previous.as_ref().filter(|old| old.until > now);
+        let previous = previous.map(|old| old.secret.as_str());
+        [self.secret.as_str()].into_iter().chain(previous)
+    }
+}
+
+impl Subscription {
+    /// Returns true if events of a kind are delivered.
+    pub(super) fn wants(&self, kind: EventKind) -> bool {
+        self.disabled.is_none() && self.events.contains(&kind)
+    }
+}
+
+/// Returns the record of a subscription.
+pub(super) async fn record(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+) -> Result<Record<Subscription>> {
+    let found = app.store.get(project.id.as_str(), id.as_str()).await?;
+    found.ok_or_else(|| errors::subscription_not_found(id))
+}
+
+/// Changes a record and its secret parts.
+async fn edit(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    change: impl Fn(&mut Subscription, &mut Endpoint) -> Result<()>,
+) -> Result<Opened> {
+    let changed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let Opened {
+            mut record,
+            mut endpoint,
+        } = get(app, project, id).await?;
+        change(&mut record.body, &mut endpoint)?;
+        record.body.endpoint = seal(app, &project.id, id.as_str(), &endpoint).await?;
+        Ok::<_, Error>((Batch::at(app.clock.now()).update(&record), ()))
+    });
+    changed.await?;
+    get(app, project, id).await
+}
+
+/// Decrypts the secret parts of a record.
+pub(crate) async fn open(
+    app: &App,
+    project: &ProjectId,
+    record: Record<Subscription>,
+) -> Result<Opened> {
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let endpoint = key.open(seal_context(project, &record.id), &record.body.endpoint)?;
+    Ok(Opened { record, endpoint })
+}
+
+async fn seal(
+    app: &App,
+    project: &ProjectId,
+    id: &str,
+    endpoint: &Endpoint,
+) -> Result<Sealed<Endpoint>> {
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    key.seal(seal_context(project, id), endpoint)
+}
+
+fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext {
+        collection: COLLECTION.name,
+        project: project.as_str(),
+        id,
+        field: "endpoint",
+    }
+}
+
+fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
+    let word = &app.webhooks.operator_word;
+    let mut kinds = Vec::new();
+    for name in names {
+        let Some(kind) = EventKind::parse(name, word) else {
+            let known = EventKind::ALL.map(|kind| kind.name(word)).join(", ");
+            return Err(errors::invalid(format!(
+                "enabled_events: `{}` is not one of {known}",
+                crate::core::truncate(name)
+            )));
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if kinds.is_empty() {
+        return Err(errors::invalid("enabled_events: must name an event"));
+    }
+    Ok(kinds)
+}
+
+fn check_versions(app: &App, events: &[EventKind], version: MessageVersion) -> Result<()> {
+    match events
+        .iter()
+        .find(|kind| !kind.versions().contains(&version))
+    {
+        None => Ok(()),
+        Some(kind) => Err(errors::invalid(format!(
+            "version: {} is not sent in {}; choose V3",
+            kind.name(&app.webhooks.operator_word),
+            version.as_str()
+        ))),
+    }
+}
+
+/// Checks that a URL may be reached. A name without an address passes, because its zone may not be
+/// published yet.
+async fn check_url(app: &App, text: &str) -> Result<()> {
+    let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
+    if text.chars().count() > MAX_URL_CHARS {
+        return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));
+    }
+    let url = Url::parse(text).map_err(|cause| invalid(&format_args!("not a URL: {cause}")))?;
+    let is_allowed = match url.scheme() {
+        "https" => true,
+        "http" => app.webhooks.allows_http && is_loopback(&url),
+        _ => false,
+    };
+    if !is_allowed {
+        return Err(invalid(&"must be an https URL"));
+    }
+    let checked = app.webhooks.net.check(&url).await;
+    checked.map_err(|refused| invalid(&refused))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_secret_signs_until_its_overlap_ends() {
+        let endpoint = Endpoint {
+            url: "https://hooks.example.com".into(),
+            secret: "new".into(),
+            previous: Some(PreviousSecret {
+                secret: "old".into(),
+                until: Time(10),
+            }),
+        };
+        let secrets = |now| endpoint.signing_secrets(Time(now)).collect::<Vec<_>>();
+        assert_eq!(secrets(9), ["new", "old"]);
+        assert_eq!(secrets(10), ["new"]);
+    }
+
+    #[test]
+    fn only_loopback_hosts_may_use_http() {
+        let loopback = |text: &str| is_loopback(&Url::parse(text).unwrap());
+        assert!(loopback("http://127.0.0.1:9000/") && loopback("http://[::1]/"));
+        assert!(loopback("http://localhost/"));
+        assert!(!loopback("http://localhost.example.com/") && !loopback("http://10.0.0.1/"));
+    }
+}

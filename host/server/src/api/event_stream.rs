@@ -1,0 +1,124 @@
+//! Stream of a project's events, as server-sent events.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use app::events::stream::{EventStream, Filter, StreamedEvent};
+use axum::{
+    http::HeaderMap,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures::{StreamExt as _, stream};
+use serde::Deserialize;
+use tokio::time::Instant;
+use utoipa::IntoParams;
+
+use crate::{
+    Server,
+    http::{ApiResult, IN_TABLE, ProjectKey, Query},
+};
+
+/// Header with the id of the last event that a client has received.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// Interval of comments that keep an idle connection open.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Time after which a stream ends. The client continues it with a new request, whose key is checked.
+const MAX_AGE: Duration = Duration::from_secs(900);
+
+/// Filter of the stream, and its beginning.
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct StreamQuery {
+    /// Of these toolkits.
+    #[serde(default)]
+    #[param(explode = false)]
+    toolkit_slugs: Vec<String>,
+    /// Of these trigger types.
+    #[serde(default)]
+    #[param(explode = false)]
+    trigger_slugs: Vec<String>,
+    /// Of these trigger instances.
+    #[serde(default)]
+    #[param(explode = false)]
+    trigger_ids: Vec<String>,
+    /// Of these connected accounts.
+    #[serde(default)]
+    #[param(explode = false)]
+    connected_account_ids: Vec<String>,
+    /// Of these auth configs.
+    #[serde(default)]
+    #[param(explode = false)]
+    auth_config_ids: Vec<String>,
+    /// Of these users.
+    #[serde(default)]
+    #[param(explode = false)]
+    user_ids: Vec<String>,
+    /// Id of the message after which the stream begins, for clients that cannot send the header
+    /// `Last-Event-ID`.
+    last_event_id: Option<String>,
+}
+
+/// Streams the events of the project.
+///
+/// Each message is the third version of a webhook. Without `Last-Event-ID` the stream begins with
+/// the next event. A stream ends after 15 minutes at the latest; a client continues it with the id of
+/// the last message.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    operation_id = "open_stream",
+    responses(
+        (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
+        (status = 404, description = "The message in `Last-Event-ID` does not exist"),
+    ),
+)]
+pub(crate) async fn open(
+    key: ProjectKey,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let header = headers.get(LAST_EVENT_ID);
+    let header = header.and_then(|value| value.to_str().ok());
+    let after = header.or(query.last_event_id.as_deref()).map(str::to_owned);
+    let filter = Filter {
+        toolkits: query.toolkit_slugs,
+        trigger_slugs: query.trigger_slugs,
+        triggers: query.trigger_ids,
+        accounts: query.connected_account_ids,
+        auth_configs: query.auth_config_ids,
+        users: query.user_ids,
+    };
+    let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
+    let body = messages(key.server, events);
+    Ok(Sse::new(body).keep_alive(keep_alive).into_response())
+}
+
+/// Returns the messages until the stream is too old or the server stops.
+fn messages(
+    server: Arc<Server>,
+    events: EventStream,
+) -> impl stream::Stream<Item = Result<Event, Infallible>> {
+    let end = Instant::now() + MAX_AGE;
+    let batches = stream::unfold((server, events), move |(server, mut events)| async move {
+        if !server.is_serving() || Instant::now() >= end {
+            return None;
+        }
+        match events.next(&server.app).await {
+            Ok(found) => Some((found, (server, events))),
+            Err(cause) => {
+                tracing::warn!(%cause, "a stream of events ends");
+                None
+            }
+        }
+    });
+    batches.flat_map(|found| stream::iter(found.into_iter().map(event).map(Ok)))
+}
+
+fn event(streamed: StreamedEvent) -> Event {
+    let StreamedEvent { id, message } = streamed;
+    // A line break in JSON is white space, and would end the data of an event.
+    let text = String::from_utf8_lossy(&message).replace(['\r', '\n'], " ");
+    Event::default().id(id).data(text)
+}

@@ -1,0 +1,119 @@
+//! Requests and views of webhook subscriptions.
+
+use app::{
+    core::clock::iso,
+    events::{
+        event::{EventKind, MessageVersion},
+        subscriptions::{Changes, NewSubscription, Opened},
+    },
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateWebhookSubscription)]
+pub(crate) struct Create {
+    /// https URL that messages are sent to, at most 2048 characters.
+    webhook_url: String,
+    /// Events that are sent, at least one.
+    enabled_events: Vec<String>,
+    /// Version of the messages; V3 without it.
+    version: Option<Version>,
+}
+
+impl From<Create> for NewSubscription {
+    fn from(body: Create) -> Self {
+        Self {
+            url: body.webhook_url,
+            events: body.enabled_events,
+            version: body.version.map_or(MessageVersion::V3, Into::into),
+        }
+    }
+}
+
+/// Changes of a webhook subscription, at least one.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UpdateWebhookSubscription)]
+pub(crate) struct Update {
+    webhook_url: Option<String>,
+    enabled_events: Option<Vec<String>>,
+    version: Option<Version>,
+}
+
+impl From<Update> for Changes {
+    fn from(body: Update) -> Self {
+        Self {
+            url: body.webhook_url,
+            events: body.enabled_events,
+            version: body.version.map(Into::into),
+        }
+    }
+}
+
+mirror! {
+    /// Version of the messages of webhooks.
+    #[schema(as = WebhookVersion)]
+    pub(crate) enum Version of MessageVersion {
+        V1,
+        V2,
+        V3,
+    }
+}
+
+view! {
+    /// A webhook subscription of a project.
+    #[schema(as = WebhookSubscription)]
+    pub(crate) struct View from (subscription: Opened, operator_word: &str, in_full: bool) where {
+        let Opened { record, endpoint } = subscription;
+        let disabled = record.body.disabled;
+    } {
+        id: String = record.id,
+        webhook_url: String = endpoint.url,
+        version: Version = record.body.version.into(),
+        enabled_events: Vec<String> = {
+            let events = record.body.events.iter();
+            events.map(|kind| kind.name(operator_word)).collect()
+        },
+        /// Secret that signs messages. In full if the operator has not unset `keys.reveal`; otherwise
+        /// only in the response that created it.
+        secret: String = if in_full { endpoint.secret } else { "REDACTED".to_owned() },
+        /// Present if the server sends nothing any more. A change of the subscription enables it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false, format = DateTime)]
+        disabled_at: Option<String> = disabled.map(|disabled| iso(disabled.at)),
+        /// `gone` if the endpoint answered 410, `failing` if it accepted nothing for days.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        disabled_reason: Option<&'static str> = disabled.map(|disabled| disabled.reason.as_str()),
+        #[schema(format = DateTime)]
+        created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)]
+        updated_at: String = iso(record.updated_at),
+    }
+}
+
+view! {
+    /// A new secret.
+    #[schema(as = WebhookSecret)]
+    pub(crate) struct SecretView from subscription: Opened {
+        id: String = subscription.record.id,
+        secret: String = subscription.endpoint.secret,
+    }
+}
+
+/// The kinds of events.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookEventTypes)]
+pub(crate) struct EventTypes {
+    pub items: Vec<EventTypeView>,
+}
+
+view! {
+    #[schema(as = WebhookEventType)]
+    pub(crate) struct EventTypeView from (kind: EventKind, operator_word: &str) {
+        event_type: String = kind.name(operator_word),
+        description: &'static str = kind.description(),
+        supported_versions: Vec<Version> =
+            kind.versions().iter().copied().map(Into::into).collect(),
+    }
+}

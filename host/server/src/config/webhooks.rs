@@ -1,0 +1,93 @@
+//! `webhooks.*`: messages to the endpoints of applications.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use app::events::WebhookSettings;
+
+use super::{Config, setting::settings};
+
+settings! {
+    /// Messages to the endpoints of applications.
+    pub(crate) struct Webhooks {
+        /// Subscriptions may have `http` URLs of loopback addresses, for development and tests. The
+        /// addresses must also be in `net.allow`.
+        pub loopback_http: bool = false,
+        /// Time for which messages are also signed with the secret that a rotation has replaced.
+        #[setting(unit = "s", range = 0..=604_800, zero = "not at all")]
+        pub secret_overlap_s: u64 = 0,
+        /// Delays before the second attempt of a delivery and before each further one, in seconds
+        /// and separated by commas. Each is lengthened or shortened by up to a fifth. After the last attempt the delivery has
+        /// failed.
+        pub retry_delays_s: String = DEFAULT_RETRY_DELAYS_S.into(),
+        /// Timeout of an attempt, from the connection to the end of the response.
+        #[setting(unit = "s", range = 1..=300)]
+        pub timeout_s: u64 = 10,
+        /// Deliveries that a server works on at a time.
+        #[setting(range = 1..=1_024)]
+        pub concurrency: usize = 256,
+        /// Messages that an endpoint gets from a server at a time.
+        #[setting(range = 1..=256)]
+        pub concurrency_per_endpoint: usize = 16,
+        /// Time for which an endpoint gets no message after ten failures in a row.
+        #[setting(unit = "s", range = 0..=3_600)]
+        pub pause_s: u64 = 30,
+        /// Time after which the subscription of an endpoint that accepts nothing is disabled.
+        #[setting(unit = "s", range = 0..=31_536_000, zero = "never")]
+        pub disable_after_s: u64 = 432_000,
+        /// Events in the time range of one replay.
+        #[setting(range = 1..=1_000_000)]
+        pub replay_events: u64 = 10_000,
+        /// Time for which events and their deliveries are kept.
+        #[setting(unit = "days", range = 7..=3_650)]
+        pub keep_days: u64 = 30,
+    }
+}
+
+/// Delays of Standard Webhooks: ten attempts in 75 hours and 35 minutes.
+const DEFAULT_RETRY_DELAYS_S: &str = "5,300,1800,7200,18000,36000,50400,72000,86400";
+/// Maximum number of delays.
+const MAX_RETRY_DELAYS: usize = 20;
+/// Maximum delay, in seconds.
+const MAX_RETRY_DELAY_S: f64 = 86_400.0;
+
+impl Config {
+    /// Reads the delays between attempts.
+    pub(super) fn retry_delays(&self) -> Result<Vec<Duration>> {
+        let delay = |text: &str| {
+            let seconds = text.trim().parse().ok();
+            let seconds = seconds.filter(|seconds| (0.0..=MAX_RETRY_DELAY_S).contains(seconds));
+            seconds.map(Duration::from_secs_f64).with_context(|| {
+                format!("`webhooks.retry_delays_s`: `{text}` is not a number from 0 to {MAX_RETRY_DELAY_S}")
+            })
+        };
+        let texts = self.webhooks.retry_delays_s.split(',');
+        let texts = texts.filter(|text| !text.trim().is_empty());
+        let delays = texts.map(delay).collect::<Result<Vec<_>>>()?;
+        ensure!(
+            delays.len() <= MAX_RETRY_DELAYS,
+            "`webhooks.retry_delays_s`: at most {MAX_RETRY_DELAYS} delays"
+        );
+        Ok(delays)
+    }
+
+    /// Returns the settings of outgoing webhooks.
+    pub(crate) fn webhooks(&self, net: net::Client) -> WebhookSettings {
+        let settings = &self.webhooks;
+        WebhookSettings {
+            net,
+            operator_word: self.operator_word.clone(),
+            allows_http: settings.loopback_http,
+            secret_overlap: Duration::from_secs(settings.secret_overlap_s),
+            retry_delays: self.retry_delays().unwrap_or_default(),
+            timeout: Duration::from_secs(settings.timeout_s),
+            concurrency: settings.concurrency,
+            concurrency_per_endpoint: settings.concurrency_per_endpoint,
+            pause: Duration::from_secs(settings.pause_s),
+            disable_after: (settings.disable_after_s > 0)
+                .then(|| Duration::from_secs(settings.disable_after_s)),
+            max_replayed_events: settings.replay_events,
+            retention: Duration::from_secs(settings.keep_days * 86_400),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The stream of a project's events.
+
+use std::collections::BTreeSet;
+
+use harness::{Client, Host, event_reader::EventReader, host::Setup, inbox::ORIGIN};
+use serde_json::{Value, json};
+
+const PATH: &str = "/trigger_instances/stream";
+
+/// Creates a subscription, through which test events are sent, and returns its path.
+async fn subscribe(project: &Client) -> String {
+    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project
+        .post("/webhook_subscriptions", &body)
+        .await
+        .expect(201);
+    format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
+}
+
+async fn send(project: &Client, subscription: &str, number: u64) {
+    let body = json!({ "data": { "number": number } });
+    let path = format!("{subscription}/test");
+    project.post(&path, &body).await.expect(201);
+}
+
+/// Reads events until those with all of the numbers have come, and returns the id of the last one.
+async fn read(stream: &mut EventReader, numbers: std::ops::Range<u64>) -> String {
+    let mut missing: BTreeSet<_> = numbers.collect();
+    loop {
+        let event = stream.next().await.expect("the stream is open");
+        assert_eq!(event.data["id"], event.id.as_str());
+        missing.remove(&event.data["data"]["number"].as_u64().unwrap());
+        if missing.is_empty() {
+            return event.id;
+        }
+    }
+}
+
+#[tokio::test]
+async fn stream_sends_envelopes_of_own_project_only() {
+    let host = Host::shared().await;
+    let [project, other] = [host.new_project().await, host.new_project().await];
+    let [own, foreign] = [subscribe(&project).await, subscribe(&other).await];
+    let mut stream = project.open_stream(PATH, None).await;
+    send(&other, &foreign, 100).await;
+    send(&project, &own, 1).await;
+    let event = stream.next().await.unwrap();
+    assert_eq!(event.data["type"], "service.trigger.message");
+    assert_eq!(event.data["data"], json!({ "number": 1 }));
+    assert_eq!(event.data["metadata"]["trigger_slug"], "TEST_EVENT");
+    let path = format!("{PATH}?last_event_id={}", event.id);
+    other.get(&path).await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn filters_select_events_of_a_stream() {
+    let project = Host::shared().await.new_project().await;
+    let subscription = subscribe(&project).await;
+    let path = format!("{PATH}?trigger_slugs=test_event&toolkit_slugs=test&user_ids=test");
+    let mut all = project.open_stream(&path, None).await;
+    let mut events = Vec::new();
+    for number in 0..3 {
+        send(&project, &subscription, number).await;
+        events.push(all.next().await.unwrap());
+    }
+    for name in ["trigger_id", "connected_account_id", "auth_config_id"] {
+        let id = events[2].data["metadata"][name].as_str().unwrap();
+        let path = format!("{PATH}?{name}s={id}");
+        let mut one = project.open_stream(&path, Some(&events[0].id)).await;
+        assert_eq!(one.next().await.unwrap(), events[2], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn stream_resumes_after_a_kill_without_loss() {
+    let host = Setup::new().start().await;
+    let subscription = subscribe(&host.as_project()).await;
+    let mut stream = host.as_project().open_stream(PATH, None).await;
+    for number in 0..20 {
+        send(&host.as_project(), &subscription, number).await;
+    }
+    let last = read(&mut stream, 0..20).await;
+    for number in 20..40 {
+        send(&host.as_project(), &subscription, number).await;
+    }
+    let host = host.kill().start().await;
+    while stream.next().await.is_some() {}
+    for number in 40..260 {
+        send(&host.as_project(), &subscription, number).await;
+    }
+    let mut resumed = host.as_project().open_stream(PATH, Some(&last)).await;
+    read(&mut resumed, 20..260).await;
+    let path = format!("{PATH}?last_event_id={last}");
+    let mut by_parameter = host.as_project().open_stream(&path, None).await;
+    read(&mut by_parameter, 20..260).await;
+}
+
+#[tokio::test]
+async fn stopping_server_ends_its_streams() {
+    let host = Setup::new().start().await;
+    let mut stream = host.as_project().open_stream(PATH, None).await;
+    let ended = async { while stream.next().await.is_some() {} };
+    let ((_, status), ()) = tokio::join!(host.terminate(), ended);
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn description_names_the_media_type() {
+    let found: Value = serde_json::from_str(crate::description::TEXT).unwrap();
+    let answer = &found["paths"][PATH]["get"]["responses"]["200"];
+    assert!(
+        answer["content"]["text/event-stream"].is_object(),
+        "{answer}"
+    );
+}
