@@ -278,6 +278,12 @@ impl Store {
         })
     }
 
+    /// Returns the first record that meets a query.
+    pub async fn first<T: Document>(&self, query: Query) -> Result<Option<Record<T>>, Error> {
+        let page = self.backend.find(T::COLLECTION, &query.page(0, 1)).await?;
+        page.rows.into_iter().next().map(decode).transpose()
+    }
+
     /// Returns rows of any collection that meet a query. Their bodies are not decoded.
     pub async fn rows(
         &self,

@@ -161,6 +161,6 @@ pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> E
     };
     errors::account_refused(format!(
         "account {id} is {} and cannot be {action}",
-        status.as_str()
+        status.into_str()
     ))
 }

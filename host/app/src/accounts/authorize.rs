@@ -240,12 +240,7 @@ impl AuthorizationInput<'_> {
             client: &client,
             values: &self.values,
         };
-        let scheme = app
-            .accounts
-            .metadata
-            .resolve(&oauth_flow)
-            .await
-            .map_err(Error::from)?;
+        let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
         match mode {
             AuthMode::DcrOauth if client.id.is_empty() => {
                 let registration = RegistrationRequest {
@@ -282,14 +277,8 @@ impl AuthorizationInput<'_> {
             user_scopes: &user_scopes,
         };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
-            Some(_) => oauth_flow
-                .authorize_oauth1(&redirect_uri, &state)
-                .await
-                .map_err(Error::from)?,
-            None => (
-                oauth_flow.authorize(params).map_err(Error::from)?,
-                Values::new(),
-            ),
+            Some(_) => oauth_flow.authorize_oauth1(&redirect_uri, &state).await?,
+            None => (oauth_flow.authorize(params)?, Values::new()),
         };
         let name = app.attempt_record_id(Step::Authorize, &state);
         values.extend(temporary.clone());

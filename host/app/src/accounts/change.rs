@@ -13,7 +13,7 @@ use super::{
     tokens::obtains_from_fields,
 };
 use crate::{
-    App, Error, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
+    App, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
 };
 
 /// Pauses or resumes an account.
@@ -43,8 +43,7 @@ pub async fn set_enabled(
     let done = app
         .store
         .edit(project.id.as_str(), id.as_str(), now, change)
-        .await
-        .map_err(Error::from)?;
+        .await?;
     done.ok_or_else(|| errors::account_not_found(id))
 }
 

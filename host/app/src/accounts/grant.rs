@@ -116,8 +116,8 @@ async fn grant_newest(
     let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
-        .is("status", Status::Active.as_str())
-        .is_not("account_type", AccountType::Shared.as_str())
+        .is("status", Status::Active.into_str())
+        .is_not("account_type", AccountType::Shared.into_str())
         .descending()
         .page(0, 1);
     let mut gone = HashSet::new();
@@ -166,7 +166,7 @@ async fn load_active(
 ) -> Result<(Values, Option<Arc<net::Proxy>>)> {
     let not_active = |state: &str| errors::account_not_active(&record.id, state);
     if record.body.status != Status::Active {
-        return Err(not_active(record.body.status.as_str()));
+        return Err(not_active(record.body.status.into_str()));
     }
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
     let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;

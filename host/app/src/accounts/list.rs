@@ -94,14 +94,14 @@ pub async fn list(
     if !filter.statuses.is_empty() {
         query = query.any_of(
             "status",
-            filter.statuses.iter().map(|status| status.as_str()),
+            filter.statuses.iter().map(|status| status.into_str()),
         );
     }
     query = match filter.account_type {
         None => query,
         // Accounts that are older than sharing have no account type.
-        Some(AccountType::Private) => query.is_not("account_type", AccountType::Shared.as_str()),
-        Some(AccountType::Shared) => query.is("account_type", AccountType::Shared.as_str()),
+        Some(AccountType::Private) => query.is_not("account_type", AccountType::Shared.into_str()),
+        Some(AccountType::Shared) => query.is("account_type", AccountType::Shared.into_str()),
     };
     if let Some(until) = filter.until {
         query = query.below("created_at", until.0.saturating_add(1));

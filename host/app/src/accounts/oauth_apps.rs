@@ -129,9 +129,6 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 }
 
 /// Lists all OAuth apps, sorted by slug.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     let mut all = app
         .store
@@ -162,9 +159,6 @@ pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<O
 }
 
 /// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
     Ok(release.scheme(AuthMode::Oauth2).is_some()
         && find(&app.store, &release.slug).await?.is_some())

@@ -170,8 +170,10 @@ impl TokenManager {
             // An earlier refresh may have ended the account.
             let account = self.account(owner).await?.body.status;
             if !account.is_connected() {
-                let state = account.as_str().to_owned();
-                return Err(errors::account_not_active(&owner.account, state));
+                return Err(errors::account_not_active(
+                    &owner.account,
+                    account.into_str(),
+                ));
             }
             let ttl = self.settings.lease_ttl;
             if let Some(claim) = self.claims.take(record, ttl).await? {
@@ -353,8 +355,10 @@ impl TokenManager {
                 Err(cause) => return Err(cause.into()),
             }
         }
-        let state = Status::Expired.as_str().to_owned();
-        Err(errors::account_not_active(&owner.account, state))
+        Err(errors::account_not_active(
+            &owner.account,
+            Status::Expired.into_str(),
+        ))
     }
 
     async fn account(&self, owner: &TokenOwner) -> Result<Record<Account>> {

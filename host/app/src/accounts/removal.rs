@@ -93,9 +93,6 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 
 /// Deletes the accounts of a project and asks their providers to revoke the tokens, if they can be
 /// reached. A repeated call continues an interrupted deletion.
-///
-/// # Errors
-/// Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     let mut query = Query::for_project(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
     loop {
@@ -122,7 +119,7 @@ pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfig
         .is("auth_config", config.as_str())
         .any_of(
             "status",
-            [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str),
+            [Status::Active, Status::Inactive, Status::Expired].map(<&str>::from),
         )
         .page(0, REVOCATION_PAGE_SIZE);
     loop {

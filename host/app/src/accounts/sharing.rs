@@ -5,6 +5,7 @@
 //! is used only on explicit request.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::account::MAX_USER_ID_CHARS;
 use crate::{Result, accounts::errors};
@@ -13,25 +14,15 @@ use crate::{Result, accounts::errors};
 pub const MAX_LISTED_USERS: usize = 1_000;
 
 /// Account type: private to one user or shared with others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 pub enum AccountType {
     /// Only the account's own user may use it.
     #[default]
     Private,
     /// The account's own user and the users admitted by its lists may use it.
     Shared,
-}
-
-impl AccountType {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Private => "PRIVATE",
-            Self::Shared => "SHARED",
-        }
-    }
 }
 
 /// Users who may use an account besides its own user.

@@ -5,10 +5,14 @@
 //! at the time of the request.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Status of a connected account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 pub enum Status {
     /// Fields are missing that the user must fill in.
     Initializing,
@@ -54,31 +58,6 @@ pub enum Event {
 }
 
 impl Status {
-    /// All statuses.
-    pub const ALL: [Self; 7] = [
-        Self::Initializing,
-        Self::Initiated,
-        Self::Active,
-        Self::Inactive,
-        Self::Failed,
-        Self::Expired,
-        Self::Revoked,
-    ];
-
-    /// Returns the name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Initializing => "INITIALIZING",
-            Self::Initiated => "INITIATED",
-            Self::Active => "ACTIVE",
-            Self::Inactive => "INACTIVE",
-            Self::Failed => "FAILED",
-            Self::Expired => "EXPIRED",
-            Self::Revoked => "REVOKED",
-        }
-    }
-
     /// Returns true if the account has a credential that is believed to work.
     #[must_use]
     pub fn is_connected(self) -> bool {
@@ -119,7 +98,7 @@ impl Status {
 mod tests {
     use super::*;
 
-    /// Every event in every status. The columns have the order of [`Status::ALL`]; `-` marks an
+    /// Every event in every status. The columns have the order of [`Status::VARIANTS`]; `-` marks an
     /// event that cannot happen.
     #[test]
     fn status_changes_follow_the_table() {
@@ -152,10 +131,11 @@ mod tests {
             (Event::Revoked, "- - REVOKED REVOKED - REVOKED REVOKED"),
         ];
         for (event, row) in table {
-            let found = Status::ALL
-                .map(|status| status.after(event).map_or("-", Status::as_str))
-                .join(" ");
-            assert_eq!(found, row, "{event:?}");
+            let found: Vec<&str> = Status::VARIANTS
+                .iter()
+                .map(|status| status.after(event).map_or("-", <&str>::from))
+                .collect();
+            assert_eq!(found.join(" "), row, "{event:?}");
         }
     }
 }

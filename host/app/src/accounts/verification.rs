@@ -17,7 +17,7 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
     accounts::errors,
     catalog::{LATEST, Release},
     core::ids::AccountId,
@@ -100,8 +100,7 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
     let done = app
         .store
         .edit(project.id.as_str(), id.as_str(), now, change)
-        .await
-        .map_err(Error::from)?;
+        .await?;
     done.ok_or_else(|| errors::account_not_found(id))
 }
 

@@ -35,9 +35,6 @@ pub struct ChangelogEntry {
 }
 
 /// Returns the newest versions of every toolkit, newest first, with the changes of each.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntry>)>> {
     let snapshot = app.catalog.snapshot();
     let mut all = Vec::new();
@@ -55,9 +52,6 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntr
 }
 
 /// Returns the changes of a version since the version before it in the snapshot, one per line.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn changes(app: &App, snapshot: &Snapshot, release: &Release) -> Result<Arc<str>> {
     let version = release.version.as_str();
     let previous = snapshot.toolkit(&release.slug).and_then(|toolkit| {

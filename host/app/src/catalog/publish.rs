@@ -115,9 +115,6 @@ pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog>
 ///
 /// Changed versions are found by their time of change, which the clock of the changing server
 /// gives. After an announcement, the query therefore goes back by [`MAX_CLOCK_SKEW_MS`].
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {

@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
-use crate::{App, Error, Result, core::INSTALLATION};
+use crate::{App, Result, core::INSTALLATION};
 
 /// The collection of the single record.
 pub(crate) static USAGE: Collection = Collection {
@@ -69,10 +69,7 @@ impl Usage {
             counts.add(&counted);
             Ok(())
         };
-        let added = store
-            .edit(INSTALLATION, ID, now, add)
-            .await
-            .map_err(Error::from)?;
+        let added = store.edit(INSTALLATION, ID, now, add).await?;
         if added.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
@@ -95,9 +92,6 @@ impl Usage {
 
 /// Returns the number of executions of each toolkit, including counts of this server that are not
 /// yet written.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn usage(app: &App) -> Result<Counts> {
     let record = app.store.get::<Counts>(INSTALLATION, ID).await?;
     let mut counts = record.map(|record| record.body).unwrap_or_default();

@@ -355,22 +355,11 @@ fn is_media_type(text: &str) -> bool {
 }
 
 async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
-    let query = Query::for_project(project.id.as_str())
-        .is("content", content)
-        .page(0, 1);
-    Ok(app
-        .store
-        .find::<File>(&query)
-        .await?
-        .records
-        .into_iter()
-        .next())
+    let query = Query::for_project(project.id.as_str()).is("content", content);
+    Ok(app.store.first(query).await?)
 }
 
 /// Returns a page of the project's files, newest first, and their total number.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
     project: &Project,

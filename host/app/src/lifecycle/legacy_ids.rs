@@ -143,9 +143,8 @@ async fn find_object<T: Document>(
 ) -> Result<Option<(String, bool)>> {
     let query = Query::for_project(project.id.as_str())
         .is(field, value)
-        .with_deleted()
-        .page(0, 1);
-    let found = store.find::<T>(&query).await?.records.pop();
+        .with_deleted();
+    let found = store.first::<T>(query).await?;
     Ok(found.map(|record: Record<T>| (record.id.clone(), record.is_live())))
 }
 

@@ -167,9 +167,6 @@ async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> 
 
 /// Records the outcome of a request. The caller does not report a request whose outcome is unknown,
 /// and its record stays unchanged.
-///
-/// # Errors
-/// Returns an error if the store refuses.
 pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outcome) -> Result<()> {
     let now = app.clock.now();
     let (status, response) = match outcome {

@@ -15,6 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Query, Record, Time};
+use strum::VariantArray;
 use zeroize::Zeroizing;
 
 use super::{
@@ -54,7 +55,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// The kind of a key, by what it gives access to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
     /// One project.
@@ -67,8 +68,6 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    const ALL_KINDS: [Self; 3] = [Self::Project, Self::Organization, Self::User];
-
     /// Returns the prefix of keys of this kind.
     #[must_use]
     pub fn prefix(self) -> &'static str {
@@ -600,8 +599,8 @@ fn checksum(text: &str) -> String {
 }
 
 fn well_formed(secret: &str) -> bool {
-    let Some(kind) = KeyKind::ALL_KINDS
-        .into_iter()
+    let Some(kind) = KeyKind::VARIANTS
+        .iter()
         .find(|kind| secret.starts_with(kind.prefix()))
     else {
         return false;
@@ -633,8 +632,8 @@ mod tests {
 
     #[test]
     fn mistyped_key_is_not_well_formed() {
-        for kind in KeyKind::ALL_KINDS {
-            let secret = new_secret(kind);
+        for kind in KeyKind::VARIANTS {
+            let secret = new_secret(*kind);
             assert!(well_formed(&secret), "{secret}");
             for index in 0..secret.len() {
                 let mut typed = secret.clone().into_bytes();

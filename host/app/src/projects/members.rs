@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use store::{
     Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window,
 };
+use strum::IntoStaticStr;
 use zeroize::Zeroizing;
 
 use super::{
@@ -48,24 +49,14 @@ impl Document for StoredMember {
 }
 
 /// The role of a member in the projects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Role {
     /// Read and write access to everything.
     Admin,
     /// Read access only.
     Viewer,
-}
-
-impl Role {
-    /// Returns the name used by the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Viewer => "viewer",
-        }
-    }
 }
 
 /// A member as requests see it.
@@ -148,9 +139,6 @@ pub async fn add(
 }
 
 /// Returns a page of the members, newest first, and their total number.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
     organization: &OrganizationId,

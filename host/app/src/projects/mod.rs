@@ -253,24 +253,12 @@ pub async fn create_organization(
 }
 
 /// Returns the organization, or `None` if the installation has none yet.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
-    Ok(app
-        .store
-        .find(&Query::for_project(INSTALLATION).page(0, 1))
-        .await?
-        .records
-        .into_iter()
-        .next())
+    Ok(app.store.first(Query::for_project(INSTALLATION)).await?)
 }
 
 /// Returns the oldest key of the organization. Creates a new key if all were revoked, so that an
 /// operator is never locked out.
-///
-/// # Errors
-/// Returns an error if the store does not answer.
 pub async fn organization_key(app: &App, id: &OrganizationId) -> Result<Zeroizing<String>> {
     if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
         return Ok(key.secret);
@@ -372,9 +360,6 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 }
 
 /// Returns a page of the organization's projects, newest first, and their total number.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
     organization: &OrganizationId,
@@ -388,13 +373,9 @@ pub async fn list(
 }
 
 /// Returns the oldest project of an organization, if it has any.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
 pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<Project>> {
-    let query = Query::for_project(organization.as_str()).page(0, 1);
-    let found = app.store.find::<StoredProject>(&query).await?;
-    let oldest = found.records.into_iter().next();
+    let query = Query::for_project(organization.as_str());
+    let oldest = app.store.first::<StoredProject>(query).await?;
     oldest
         .map(|record| Project::from_record(organization.clone(), record))
         .transpose()

@@ -7,13 +7,27 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Maximum number of addresses and ranges of one key.
 const MAX_RANGES: usize = 50;
 
 /// An area of the API that keys may be restricted to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Area {
     /// The auth configs.
     AuthConfigs,
@@ -41,42 +55,6 @@ pub enum Area {
     /// MCP servers.
     #[serde(alias = "legacy_mcp")]
     McpServers,
-}
-
-impl Area {
-    const ALL: [Self; 12] = [
-        Self::AuthConfigs,
-        Self::ConnectedAccounts,
-        Self::Tools,
-        Self::ToolExecution,
-        Self::ProxyExecute,
-        Self::Toolkits,
-        Self::Triggers,
-        Self::Webhooks,
-        Self::Observability,
-        Self::Sessions,
-        Self::SessionToolExecution,
-        Self::McpServers,
-    ];
-
-    /// Returns the name used by the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AuthConfigs => "auth_configs",
-            Self::ConnectedAccounts => "connected_accounts",
-            Self::Tools => "tools",
-            Self::ToolExecution => "tool_execution",
-            Self::ProxyExecute => "proxy_execute",
-            Self::Toolkits => "toolkits",
-            Self::Triggers => "triggers",
-            Self::Webhooks => "webhooks",
-            Self::Observability => "observability",
-            Self::Sessions => "sessions",
-            Self::SessionToolExecution => "session_tool_execution",
-            Self::McpServers => "mcp_servers",
-        }
-    }
 }
 
 /// The access to an area.
@@ -108,9 +86,9 @@ impl Permissions {
     /// Returns read access to every area.
     #[must_use]
     pub fn reading() -> Self {
-        Area::ALL
-            .into_iter()
-            .map(|area| (area, Access::Read))
+        Area::VARIANTS
+            .iter()
+            .map(|area| (*area, Access::Read))
             .collect()
     }
 
@@ -213,7 +191,7 @@ mod tests {
             scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write),
             "one of several is enough"
         );
-        assert!(!Permissions::reading().allow(&Area::ALL, Access::Write));
+        assert!(!Permissions::reading().allow(Area::VARIANTS, Access::Write));
     }
 
     #[test]

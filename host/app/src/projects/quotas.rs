@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
-use crate::{App, Error, Result, core::INSTALLATION};
+use crate::{App, Result, core::INSTALLATION};
 
 /// The collection of the single record.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -200,11 +200,7 @@ impl Quotas {
                 amounts.subtract(&Amounts::default(), part);
                 Ok(amounts.clone())
             };
-            match store
-                .edit(INSTALLATION, ID, now, add)
-                .await
-                .map_err(Error::from)?
-            {
+            match store.edit(INSTALLATION, ID, now, add).await? {
                 Some(shared) => shared,
                 None => {
                     store

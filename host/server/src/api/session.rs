@@ -84,7 +84,7 @@ view! {
         id: String = member.id.to_string(),
         email: String = member.stored.email.clone(),
         name: String = member.stored.name.clone(),
-        role: &'static str = member.stored.role.as_str(),
+        role: &'static str = member.stored.role.into_str(),
     }
 }
 
@@ -103,7 +103,7 @@ impl MemberView {
             id: OPERATOR.to_owned(),
             email: String::new(),
             name: OPERATOR.to_owned(),
-            role: members::Role::Admin.as_str(),
+            role: members::Role::Admin.into_str(),
         }
     }
 }

@@ -200,7 +200,7 @@ fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
             } else {
                 "write"
             },
-            areas.first().map_or("", |area| area.as_str()),
+            areas.first().map_or("", |area| area.into_str()),
         )),
         Permission::Unrestricted => Err(errors::key_permission(
             "change",

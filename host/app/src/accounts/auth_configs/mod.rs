@@ -11,6 +11,7 @@ use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Store, Time, Window};
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 pub(crate) use edit::offered_scheme;
@@ -80,24 +81,14 @@ impl Document for AuthConfig {
 }
 
 /// Status of an auth config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 pub enum Status {
     /// New connections may start.
     Enabled,
     /// New connections may not start.
     Disabled,
-}
-
-impl Status {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enabled => "ENABLED",
-            Self::Disabled => "DISABLED",
-        }
-    }
 }
 
 impl AuthConfig {
@@ -157,9 +148,6 @@ pub(crate) async fn find_in(
 }
 
 /// Returns a page of auth configs, newest first, and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -179,8 +167,8 @@ pub async fn list(
         query = query.is("managed", if managed { "true" } else { "false" });
     }
     match (filter.status, filter.disabled) {
-        (Some(status), _) => query = query.is("status", status.as_str()),
-        (None, false) => query = query.is("status", Status::Enabled.as_str()),
+        (Some(status), _) => query = query.is("status", status.into_str()),
+        (None, false) => query = query.is("status", Status::Enabled.into_str()),
         (None, true) => {}
     }
     if !filter.search.is_empty() {
@@ -193,9 +181,6 @@ pub async fn list(
 }
 
 /// Returns the number of active accounts that were connected with an auth config.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
     let query = Query::for_project(project.id.as_str())
         .is("auth_config", id)
@@ -221,8 +206,7 @@ pub async fn set_status(
     let done = app
         .store
         .edit(project.id.as_str(), id.as_str(), app.clock.now(), change)
-        .await
-        .map_err(Error::from)?;
+        .await?;
     done.ok_or_else(|| errors::auth_config_not_found(id))
 }
 

@@ -292,9 +292,6 @@ pub enum OpenError {
 
 impl Vault {
     /// Returns true if the store already has a master key, that is, if it was used before.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
     pub async fn exists(store: &Store) -> Result<bool> {
         Ok(store
             .get::<WrappedKey>(INSTALLATION, INSTALLATION)

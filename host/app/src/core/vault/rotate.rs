@@ -51,9 +51,6 @@ pub enum RotateError {
 
 impl Vault {
     /// Returns the known master keys and the number of data keys each one seals.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read.
     pub async fn masters(&self) -> Result<Vec<MasterKeyUsage>> {
         let mut sealed = BTreeMap::<String, u64>::new();
         let mut after = String::new();

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::{Collection, Document, Field, Kind, Time};
+use strum::IntoStaticStr;
 
 use super::Pending;
 use crate::{
@@ -125,24 +126,14 @@ pub struct ExecutionRecord {
 }
 
 /// The outcome of an execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Status {
     /// The tool returned a result.
     Success,
     /// The tool failed or was stopped.
     Failed,
-}
-
-impl Status {
-    /// Returns the name used by the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// The input and output of an execution.
@@ -205,7 +196,7 @@ impl Page {
         Self {
             tools: list(|run| Some(&run.tool)),
             toolkits: list(|run| Some(&run.toolkit)),
-            statuses: list(|run| Some(run.status.as_str())),
+            statuses: list(|run| Some(run.status.into_str())),
             users: list(|run| Some(&run.user)),
             accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
             auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),

@@ -111,7 +111,7 @@ impl Field {
             Self::Toolkit => Some(&run.toolkit),
             Self::Account => run.account.as_ref().map(AccountId::as_str),
             Self::AuthConfig => run.auth_config.as_ref().map(AuthConfigId::as_str),
-            Self::Status => Some(run.status.as_str()),
+            Self::Status => Some(run.status.into_str()),
             Self::User => Some(&run.user),
             Self::Request => Some(&run.request),
             Self::Id => Some(run.id.as_str()),
@@ -194,9 +194,6 @@ impl Filter {
 /// Returns executions, the last to end first, and true if more follow. A part that begins after an
 /// execution of another part neither repeats nor skips executions that existed then, even if others
 /// were added or erased in the meantime.
-///
-/// # Errors
-/// Returns an error if the store does not answer.
 pub async fn list(
     app: &App,
     project: &Project,

@@ -29,7 +29,7 @@ impl Grouping {
             Self::Tool => &run.tool,
             Self::Toolkit => &run.toolkit,
             Self::User => &run.user,
-            Self::Status => run.status.as_str(),
+            Self::Status => run.status.into_str(),
             Self::Project => project.id.as_str(),
         }
     }
@@ -37,9 +37,6 @@ impl Grouping {
 
 /// Adds the executions of a project that match the filter and belong to one of the users. An empty
 /// list of users means all users.
-///
-/// # Errors
-/// Returns an error if the store does not answer.
 pub async fn count(
     app: &App,
     project: &Project,

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn areas_have_their_names_and_earlier_ones() {
         for (preset, access) in Permissions::reading().iter() {
-            let expected = json!({ "preset": preset.as_str(), "access": "read" });
+            let expected = json!({ "preset": preset.into_str(), "access": "read" });
             assert_eq!(json!(Permission { preset, access }), expected);
             let read: Permission = serde_json::from_value(expected).unwrap();
             assert_eq!(read.preset, preset);
