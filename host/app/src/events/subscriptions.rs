@@ -56,7 +56,7 @@ pub struct Subscription {
     pub disabled: Option<Disabled>,
 }
 
-/// Why and when the server disabled a subscription.
+/// Decision of the server to send nothing more to a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disabled {
     /// Time of the decision.
