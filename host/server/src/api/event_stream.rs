@@ -29,6 +29,7 @@ const MAX_AGE: Duration = Duration::from_secs(900);
 
 /// Filter of the stream, and its beginning.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct StreamQuery {
     /// Of these toolkits.
     #[serde(default)]

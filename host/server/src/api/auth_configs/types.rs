@@ -18,6 +18,7 @@ use crate::api::texts;
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// With credentials of the server, or without.
     pub is_service_managed: Option<bool>,
@@ -40,6 +41,7 @@ pub(crate) struct ListQuery {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credentials of its accounts are revoked at the provider first, too.
     pub revoke_on_delete: Option<bool>,

@@ -9,6 +9,7 @@ use crate::http::{ApiResult, IN_TABLE, Json, ProjectKey, Query};
 
 /// Legacy id, and the kind of object that it names.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct LegacyId {
     /// Kind of the object.
     #[param(inline)]

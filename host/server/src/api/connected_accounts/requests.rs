@@ -12,6 +12,7 @@ use super::{sharing::Share, status::AccountStatus};
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
     #[serde(default)]
@@ -90,6 +91,7 @@ impl ListQuery {
 
 /// Parameters of a new connection.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RefreshQuery {
     /// URL to which the user's browser is redirected at the end.
     pub redirect_url: Option<String>,
@@ -97,6 +99,7 @@ pub(crate) struct RefreshQuery {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credential is revoked at the provider, too.
     pub revoke_on_delete: Option<bool>,

@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// For this toolkit, or made by it.
     pub toolkit_slug: Option<String>,

@@ -48,6 +48,7 @@ impl TryFrom<Create> for NewProject {
 
 /// Parameters of a deletion.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The accounts of the project are deleted first, and their credentials are revoked at the
     /// provider. If that takes long, the response is 503, and the same request continues it.

@@ -87,6 +87,7 @@ pub(crate) async fn read_version(
 
 /// Terms of a publication.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct PublishQuery {
     /// Publishes the version even if it breaks callers of an earlier version of the same day.
     breaking: Option<bool>,

@@ -15,6 +15,7 @@ const MAX_LIST_ENTRIES: usize = 1_000;
 
 /// Selection of an auth scheme and a version.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct GrantContextQuery {
     /// One of the toolkit's schemes; without it OAuth 2.0, or else its first.
     auth_scheme: Option<String>,

@@ -11,6 +11,7 @@ use super::schemes::modes;
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of a category, by id or name.
     pub category: Option<String>,
@@ -74,6 +75,7 @@ pub(crate) struct ListBody {
 
 /// Selection of a version.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// A version or `latest`, which is the default.
     pub version: Option<String>,

@@ -11,6 +11,7 @@ use crate::http::query::LongList;
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Words to find in slugs, names and descriptions.
     pub query: Option<String>,
@@ -50,6 +51,7 @@ pub(crate) struct ListQuery {
 
 /// Version of a tool to read.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// A version or `latest`; takes precedence over `toolkit_versions`.
     pub version: Option<String>,

@@ -12,6 +12,7 @@ use crate::{
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
     #[serde(default)]
@@ -26,6 +27,7 @@ pub(crate) struct ListQuery {
 
 /// Version of a trigger type to read.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.

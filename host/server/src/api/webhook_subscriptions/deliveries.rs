@@ -23,6 +23,7 @@ use crate::http::{
 
 /// Filter of the list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of this status.
     #[param(inline)]
