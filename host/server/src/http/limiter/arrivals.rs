@@ -160,6 +160,7 @@ mod tests {
         drop((first, second, stranger, neighbor));
         let left = arrivals.arrived();
         assert!(left.by_payer.is_empty() && left.bytes == 0, "{left:?}");
+        drop(left);
         assert!(arrivals.enter(one, Some(owner)).is_ok());
     }
 }
