@@ -322,6 +322,76 @@ create or replace trigger "clients_fields" before insert or update of body on "c
 create index "clients_by_created_at" on "clients" (project, created_at, id) where deleted_at is null;
 create index "clients_by_auth_config" on "clients" (project, "auth_config" nulls first, created_at, id) where deleted_at is null;
 
+create table "trigger_instances" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "trigger" text collate "C",
+    "account" text collate "C",
+    "account_uuid" text collate "C",
+    "auth_config" text collate "C",
+    "auth_config_uuid" text collate "C",
+    "user_id" text collate "C",
+    "disabled_at" bigint,
+    "uuid" text collate "C",
+    "identity" text collate "C"
+);
+create or replace function "trigger_instances_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."trigger") in ('string', 'boolean') then f."trigger" #>> '{}' end,
+        case when json_typeof(f."account") in ('string', 'boolean') then f."account" #>> '{}' end,
+        case when json_typeof(f."account_uuid") in ('string', 'boolean') then f."account_uuid" #>> '{}' end,
+        case when json_typeof(f."auth_config") in ('string', 'boolean') then f."auth_config" #>> '{}' end,
+        case when json_typeof(f."auth_config_uuid") in ('string', 'boolean') then f."auth_config_uuid" #>> '{}' end,
+        case when json_typeof(f."user_id") in ('string', 'boolean') then f."user_id" #>> '{}' end,
+        case when json_typeof(f."disabled_at") = 'number' and f."disabled_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."disabled_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."disabled_at" #>> '{}')::bigint end end,
+        case when json_typeof(f."uuid") in ('string', 'boolean') then f."uuid" #>> '{}' end,
+        case when json_typeof(f."identity") in ('string', 'boolean') then f."identity" #>> '{}' end
+    into new."trigger", new."account", new."account_uuid", new."auth_config", new."auth_config_uuid", new."user_id", new."disabled_at", new."uuid", new."identity"
+    from json_to_record(new.body) as f ("trigger" json, "account" json, "account_uuid" json, "auth_config" json, "auth_config_uuid" json, "user_id" json, "disabled_at" json, "uuid" json, "identity" json);
+    return new;
+end
+$$;
+create or replace trigger "trigger_instances_fields" before insert or update of body on "trigger_instances" for each row execute function "trigger_instances_fields"();
+create index "trigger_instances_by_created_at" on "trigger_instances" (project, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_trigger" on "trigger_instances" (project, "trigger" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_account" on "trigger_instances" (project, "account" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_account_uuid" on "trigger_instances" (project, "account_uuid" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_auth_config" on "trigger_instances" (project, "auth_config" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_auth_config_uuid" on "trigger_instances" (project, "auth_config_uuid" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_user_id" on "trigger_instances" (project, "user_id" nulls first, created_at, id) where deleted_at is null;
+create index "trigger_instances_by_disabled_at" on "trigger_instances" (project, "disabled_at" nulls first, created_at, id) where deleted_at is null;
+create unique index "trigger_instances_one_uuid" on "trigger_instances" (project, "uuid" nulls first) where deleted_at is null;
+create unique index "trigger_instances_one_identity" on "trigger_instances" (project, "identity" nulls first) where deleted_at is null;
+
+create table "trigger_progress" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "due" bigint
+);
+create or replace function "trigger_progress_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "trigger_progress_fields" before insert or update of body on "trigger_progress" for each row execute function "trigger_progress_fields"();
+create index "trigger_progress_by_created_at" on "trigger_progress" (project, created_at, id) where deleted_at is null;
+create index "trigger_progress_all_by_due" on "trigger_progress" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
 create table "legacy_ids" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -34,6 +34,9 @@ pub struct Guest<'a> {
     pub items: &'a str,
     /// Body of `execute`. It has `$args` and `$args_len` and leaves the address of a result.
     pub execute: &'a str,
+    /// Body of `poll`. It has `$config`, `$cursor` and their lengths and leaves the address of a
+    /// result.
+    pub poll: &'a str,
     /// Start of the body of `cabi_realloc`, before it allocates.
     pub realloc: &'a str,
     /// Body of the post-return function of `execute`.
@@ -68,6 +71,7 @@ impl Default for Guest<'_> {
             memory: r#"(memory (export "memory") 2)"#,
             items: "",
             execute: "(call $ok (local.get $args) (local.get $args_len))",
+            poll: "unreachable",
             realloc: "",
             post_return: "",
             foreign: None,
@@ -106,6 +110,75 @@ impl Guest<'static> {
             items: include_str!("fetch.wat"),
             execute: "(call $fetch (local.get $args) (local.get $args_len))",
             ..Self::default()
+        }
+    }
+}
+
+impl Guest<'static> {
+    /// Returns a guest whose poll fetches the address in its configuration and reports the response
+    /// as one event, whose id is the address. The first poll reports nothing.
+    #[must_use]
+    pub fn poll() -> Self {
+        Self {
+            imports: imports::SEND,
+            items: include_str!("poll.wat"),
+            poll: "(call $poll (local.get $config) (local.get $config_len) (local.get $cursor_len))",
+            ..Self::default()
+        }
+    }
+
+    /// Returns a guest whose poll reports 1,001 events.
+    #[must_use]
+    pub fn crowded_poll() -> Self {
+        Self {
+            items: r#"(data (i32.const 2048) "x{}")"#,
+            poll: "(local.set $i (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 16016)))
+                (local.set $j (local.get $i))
+                (loop $next
+                    (i32.store (local.get $j) (i32.const 2048))
+                    (i32.store offset=4 (local.get $j) (i32.const 1))
+                    (i32.store offset=8 (local.get $j) (i32.const 2049))
+                    (i32.store offset=12 (local.get $j) (i32.const 2))
+                    (local.set $j (i32.add (local.get $j) (i32.const 16)))
+                    (br_if $next (i32.lt_u (local.get $j) (i32.add (local.get $i) (i32.const 16016)))))
+                (i32.store8 (i32.const 1024) (i32.const 0))
+                (i32.store (i32.const 1032) (local.get $i))
+                (i32.store (i32.const 1036) (i32.const 1001))
+                (i32.store (i32.const 1040) (i32.const 2048))
+                (i32.store (i32.const 1044) (i32.const 1))
+                (i32.store8 (i32.const 1048) (i32.const 0))
+                (i32.const 1024)",
+            ..Self::default()
+        }
+    }
+
+    /// Returns a guest whose poll leaves 256 KiB of state.
+    #[must_use]
+    pub fn hoarding_poll() -> Self {
+        Self {
+            imports: r#"(import "toolhost:toolkit/state@1.0.0" "set" (func $set (param i32 i32 i32 i32) (result i32)))"#,
+            items: r#"(data (i32.const 2048) "abcd")"#,
+            poll: "(loop $next
+                    (drop (call $set (i32.add (i32.const 2048) (local.get $i)) (i32.const 1) (i32.const 0) (i32.const 65536)))
+                    (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                    (br_if $next (i32.lt_u (local.get $i) (i32.const 4))))
+                (i32.store8 (i32.const 1024) (i32.const 0))
+                (i32.store (i32.const 1032) (i32.const 0))
+                (i32.store (i32.const 1036) (i32.const 0))
+                (i32.store (i32.const 1040) (i32.const 2048))
+                (i32.store (i32.const 1044) (i32.const 1))
+                (i32.store8 (i32.const 1048) (i32.const 0))
+                (i32.const 1024)",
+            ..Self::default()
+        }
+    }
+
+    /// Returns a guest as [`Guest::poll`] that reports an event at its first poll, too.
+    #[must_use]
+    pub fn eager_poll() -> Self {
+        Self {
+            poll: "(call $poll (local.get $config) (local.get $config_len) (i32.const 1))",
+            ..Self::poll()
         }
     }
 }
@@ -156,6 +229,7 @@ impl Guest<'_> {
             memory,
             items,
             execute,
+            poll,
             realloc,
             post_return,
             ..
@@ -166,6 +240,7 @@ impl Guest<'_> {
             .replace(";;MEMORY", memory)
             .replace(";;ITEMS", items)
             .replace(";;EXECUTE", execute)
+            .replace(";;POLL", poll)
             .replace(";;REALLOC", realloc)
             .replace(";;POST_RETURN", post_return);
         wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"))

@@ -29,8 +29,11 @@
     ;;POST_RETURN
   )
   (func (export "toolhost:toolkit/entry@1.0.0#poll")
-    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i64) (result i32)
-    unreachable)
+    (param $trigger i32) (param $trigger_len i32) (param $config i32) (param $config_len i32)
+    (param $cursor i32) (param $cursor_len i32) (param i32 i32 i32 i32 i32 i32 i64) (result i32)
+    (local $i i32) (local $j i32)
+    ;;POLL
+  )
   (func (export "toolhost:toolkit/entry@1.0.0#receive") (param i32) (result i32)
     unreachable)
   (func $realloc (export "cabi_realloc") (param $old i32) (param $old_size i32) (param $align i32) (param $size i32)

@@ -371,6 +371,38 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more",
     ),
     (
+        "Trigger instances of one project",
+        "tests/e2e/trigger_instances.rs instances_past_the_limit_are_refused",
+    ),
+    (
+        "Configuration of a trigger instance as JSON",
+        "tests/e2e/trigger_instances.rs upsert_refuses_unusable_accounts_and_configurations",
+    ),
+    (
+        "Interval between two polls of a trigger instance",
+        "tests/e2e/trigger_instances.rs upsert_refuses_unusable_accounts_and_configurations",
+    ),
+    (
+        "Polls that follow one another without an interval",
+        "tests/e2e/polling.rs polls_without_interval_are_limited",
+    ),
+    (
+        "Events of one poll",
+        "tests/e2e/polling.rs poll_past_a_limit_stores_nothing",
+    ),
+    (
+        "Cursor and state that a poll leaves, as base64",
+        "tests/e2e/polling.rs poll_past_a_limit_stores_nothing",
+    ),
+    (
+        "Events that a trigger instance remembers",
+        "host/app/src/events/triggers/seen.rs newest_events_are_remembered",
+    ),
+    (
+        "Time in which every poll has failed",
+        "tests/e2e/polling.rs instance_that_only_fails_is_disabled",
+    ),
+    (
         "Timeout of a call that waits for a token",
         "tests/e2e/renewals.rs slow_refresh_returns_retry_after",
     ),

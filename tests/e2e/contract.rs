@@ -473,6 +473,50 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .await
         .expect(200);
 
+    let own = json!({ "connected_account_id": account[0].1 });
+    let made = seen
+        .call(&project, "trigger_instances_upsert", &trigger, own.clone())
+        .await
+        .expect(201);
+    seen.call(&project, "trigger_instances_upsert", &trigger, own)
+        .await
+        .expect(200);
+    seen.call(&project, "trigger_instances_list", no, none.clone())
+        .await
+        .expect(200);
+    let instance = [("triggerId", &*text(&made["trigger_id"]))];
+    polled(&project, seen, &instance).await;
+    let disable = json!({ "status": "disable" });
+    for status in [200, 409] {
+        seen.call(
+            &project,
+            "trigger_instances_change",
+            &instance,
+            disable.clone(),
+        )
+        .await
+        .expect(status);
+    }
+    seen.call(&project, "trigger_instances_poll", &instance, none.clone())
+        .await
+        .expect(409);
+    for status in [200, 410] {
+        seen.call(
+            &project,
+            "trigger_instances_remove",
+            &instance,
+            none.clone(),
+        )
+        .await
+        .expect(status);
+    }
+    for (id, body) in [
+        ("trigger_instances_change", disable),
+        ("trigger_instances_poll", none.clone()),
+    ] {
+        seen.call(&project, id, &instance, body).await.expect(410);
+    }
+
     let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
     let ran = seen
         .call(&project, "tools_execute", &tool, call)
@@ -643,12 +687,23 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .expect(200);
 }
 
+/// Polls an instance. The server may be polling it at the same time.
+async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str, &str)]) {
+    let id = "trigger_instances_poll";
+    let mut answer = seen.call(project, id, instance, Value::Null).await;
+    while answer.status == 409 {
+        answer = seen.call(project, id, instance, Value::Null).await;
+    }
+    answer.expect(200);
+}
+
 /// Provokes the refusals that only some operations have.
 async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project) = (host.as_org(), host.as_project());
     let (no, none) = (&[][..], Value::Null);
     let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    manifest["triggers"] = json!([given::trigger(&slug, "EVENT")]);
     host.publish(Guest::echo().component(), &manifest).await;
     let component = |guest: Guest, manifest: &Value| {
         Body::Raw(
@@ -789,6 +844,18 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     )
     .await
     .expect(501);
+    let trigger = [("slug", &*text(&manifest["triggers"][0]["slug"]))];
+    let instance = json!({ "connected_account_id": paused });
+    let made = seen
+        .call(
+            &project,
+            "trigger_instances_upsert",
+            &trigger,
+            instance.clone(),
+        )
+        .await
+        .expect(201);
+    let made = [("triggerId", &*text(&made["trigger_id"]))];
     let pause = json!({ "enabled": false });
     seen.call(
         &project,
@@ -798,6 +865,38 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     )
     .await
     .expect(200);
+    seen.call(
+        &project,
+        "trigger_instances_upsert",
+        &trigger,
+        instance.clone(),
+    )
+    .await
+    .expect(422);
+    let enable = |status: &str| json!({ "status": status });
+    project
+        .patch(
+            &format!("/trigger_instances/manage/{}", made[0].1),
+            &enable("disable"),
+        )
+        .await;
+    seen.call(
+        &project,
+        "trigger_instances_change",
+        &made,
+        enable("enable"),
+    )
+    .await
+    .expect(422);
+    let gone = connect(&open, "zoe").await;
+    project
+        .delete(&format!("/connected_accounts/{gone}"))
+        .await
+        .expect(200);
+    let instance = json!({ "connected_account_id": gone });
+    seen.call(&project, "trigger_instances_upsert", &trigger, instance)
+        .await
+        .expect(410);
     let named = json!({ "user_id": "eve", "connected_account_id": paused });
     seen.call(&project, "tools_execute", &tool, named)
         .await

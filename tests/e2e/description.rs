@@ -30,7 +30,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 17] = [
+const UNKNOWN: [(&str, &str, &str); 19] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -41,6 +41,8 @@ const UNKNOWN: [(&str, &str, &str); 17] = [
     ("/toolkits/", "version", "20260101_00"),
     ("/tools/", "tool_slug", "NO_SUCH_TOOL"),
     ("/triggers_types/", "slug", "NO_SUCH_TRIGGER"),
+    ("/trigger_instances/", "slug", "NO_SUCH_TRIGGER"),
+    ("/trigger_instances/", "triggerId", "ti_AAAAAAAAAAAA"),
     ("/logs/", "id", "log_AAAAAAAAAAAA"),
     ("/internal/action_execution/", "id", "log_AAAAAAAAAAAA"),
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),

@@ -37,7 +37,11 @@ pub(crate) async fn shared_echo() -> &'static str {
 pub(crate) async fn keyed() -> &'static str {
     static SLUG: OnceCell<String> = OnceCell::const_new();
     SLUG.get_or_init(|| async {
-        let manifest = guest::manifest_with_key(&slug(), bearer());
+        let slug = slug();
+        let mut manifest = guest::manifest_with_key(&slug, bearer());
+        let mut webhook = trigger(&slug, "ARRIVED");
+        webhook["kind"] = json!("webhook");
+        manifest["triggers"] = json!([webhook]);
         Host::shared()
             .await
             .publish(Guest::fetch().component(), &manifest)
@@ -45,6 +49,11 @@ pub(crate) async fn keyed() -> &'static str {
         manifest["slug"].as_str().unwrap().to_owned()
     })
     .await
+}
+
+/// Returns the trigger type of [`keyed`], whose events arrive by webhook.
+pub(crate) async fn keyed_trigger() -> String {
+    format!("{}_ARRIVED", keyed().await.to_uppercase())
 }
 
 /// Returns the placement of a key as a bearer token.

@@ -45,12 +45,16 @@ impl Possessions {
         let subscription = text(&made_subscription["id"]);
         let path = format!("/webhook_subscriptions/{subscription}/test");
         let sent = client.post(&path, &json!({})).await.expect(201);
+        let upsert = format!("/trigger_instances/{}/upsert", given::keyed_trigger().await);
+        let body = json!({ "connected_account_id": made["id"] });
+        let instance = client.post(&upsert, &body).await.expect(201);
         let ids = [
             ("ac", config),
             ("ca", text(&made["id"])),
             ("log", text(&ran["log_id"])),
             ("wd", text(&sent["id"])),
             ("ws", subscription),
+            ("ti", text(&instance["trigger_id"])),
         ]
         .into();
         Self { client, ids }
@@ -91,6 +95,7 @@ fn place(kind: &str) -> &'static str {
         "ac" => "/auth_configs/{}",
         "ca" => "/connected_accounts/{}",
         "ws" => "/webhook_subscriptions/{}",
+        "ti" => "/trigger_instances/active?trigger_ids={}",
         _ => "/logs/tool_execution/{}",
     }
 }
@@ -176,6 +181,8 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
             let proxied =
                 json!({ "endpoint": "/x", "method": "GET", "connected_account_id": "ID" });
             places.push(("POST", "/tools/execute/proxy".into(), proxied));
+            let upsert = json!({ "connected_account_id": "ID" });
+            places.push(("POST", "/trigger_instances/TRIGGER/upsert".into(), upsert));
         }
         _ => {}
     }
@@ -189,6 +196,7 @@ async fn foreign_id_looks_like_an_unknown_id() {
     let before = victim.state().await;
     let attacker = host.new_project().await;
     let tool = guest::tool(given::keyed().await);
+    let trigger = given::keyed_trigger().await;
     let mut probes = 0;
     let known = victim.ids.keys().copied().collect::<BTreeSet<_>>();
     assert!(
@@ -200,7 +208,10 @@ async fn foreign_id_looks_like_an_unknown_id() {
         let unknown = format!("{kind}_{}", "A".repeat(12));
         for (method, path, body) in places(kind) {
             let answer = |id: &str| {
-                let path = path.replace("ID", id).replace("TOOL", &tool);
+                let path = path
+                    .replace("ID", id)
+                    .replace("TOOL", &tool)
+                    .replace("TRIGGER", &trigger);
                 let body = serde_json::from_str::<Value>(
                     &body.to_string().replace("\"ID\"", &format!("\"{id}\"")),
                 )
@@ -299,6 +310,8 @@ async fn foreign_ids_in_filters_find_nothing() {
         "/connected_accounts?cursor=MS0xMDAw".to_owned(),
         "/auth_configs?show_disabled=true".to_owned(),
         "/auth_configs?search=mine".to_owned(),
+        format!("/trigger_instances/active?trigger_ids={}", victim.ids["ti"]),
+        format!("/trigger_instances/active?connected_account_ids={account}"),
     ] {
         let page = attacker.get(&path).await.expect(200);
         assert_eq!(

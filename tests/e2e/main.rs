@@ -24,6 +24,7 @@ mod link;
 mod logs;
 mod members;
 mod oauth;
+mod polling;
 mod project_config;
 mod projects;
 mod provider;
@@ -31,6 +32,7 @@ mod proxy;
 mod session;
 mod toolkits;
 mod tools;
+mod trigger_instances;
 mod triggers_types;
 mod usage;
 

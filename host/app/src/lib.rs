@@ -43,6 +43,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &accounts::CONNECTION_ATTEMPTS,
     &accounts::oauth_apps::COLLECTION,
     &accounts::CLIENTS,
+    &events::triggers::COLLECTION,
+    &events::triggers::progress::COLLECTION,
     &lifecycle::legacy_ids::COLLECTION,
     &files::COLLECTION,
     &files::TOTALS,
@@ -86,6 +88,8 @@ pub struct App {
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint.
     pub(crate) endpoints: events::Endpoints,
+    /// The settings of trigger instances.
+    pub(crate) triggers: events::triggers::Settings,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -116,6 +120,8 @@ pub struct Parts {
     pub connections: accounts::Settings,
     /// The settings of outgoing webhooks.
     pub webhooks: events::WebhookSettings,
+    /// The settings of trigger instances.
+    pub triggers: events::triggers::Settings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
@@ -142,6 +148,7 @@ impl App {
             files,
             connections,
             webhooks,
+            triggers,
             trusted,
             model,
             quotas,
@@ -177,6 +184,7 @@ impl App {
             accounts: Arc::new(accounts),
             webhooks,
             endpoints: events::Endpoints::default(),
+            triggers,
             files,
             quotas,
             sequence: core::ids::Sequence::new(),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use app::{
     catalog,
     core::{json, large_work},
-    events, files, lifecycle,
+    events::{self, triggers},
+    files, lifecycle,
     projects::idempotency,
     runs,
 };
@@ -352,6 +353,14 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Time that a user may take at the provider", "connections.away_s", "the callback is refused with 400"),
         row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, INVALID),
         set("Lease for refreshing a token", "connections.refresh_lease_s", "another server may refresh the token"),
+        set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
+        row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
+        set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),
+        row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
+        row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
+        row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
+        row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
+        set("Time in which every poll has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]
 }

@@ -128,6 +128,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
     let connections = config.connections(net.clone());
     let webhooks = config.webhooks(net.clone());
+    let triggers = config.triggers();
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
         wait_until_durable: config.logs.wait,
@@ -157,6 +158,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         files,
         connections,
         webhooks,
+        triggers,
         trusted,
         model,
         quotas,

@@ -23,6 +23,10 @@ crate::error_table! { pub table:
     ACCOUNT_NOT_FOUND = account_not_found(id: impl Display): NotFound, 601, "ConnectedAccount_NotFound",
         "connected account {id} not found",
         "list the connected accounts of the project";
+    /// The connected account is deleted.
+    ACCOUNT_DELETED = account_deleted(id: impl Display): Gone, 617, "ConnectedAccount_Deleted",
+        "connected account {id} is deleted",
+        "connect the account again, or use another account";
     /// The request was refused for another reason.
     ACCOUNT_REFUSED = account_refused(reason: impl Display): Invalid, 600, "ConnectedAccount_BadRequest",
         "{reason}",

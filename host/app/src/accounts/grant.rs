@@ -91,7 +91,7 @@ async fn grant_named(
 
 /// Rejects a user who may not use the account. If no user is named, the project itself uses the
 /// account.
-fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()> {
+pub(super) fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()> {
     let Account {
         user_id, sharing, ..
     } = &record.body;
@@ -112,7 +112,17 @@ async fn grant_newest(
     found: &ResolvedTool,
     user: &str,
 ) -> Result<Granted> {
-    let toolkit = &*found.release.slug;
+    let record = newest_active(app, project, &found.release.slug, user).await?;
+    grant_account(app, project, found, record).await
+}
+
+/// Returns the newest active private account of a user whose auth config still exists.
+pub(super) async fn newest_active(
+    app: &App,
+    project: &Project,
+    toolkit: &str,
+    user: &str,
+) -> Result<Record<Account>> {
     let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
@@ -131,7 +141,7 @@ async fn grant_newest(
                 .await?
                 .is_some()
             {
-                return grant_account(app, project, found, record).await;
+                return Ok(record);
             }
             gone.insert(record.body.auth_config);
         }
@@ -148,7 +158,8 @@ async fn grant_account(
     found: &ResolvedTool,
     record: Record<Account>,
 ) -> Result<Granted> {
-    let (values, proxy) = load_active(app, project, &found.tool.slug, &record).await?;
+    let tool = Some(&*found.tool.slug);
+    let (values, proxy) = load_active(app, project, tool, &record).await?;
     let mut granted =
         refreshing_grant(app, project, &found.release, &record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
@@ -157,20 +168,33 @@ async fn grant_account(
     Ok(granted)
 }
 
-/// Returns the values and the proxy of an account that is active and that this tool may use.
-async fn load_active(
+/// Returns the auth config of an account that is active.
+///
+/// # Errors
+/// Fails if the account is not active, or if its auth config is deleted.
+pub(super) async fn active_config(
     app: &App,
     project: &Project,
-    tool: &str,
     record: &Record<Account>,
-) -> Result<(Values, Option<Arc<net::Proxy>>)> {
+) -> Result<Record<AuthConfig>> {
     let not_active = |state: &str| errors::account_not_active(&record.id, state);
     if record.body.status != Status::Active {
         return Err(not_active(record.body.status.into_str()));
     }
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
-    let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
-    if !config.body.allows(tool) {
+    config.ok_or_else(|| not_active("without its auth config, which was deleted"))
+}
+
+/// Returns the values and the proxy of an account that is active, and that the tool may use if there
+/// is one.
+pub(super) async fn load_active(
+    app: &App,
+    project: &Project,
+    tool: Option<&str>,
+    record: &Record<Account>,
+) -> Result<(Values, Option<Arc<net::Proxy>>)> {
+    let config = active_config(app, project, record).await?;
+    if let Some(tool) = tool.filter(|tool| !config.body.allows(tool)) {
         return Err(errors::tool_not_allowed(config.id, tool));
     }
     let proxy = auth_configs::net_proxy(app, project, &config).await?;
@@ -254,7 +278,7 @@ pub(crate) async fn proxy_context(
     })?;
     check_user_allowed(&record, user.as_deref())?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
-    let (values, proxy) = load_active(app, project, tool, &record).await?;
+    let (values, proxy) = load_active(app, project, Some(tool), &record).await?;
     let mode = record.body.scheme;
     let mut granted = refreshing_grant(app, project, &release, &record, &values)?.via_proxy(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);

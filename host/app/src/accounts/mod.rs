@@ -33,6 +33,7 @@ mod scheme;
 mod sharing;
 mod state;
 mod tokens;
+mod trigger;
 mod verification;
 
 pub use oauth::Values;
@@ -63,5 +64,6 @@ pub use scheme::mask;
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
 pub use tokens::{RevokedToken, Settings, TokenManager};
+pub(crate) use trigger::{account_for_trigger, active_account, grant_trigger};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

@@ -1,7 +1,8 @@
-//! Errors of events, webhook subscriptions and deliveries.
+//! Errors of events, trigger instances, webhook subscriptions and deliveries.
 
 use std::fmt::Display;
 
+use crate::core::error::Problems;
 pub use crate::runs::errors::*;
 
 crate::error_table! { pub table:
@@ -21,4 +22,41 @@ crate::error_table! { pub table:
     EVENT_NOT_FOUND = event_not_found(id: impl Display): NotFound, 2804, "Event_NotFound",
         "event {id} not found",
         "open the stream without `Last-Event-ID`, and replay what was missed to a webhook subscription";
+
+    /// The trigger instance does not exist in the project.
+    INSTANCE_NOT_FOUND = instance_not_found(id: impl Display): NotFound, 2911, "TriggerInstance_NotFound",
+        "trigger instance {id} not found",
+        "list the trigger instances of the project";
+    /// The trigger instance is deleted.
+    INSTANCE_DELETED = instance_deleted(id: impl Display): Gone, 2912, "TriggerInstance_Deleted",
+        "trigger instance {id} is deleted",
+        "create a new instance; a deleted one cannot be restored";
+    /// The trigger instance is in the requested state.
+    INSTANCE_UNCHANGED = instance_unchanged(id: impl Display, state: &str): Conflict, 2913, "TriggerInstance_Unchanged",
+        "trigger instance {id} is {state} already",
+        "nothing is to be done";
+    /// The configuration does not match the schema of the trigger type.
+    CONFIG_INVALID = config_invalid(trigger: impl Display, problems: impl Into<Problems>): Invalid, 2914, "TriggerInstance_ConfigInvalid",
+        "the configuration does not match the schema of {trigger}",
+        "correct the problems that `errors` lists; `config` of the trigger type is the schema", with_problems(problems);
+    /// The project has as many trigger instances as it may have.
+    TOO_MANY_INSTANCES = too_many_instances(most: u64): Unprocessable, 2915, "TriggerInstance_TooMany",
+        "the project has {most} trigger instances, which is the most",
+        "delete instances, or ask the operator to raise `triggers.max_per_project`";
+    /// The trigger instance is disabled.
+    INSTANCE_DISABLED = instance_disabled(id: impl Display): Conflict, 2916, "TriggerInstance_Disabled",
+        "trigger instance {id} is disabled",
+        "enable it first";
+    /// The trigger instance is being polled.
+    INSTANCE_BUSY = instance_busy(id: impl Display): Conflict, 2917, "TriggerInstance_Busy",
+        "trigger instance {id} is being polled",
+        "retry after a moment";
+    /// The trigger instance was changed while it was polled. The poll had no effect.
+    INSTANCE_CHANGED = instance_changed(id: impl Display): Conflict, 2918, "TriggerInstance_Changed",
+        "trigger instance {id} was changed while it was polled, and the poll had no effect",
+        "retry after a moment";
+    /// Events of the trigger instance arrive by webhook.
+    INSTANCE_NOT_POLLED = instance_not_polled(id: impl Display, trigger: impl Display): Invalid, 2919, "TriggerInstance_NotPolled",
+        "trigger instance {id} is not polled: events of {trigger} arrive by webhook",
+        "poll an instance of a trigger type whose `type` is `poll`";
 }

@@ -2,7 +2,8 @@
 //!
 //! An event is stored in the batch of its cause ([`outbox`]), together with one delivery for each
 //! webhook subscription that wants it. A queue makes the deliveries ([`sending`]): at least once, with
-//! retries over three days. Streams read events from the store ([`stream`]).
+//! retries over three days. Streams read events from the store ([`stream`]). Most events come from
+//! trigger instances ([`triggers`]).
 
 pub mod delivery;
 pub mod errors;
@@ -15,6 +16,7 @@ pub mod sending;
 mod signing;
 pub mod stream;
 pub mod subscriptions;
+pub mod triggers;
 
 use std::time::Duration;
 

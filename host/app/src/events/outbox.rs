@@ -95,7 +95,6 @@ impl NewEvent {
 ///
 /// # Errors
 /// Fails if the payload is not JSON, or the store cannot be read.
-#[expect(dead_code, reason = "the triggers add their events with it")]
 pub(crate) async fn add(
     app: &App,
     project: &ProjectId,

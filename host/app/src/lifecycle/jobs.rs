@@ -1,7 +1,8 @@
 //! The list of background work.
 
 use crate::{
-    App, accounts, events,
+    App, accounts,
+    events::{self, triggers::polling},
     lifecycle::{remove_project, retention},
     projects::idempotency,
     runs::log,
@@ -43,10 +44,12 @@ pub(crate) async fn run(app: &App) {
     let idle_refresh = accounts::idle_refresh(app);
     let removals = remove_project::queue();
     let deliveries = events::sending::queue(app);
+    let polls = polling::queue();
     tokio::join!(
         run_jobs(&claims, app, JOBS),
         idle_refresh.run(&claims, app),
         removals.run(&claims, app),
         deliveries.run(&claims, app),
+        polls.run(&claims, app),
     );
 }

@@ -16,6 +16,7 @@ use crate::{
         ids::{AccountId, AuthConfigId, TriggerInstanceId},
         truncate,
     },
+    events::triggers::Instance,
     lifecycle::errors,
     projects::{Project, StoredProject},
 };
@@ -123,9 +124,11 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
     let object = match kind {
         Kind::ConnectedAccount => find_object::<Account>(&app.store, project, field, &id).await?,
         Kind::AuthConfig => find_object::<AuthConfig>(&app.store, project, field, &id).await?,
-        // This server stores no trigger instances, so the pair is the only source.
-        Kind::TriggerInstance if field == "id" => return Ok(id),
-        Kind::TriggerInstance => None,
+        Kind::TriggerInstance => {
+            let found = find_object::<Instance>(&app.store, project, field, &id).await?;
+            // A pair may name an instance of the older system that this server does not have.
+            found.or_else(|| (field == "id").then_some((id, true)))
+        }
     };
     match object {
         Some((id, true)) => Ok(id),

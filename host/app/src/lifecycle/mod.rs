@@ -5,5 +5,8 @@ pub mod archive;
 pub mod errors;
 pub(crate) mod jobs;
 pub mod legacy_ids;
+mod remove_account;
 pub mod remove_project;
 mod retention;
+
+pub use remove_account::remove_account;

@@ -2,9 +2,9 @@
 //!
 //! One batch hides the project, ends its API keys and records the removal. From then on no request,
 //! callback, link or job finds the project. Every operation that adds a secret to it depends on a
-//! record that no longer exists: an auth config, a webhook subscription, a file
-//! and a key depend on the project, an account
-//! and a dynamic client on their auth config, a connection attempt on its account. Operations that
+//! record that no longer exists: an auth config, a webhook subscription, a file and a key depend on the
+//! project, an account and a dynamic client on their auth config, a connection attempt and a trigger
+//! instance on their account. Operations that
 //! are still running are therefore refused, and the order in which the collections are erased
 //! leaves nothing behind.
 //!
@@ -26,7 +26,7 @@ use crate::{
         errors,
         ids::{OrganizationId, ProjectId},
     },
-    events::{delivery, outbox, subscriptions},
+    events::{delivery, outbox, subscriptions, triggers},
     files,
     projects::{self, idempotency},
     work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
@@ -51,12 +51,14 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 11] = [
+static ERASED_COLLECTIONS: [&Collection; 13] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
     &accounts::CONNECTION_ATTEMPTS,
     &accounts::CLIENTS,
+    &triggers::COLLECTION,
+    &triggers::progress::COLLECTION,
     &subscriptions::COLLECTION,
     &outbox::COLLECTION,
     &delivery::COLLECTION,

@@ -1,4 +1,6 @@
 //! Execution of tools.
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use sandbox::{Action, kind};
 
@@ -90,6 +92,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             user_id: user,
             fields: granted.fields,
             files: arguments.files,
+            state: BTreeMap::new(),
         },
         policy: tool.policy.clone(),
         credential: granted.grant,

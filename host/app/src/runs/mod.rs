@@ -9,6 +9,7 @@ pub mod prompt;
 mod proxy;
 mod record;
 mod run;
+mod trigger;
 mod verify;
 
 pub use arguments::{Input, arguments_for_prompt};
@@ -17,4 +18,5 @@ pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{
     MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,
 };
+pub(crate) use trigger::{TriggerCall, call_trigger, wrong_output};
 pub(crate) use verify::verify_credential;

@@ -43,6 +43,8 @@ pub(super) struct Guest {
     /// The fields of the account that the guest may read.
     pub fields: Vec<(String, String)>,
     pub files: Vec<File>,
+    /// The state that a previous call of the same trigger left; empty for a tool.
+    pub state: BTreeMap<String, Vec<u8>>,
 }
 
 /// A request without a guest.
@@ -60,6 +62,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         user_id,
         fields,
         files,
+        state,
     } = run.what;
     load_component(app, run.release).await?;
     let mut record = run.record;
@@ -77,7 +80,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         grant: run.credential,
         limits: run.limits,
         files,
-        state: BTreeMap::new(),
+        state,
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
     let on_cancel = |mut outcome| observe(&mut record, &mut outcome);

@@ -99,6 +99,7 @@ pub(crate) mod session;
 pub(crate) mod table;
 pub(crate) mod toolkits;
 pub(crate) mod tools;
+pub(crate) mod trigger_instances;
 pub(crate) mod triggers_types;
 pub(crate) mod usage;
 pub(crate) mod webhook_subscriptions;

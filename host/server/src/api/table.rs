@@ -17,7 +17,8 @@ use crate::{
         auth_configs,
         compat::{action_logs, legacy_ids},
         connected_accounts, event_stream, files, keys, logs, members, oauth_apps, project_config,
-        projects, session, toolkits, tools, triggers_types, usage, webhook_subscriptions,
+        projects, session, toolkits, tools, trigger_instances, triggers_types, usage,
+        webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -195,6 +196,13 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/connected_accounts/{nanoid}/refresh", connected_accounts::refresh).needs(Write, &[ConnectedAccounts]),
         row!("/connected_accounts/{nanoid}/revoke", connected_accounts::revoke).needs(Write, &[ConnectedAccounts]),
         row!("/connected_accounts/{nanoid}/status", connected_accounts::set_status).needs(Write, &[ConnectedAccounts]),
+
+        // triggers
+        row!("/trigger_instances/active", trigger_instances::list).needs(Read, &[Triggers]),
+        row!("/trigger_instances/{slug}/upsert", trigger_instances::upsert).needs(Write, &[Triggers]),
+        row!("/trigger_instances/manage/{triggerId}", trigger_instances::change).needs(Write, &[Triggers]),
+        row!("/trigger_instances/manage/{triggerId}", trigger_instances::remove).needs(Write, &[Triggers]),
+        row!("/trigger_instances/manage/{triggerId}/poll", trigger_instances::poll).needs(Write, &[Triggers]).own_deadline(),
 
         // webhooks
         row!("/webhook_subscriptions", webhook_subscriptions::list).needs(Read, &[Webhooks]),

@@ -28,6 +28,7 @@ mod setting;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod values;
 mod webhooks;
 
@@ -54,6 +55,7 @@ use self::{
     sandbox::Sandbox,
     setting::{Group, settings},
     sources::Problem,
+    triggers::Triggers,
     values::Secret,
     webhooks::Webhooks,
 };
@@ -115,6 +117,7 @@ settings! {
             pub files: Files,
             pub connections: Connections,
             pub webhooks: Webhooks,
+            pub triggers: Triggers,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,

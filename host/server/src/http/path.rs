@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    core::ids::{AccountId, AuthConfigId, DeliveryId, LogId, MemberId, ProjectId, SubscriptionId},
+    core::ids::{
+        AccountId, AuthConfigId, DeliveryId, LogId, MemberId, ProjectId, SubscriptionId,
+        TriggerInstanceId,
+    },
 };
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
@@ -47,7 +50,8 @@ ids!(
     LogId,
     MemberId,
     ProjectId,
-    SubscriptionId
+    SubscriptionId,
+    TriggerInstanceId
 );
 
 impl<T: PathParameter> FromRequestParts<Arc<Server>> for Path<T> {

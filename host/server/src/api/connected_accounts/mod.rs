@@ -8,6 +8,7 @@ mod views;
 use app::{
     accounts::{self, Changes, NewAccount, NewLink},
     core::ids::{AccountId, AuthConfigId},
+    lifecycle,
 };
 
 use self::{
@@ -179,7 +180,7 @@ pub(crate) async fn revoke(
     Ok(Json(RevokedView::new(&id, revoked)))
 }
 
-/// Deletes an account and erases its credential.
+/// Deletes an account with its trigger instances, and erases its credential.
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn remove(
     key: ProjectKey,
@@ -187,7 +188,7 @@ pub(crate) async fn remove(
     Query(query): Query<RemoveQuery>,
 ) -> ApiResult<Json<Success>> {
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    accounts::remove(key.app(), &key.project, &id, revoke).await?;
+    lifecycle::remove_account(key.app(), &key.project, &id, revoke).await?;
     Ok(Json(Success::OK))
 }
 

@@ -67,6 +67,11 @@ pub(crate) struct ReadQuery {
 pub(crate) struct ToolkitVersions(HashMap<String, String>);
 
 impl ToolkitVersions {
+    /// Returns the versions that a body gives by toolkit.
+    pub(crate) fn new(by_toolkit: HashMap<String, String>) -> Self {
+        Self(by_toolkit)
+    }
+
     /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
     pub(crate) fn selector(mut self, default: &str) -> VersionSelector {
         let given = self.0.remove("");

@@ -1,0 +1,79 @@
+//! Accounts of trigger instances: their selection and their credential. The tools that an auth
+//! config allows do not limit triggers.
+
+use store::{Query, Record};
+
+use super::{
+    Account, Granted, Source,
+    account::{parse_user_id, record},
+    errors,
+    grant::{active_config, check_user_allowed, load_active, newest_active},
+    granted::refreshing_grant,
+};
+use crate::{App, Result, catalog::Release, core::ids::AccountId, projects::Project};
+
+/// Returns the account that a new trigger instance uses: the one that is named, or the newest active
+/// one of the user.
+///
+/// # Errors
+/// Fails if there is no such account, or if it is deleted, not active, or of another toolkit or user.
+pub(crate) async fn account_for_trigger(
+    app: &App,
+    project: &Project,
+    toolkit: &str,
+    id: Option<&AccountId>,
+    user: Option<String>,
+) -> Result<Record<Account>> {
+    let is_user_named = user.is_some();
+    let user = parse_user_id(user)?;
+    let Some(id) = id else {
+        return newest_active(app, project, toolkit, &user).await;
+    };
+    let account = active_account(app, project, id).await?;
+    check_user_allowed(&account, is_user_named.then_some(&*user))?;
+    if account.body.toolkit != toolkit {
+        return Err(errors::no_account(account.body.user_id, toolkit));
+    }
+    Ok(account)
+}
+
+/// Returns an account that is active and whose auth config exists.
+///
+/// # Errors
+/// Fails if the account does not exist, is deleted or is not active.
+pub(crate) async fn active_account(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+) -> Result<Record<Account>> {
+    let owner = project.id.as_str();
+    let Some(account) = app.store.get::<Account>(owner, id.as_str()).await? else {
+        let query = Query::for_project(owner).is("id", id.as_str());
+        let deleted = app.store.first::<Account>(query.with_deleted()).await?;
+        return Err(if deleted.is_none() {
+            errors::account_not_found(id)
+        } else {
+            errors::account_deleted(id)
+        });
+    };
+    active_config(app, project, &account).await?;
+    Ok(account)
+}
+
+/// Grants the credential of an account to a trigger.
+///
+/// # Errors
+/// Fails if the account does not exist or is not active, or if its token cannot be refreshed.
+pub(crate) async fn grant_trigger(
+    app: &App,
+    project: &Project,
+    release: &Release,
+    id: &AccountId,
+) -> Result<Granted> {
+    let account = record(app, project, id).await?;
+    let (values, proxy) = load_active(app, project, None, &account).await?;
+    let mut granted = refreshing_grant(app, project, release, &account, &values)?.via_proxy(proxy);
+    (granted.account, granted.source) = (Some(id.clone()), Source::ConnectedAccount);
+    granted.auth_config = Some(account.body.auth_config);
+    Ok(granted)
+}

@@ -1,0 +1,149 @@
+//! Configurations of trigger instances: their validation, their identity, and their masked form.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::{
+    App, Result, accounts,
+    catalog::{ResolvedTrigger, TriggerType},
+    core::vault::keyed_hash,
+    events::errors,
+    projects::Project,
+};
+
+/// The configuration of an instance.
+pub(super) type Config = Map<String, Value>;
+
+/// Checks a configuration against the schema of its trigger type.
+///
+/// # Errors
+/// Fails if the configuration does not match the schema.
+pub(super) async fn check(
+    app: &App,
+    project: &Project,
+    trigger: &TriggerType,
+    config: &Config,
+) -> Result<()> {
+    let text = Bytes::from(text(config)?);
+    let problems = trigger
+        .config
+        .problems_strictly(&app.large_work, &project.tenant, &text)
+        .await?;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(errors::config_invalid(&trigger.slug, problems))
+}
+
+/// Returns a configuration as JSON.
+pub(super) fn text(config: &Config) -> Result<String> {
+    serde_json::to_string(config)
+        .map_err(|cause| errors::internal(format!("cannot write a configuration: {cause}")))
+}
+
+/// Returns the identity of an instance: equal for configurations that differ only in the order of
+/// their members. The hash is keyed, because a configuration may hold a secret.
+pub(super) fn identity(app: &App, trigger: &str, account: &str, config: &Config) -> Result<String> {
+    let mut sorted = Value::Object(config.clone());
+    sorted.sort_all_objects();
+    let message = format!("{trigger}\0{account}\0{sorted}");
+    let key = app.vault.derive("identity of trigger instances");
+    Ok(hex::encode(keyed_hash(&key, message.as_bytes())))
+}
+
+/// Masks the secrets of a configuration: the values of all properties that the schema marks as
+/// `writeOnly`. Without the schema, every value is masked.
+pub(super) fn mask(found: Option<&ResolvedTrigger>, config: Config) -> Config {
+    let schema = found.and_then(|found| found.trigger.config.text().ok());
+    let schema = schema.and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
+    let Some(schema) = schema else {
+        return config
+            .into_iter()
+            .map(|(name, value)| (name, accounts::mask(&value)))
+            .collect();
+    };
+    let mut secrets = BTreeSet::new();
+    collect_secrets(&schema, &mut secrets);
+    masked_members(config, &secrets)
+}
+
+/// Collects the names of secret properties, at any place of a schema.
+fn collect_secrets<'a>(schema: &'a Value, secrets: &mut BTreeSet<&'a str>) {
+    match schema {
+        Value::Object(members) => {
+            let properties = members.get("properties").and_then(Value::as_object);
+            let secret = properties
+                .into_iter()
+                .flatten()
+                .filter(|(_, property)| property["writeOnly"] == true);
+            secrets.extend(secret.map(|(name, _)| name.as_str()));
+            members
+                .values()
+                .for_each(|value| collect_secrets(value, secrets));
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|value| collect_secrets(value, secrets)),
+        _ => {}
+    }
+}
+
+fn masked_members(members: Config, secrets: &BTreeSet<&str>) -> Config {
+    members
+        .into_iter()
+        .map(|(name, value)| {
+            let value = if secrets.contains(name.as_str()) {
+                accounts::mask(&value)
+            } else {
+                masked(value, secrets)
+            };
+            (name, value)
+        })
+        .collect()
+}
+
+fn masked(value: Value, secrets: &BTreeSet<&str>) -> Value {
+    match value {
+        Value::Object(members) => masked_members(members, secrets).into(),
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| masked(item, secrets))
+            .collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn write_only_properties_are_masked_at_any_depth() {
+        let schema = json!({
+            "properties": {
+                "secret": { "type": "string", "writeOnly": true },
+                "words": { "type": "array" },
+                "inner": { "$ref": "#/$defs/Inner" },
+            },
+            "$defs": { "Inner": { "properties": { "token": { "writeOnly": true } } } },
+        });
+        let mut secrets = BTreeSet::new();
+        collect_secrets(&schema, &mut secrets);
+        let config = json!({
+            "secret": "abcdefgh", "words": ["abcdefgh"], "inner": { "token": "abcdefgh", "name": "abcdefgh" },
+        });
+        let Value::Object(config) = config else {
+            unreachable!("it is an object")
+        };
+        assert_eq!(
+            Value::Object(masked_members(config, &secrets)),
+            json!({
+                "secret": "abcd...", "words": ["abcdefgh"], "inner": { "token": "abcd...", "name": "abcdefgh" },
+            })
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Lists of trigger instances.
+
+use std::collections::HashMap;
+
+use store::{Listed, Predicate, Query, Record, Time, Window};
+
+use super::{
+    Instance,
+    config::{self, Config},
+    progress::{PollStatus, Progress, Seal},
+};
+use crate::{App, Result, catalog::VersionSelector, projects::Project};
+
+/// Filter for lists of instances. Empty fields do not filter.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Ids of instances.
+    pub ids: Vec<String>,
+    /// Slugs of trigger types, in any case.
+    pub triggers: Vec<String>,
+    /// Ids of accounts.
+    pub accounts: Vec<String>,
+    /// Legacy ids of accounts.
+    pub account_uuids: Vec<String>,
+    /// Ids of auth configs.
+    pub auth_configs: Vec<String>,
+    /// Legacy ids of auth configs.
+    pub auth_config_uuids: Vec<String>,
+    /// User ids.
+    pub users: Vec<String>,
+    /// True to include disabled instances.
+    pub disabled: bool,
+    /// Latest time of creation.
+    pub until: Option<Time>,
+}
+
+/// An instance as responses show it.
+#[derive(Debug)]
+pub struct InstanceView {
+    /// The instance.
+    pub record: Record<Instance>,
+    /// Configuration, with its secrets masked unless the project has disabled masking.
+    pub config: Config,
+    /// The last and the next poll.
+    pub poll: PollStatus,
+}
+
+/// Returns a page of instances, newest first, and their total number.
+///
+/// # Errors
+/// Fails if the store cannot be read or a configuration cannot be decrypted.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    window: Window,
+) -> Result<Listed<InstanceView>> {
+    let Listed { items, total, next } = app
+        .store
+        .list::<Instance>(&query(project, filter, window))
+        .await?;
+    let ids = items.iter().map(|record| record.id.as_str());
+    let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
+    let progress = app.store.find::<Progress>(&of_page).await?.records;
+    let mut progress: HashMap<_, _> = progress
+        .into_iter()
+        .map(|record| (record.id.clone(), record))
+        .collect();
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        // Without it, the instance was deleted after the page was read.
+        if let Some(progress) = progress.remove(&record.id) {
+            views.push(view(app, project, record, &progress).await?);
+        }
+    }
+    Ok(Listed {
+        items: views,
+        total,
+        next,
+    })
+}
+
+fn query(project: &Project, filter: &Filter, window: Window) -> Query {
+    let triggers: Vec<_> = filter
+        .triggers
+        .iter()
+        .map(|slug| slug.to_ascii_uppercase())
+        .collect();
+    let mut query = Query::for_project(project.id.as_str())
+        .window(window)
+        .descending();
+    for (field, accepted) in [
+        ("id", &filter.ids),
+        ("trigger", &triggers),
+        ("account", &filter.accounts),
+        ("account_uuid", &filter.account_uuids),
+        ("auth_config", &filter.auth_configs),
+        ("auth_config_uuid", &filter.auth_config_uuids),
+        ("user_id", &filter.users),
+    ] {
+        if !accepted.is_empty() {
+            query = query.any_of(field, accepted.iter().map(String::as_str));
+        }
+    }
+    if !filter.disabled {
+        let is_set = Predicate::AtLeast(i64::MIN);
+        query = query.test("disabled_at", Predicate::Not(Box::new(is_set)));
+    }
+    match filter.until {
+        Some(until) => query.below("created_at", until.0.saturating_add(1)),
+        None => query,
+    }
+}
+
+async fn view(
+    app: &App,
+    project: &Project,
+    record: Record<Instance>,
+    progress: &Record<Progress>,
+) -> Result<InstanceView> {
+    let seal = Seal::new(app, &project.id, &progress.id).await?;
+    let mut config = seal.open_config(&progress.body)?;
+    if project.stored.config.mask_secrets {
+        let versions = VersionSelector::all(&record.body.version);
+        let found = app.catalog.snapshot();
+        let found = found.trigger(&record.body.trigger, &versions).ok();
+        config = config::mask(found.as_ref(), config);
+    }
+    let poll = seal.open_status(&progress.body)?;
+    Ok(InstanceView {
+        record,
+        config,
+        poll,
+    })
+}

@@ -1,0 +1,161 @@
+//! Trigger instances: trigger types that a project configured for accounts of its users.
+//!
+//! An instance is identified by its trigger type, its account and its configuration, so that a
+//! repeated request finds it instead of creating another. The record of an instance holds what
+//! lists filter by. Its configuration and its progress are a second record ([`progress`]), which is
+//! erased when the instance is deleted. Both are written in one batch that depends on the account,
+//! so that no instance is created for an account that is being deleted.
+
+mod change;
+mod config;
+mod disabling;
+mod list;
+mod poll_now;
+pub(crate) mod polling;
+pub(crate) mod progress;
+mod seen;
+mod source;
+mod upsert;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use store::{Collection, Document, Field, Kind, Query, Record, Time};
+use uuid::Uuid;
+
+pub(crate) use self::change::remove_of_account;
+pub use self::{
+    change::{remove, set_enabled},
+    list::{Filter, InstanceView, list},
+    poll_now::poll_now,
+    polling::{MAX_EVENTS, MAX_ROUNDS, Polled},
+    progress::MAX_MEMORY_BYTES,
+    seen::MAX_SEEN_EVENTS,
+    upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},
+};
+use crate::{
+    App, Result,
+    core::ids::{AccountId, AuthConfigId, TriggerInstanceId},
+    events::errors,
+    projects::Project,
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "trigger_instances",
+    fields: &[
+        Field::new("trigger", Kind::Text),
+        Field::new("account", Kind::Text),
+        Field::new("account_uuid", Kind::Text),
+        Field::new("auth_config", Kind::Text),
+        Field::new("auth_config_uuid", Kind::Text),
+        Field::new("user_id", Kind::Text),
+        Field::new("disabled_at", Kind::Time),
+        Field::unique("uuid", Kind::Text),
+        Field::unique("identity", Kind::Text),
+    ],
+};
+
+/// Settings of trigger instances.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Default interval between two polls of an instance, and the shortest one.
+    pub poll_interval: Duration,
+    /// Number of instances that a project may have.
+    pub max_instances: u64,
+    /// Time of nothing but failures after which an instance is disabled.
+    pub disable_after: Duration,
+}
+
+/// A trigger instance, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Instance {
+    /// Slug of the trigger type, in upper case.
+    pub trigger: String,
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Version of the toolkit that the instance runs.
+    pub version: String,
+    /// User of the account.
+    pub user_id: String,
+    /// Account that the trigger uses.
+    pub account: AccountId,
+    /// Legacy id of the account.
+    pub account_uuid: Uuid,
+    /// Auth config of the account.
+    pub auth_config: AuthConfigId,
+    /// Legacy id of the auth config.
+    auth_config_uuid: Uuid,
+    /// Legacy id, for older clients.
+    pub uuid: Uuid,
+    /// Keyed hash of trigger type, account and configuration.
+    identity: String,
+    /// Time of the disabling. None while the instance is enabled.
+    #[serde(default)]
+    pub disabled_at: Option<Time>,
+    /// Reason of the disabling, unless the project disabled the instance.
+    #[serde(default)]
+    pub disabled_reason: Option<DisabledReason>,
+    /// Time of the last change by a request or by an automatic disabling.
+    pub changed_at: Time,
+}
+
+impl Document for Instance {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Reason of an automatic disabling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisabledReason {
+    /// The account is not active. The instance is enabled again when the account is.
+    ConnectionExpired,
+    /// Polls have failed for too long.
+    PollingFailure,
+}
+
+impl DisabledReason {
+    /// Returns the name on the wire.
+    fn name(self, operator_word: &str) -> String {
+        match self {
+            Self::ConnectionExpired => "connection_expired".to_owned(),
+            Self::PollingFailure => format!("polling_failure_in_{operator_word}_infra"),
+        }
+    }
+}
+
+impl Instance {
+    fn disable(&mut self, reason: Option<DisabledReason>, now: Time) {
+        (self.disabled_at, self.disabled_reason) = (Some(now), reason);
+        self.changed_at = now;
+    }
+
+    fn enable(&mut self, now: Time) {
+        (self.disabled_at, self.disabled_reason) = (None, None);
+        self.changed_at = now;
+    }
+
+    /// Returns true unless the instance is disabled.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.disabled_at.is_none()
+    }
+}
+
+/// Returns an instance of the project.
+///
+/// # Errors
+/// Fails if the instance does not exist or is deleted.
+async fn record(app: &App, project: &Project, id: &TriggerInstanceId) -> Result<Record<Instance>> {
+    let owner = project.id.as_str();
+    if let Some(found) = app.store.get(owner, id.as_str()).await? {
+        return Ok(found);
+    }
+    let query = Query::for_project(owner).is("id", id.as_str());
+    let deleted = app.store.first::<Instance>(query.with_deleted()).await?;
+    Err(if deleted.is_none() {
+        errors::instance_not_found(id)
+    } else {
+        errors::instance_deleted(id)
+    })
+}

@@ -1,0 +1,391 @@
+//! Polling of trigger instances.
+//!
+//! Each instance of a polling trigger is a record that is due at its next poll ([`Progress`]). A
+//! worker claims it, runs the guest's `poll`, and commits the new cursor, the state of the guest and
+//! every event in one batch under its claim. A worker that dies or loses its claim has therefore
+//! changed nothing: the next one polls again from the old cursor. An event that the guest reports
+//! twice is delivered once.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandbox::{Action, Event, Failure, Output};
+use store::{Batch, CommitError, Record};
+
+use super::{
+    DisabledReason, Instance,
+    config::{self, Config},
+    disabling,
+    progress::{MAX_MEMORY_BYTES, Memory, Progress, Seal},
+    source,
+};
+use crate::{
+    App, Error, Result, accounts,
+    catalog::{ResolvedTrigger, VersionSelector},
+    core::{clock::time_after, ids::ProjectId, truncate},
+    events::{
+        errors,
+        event::EventKind,
+        outbox::{self, NewEvent},
+    },
+    projects::{self, Project},
+    runs::{self, TriggerCall},
+    work::{Claim, Next, Queue, doubled, jittered},
+};
+
+/// Polls that one server runs at a time.
+const CONCURRENCY: usize = 16;
+/// Time after which another server may poll an instance whose worker was lost.
+pub(super) const LEASE_TTL: Duration = Duration::from_secs(60);
+/// Delay before a poll that could not run is tried again.
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(15);
+/// Maximum number of polls that follow one another without an interval.
+pub const MAX_ROUNDS: u32 = 20;
+/// Maximum number of events of one poll.
+pub const MAX_EVENTS: usize = 1_000;
+/// Maximum interval between polls that fail.
+const MAX_FAILURE_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Maximum time for which a provider may ask not to be polled.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Number of failures in a row after which an instance may be disabled.
+const MIN_FAILURES: u32 = 3;
+
+/// Result of one poll.
+#[derive(Debug)]
+pub struct Polled {
+    /// Number of events that the poll found.
+    pub events: usize,
+    /// True if another poll follows at once.
+    pub more: bool,
+    /// Error of the poll, if it failed.
+    pub error: Option<String>,
+}
+
+/// Returns the queue of polls.
+pub(crate) fn queue() -> Queue<Progress, App> {
+    Queue {
+        name: "trigger_polls",
+        concurrency: CONCURRENCY,
+        lease_ttl: LEASE_TTL,
+        retry_delay: |_| Some(RETRY_DELAY),
+        work: |app, claim| {
+            Box::pin(async move {
+                poll(app, &claim).await?;
+                Ok(Next::Ended)
+            })
+        },
+    }
+}
+
+/// Polls a claimed instance and ends the claim.
+///
+/// # Errors
+/// Fails if the poll could not run, for example because the server is busy. The claim is still held
+/// then.
+pub(super) async fn poll(app: &App, claim: &Claim<Progress>) -> Result<Polled> {
+    let Some(mut subject) = Subject::load(app, claim).await? else {
+        claim.erase(claim.batch().await?).await?;
+        return Err(errors::instance_deleted(claim.id()));
+    };
+    match subject.resume_and_run(app, claim).await {
+        Ok(Ok(found)) => subject.commit(app, claim, found).await,
+        Ok(Err(failed)) => subject.fail(app, claim, failed).await,
+        Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
+            let reason = DisabledReason::ConnectionExpired;
+            subject.disable(app, claim, reason, cause.to_string()).await
+        }
+        Err(cause) if is_account_gone(&cause) => {
+            let batch = claim.batch().await?.remove(&subject.instance);
+            claim.erase(batch).await?;
+            Err(errors::instance_deleted(claim.id()))
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+fn is_account_gone(cause: &Error) -> bool {
+    cause.is(&errors::ACCOUNT_NOT_FOUND) || cause.is(&errors::ACCOUNT_DELETED)
+}
+
+/// An instance that is polled.
+struct Subject {
+    project: Project,
+    instance: Record<Instance>,
+    progress: Progress,
+    found: ResolvedTrigger,
+    config: Config,
+    memory: Option<Memory>,
+}
+
+/// Result of a poll that succeeded.
+struct Found {
+    events: Vec<Event>,
+    memory: Memory,
+    more: bool,
+}
+
+/// A poll that failed.
+struct Failed {
+    error: String,
+    retry_after: Option<Duration>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self {
+            error: failure.to_string(),
+            retry_after: failure.retry_after,
+        }
+    }
+}
+
+impl Subject {
+    /// Reads all that a poll needs. Returns none if the instance or its project does not exist.
+    async fn load(app: &App, claim: &Claim<Progress>) -> Result<Option<Self>> {
+        let Some(instance) = app.store.lookup::<Instance>(claim.id()).await? else {
+            return Ok(None);
+        };
+        let project = ProjectId::parse(&instance.project)?;
+        let project = match projects::lookup(app, &project).await {
+            Ok(project) => project,
+            Err(cause) if cause.is(&errors::PROJECT_NOT_FOUND) => return Ok(None),
+            Err(cause) => return Err(cause),
+        };
+        let versions = VersionSelector::all(&instance.body.version);
+        let found = app.catalog.snapshot();
+        let found = found.trigger(&instance.body.trigger, &versions)?;
+        let progress = claim.body().await;
+        let seal = Seal::new(app, &project.id, claim.id()).await?;
+        Ok(Some(Self {
+            config: seal.open_config(&progress)?,
+            memory: seal.open_memory(&progress)?,
+            project,
+            instance,
+            progress,
+            found,
+        }))
+    }
+
+    /// Enables the instance again if its account is active again, and runs the guest. An outer error
+    /// means that nothing ran.
+    async fn resume_and_run(
+        &mut self,
+        app: &App,
+        claim: &Claim<Progress>,
+    ) -> Result<std::result::Result<Found, Failed>> {
+        if !self.instance.body.is_enabled() {
+            if self.instance.body.disabled_reason != Some(DisabledReason::ConnectionExpired) {
+                return Err(errors::instance_disabled(claim.id()));
+            }
+            let account = &self.instance.body.account;
+            let account = accounts::active_account(app, &self.project, account).await?;
+            let batch = claim.batch().await?.check(&account);
+            self.instance.body.enable(batch.now);
+            claim.commit(batch.update(&self.instance)).await?;
+            self.instance.revision += 1;
+        }
+        self.run(app).await
+    }
+
+    /// Runs the guest. An outer error means that nothing ran.
+    async fn run(&self, app: &App) -> Result<std::result::Result<Found, Failed>> {
+        let account = &self.instance.body.account;
+        let release = &self.found.release;
+        let granted = accounts::grant_trigger(app, &self.project, release, account).await?;
+        let memory = self.memory.as_ref();
+        let call = TriggerCall {
+            project: &self.project,
+            found: &self.found,
+            action: Action::Poll {
+                trigger: self.found.trigger.slug.clone(),
+                config: config::text(&self.config)?.into(),
+                cursor: memory.map(Memory::cursor).unwrap_or_default(),
+            },
+            state: memory.map(Memory::state).unwrap_or_default(),
+            user_id: self.instance.body.user_id.clone(),
+            granted,
+        };
+        let outcome = runs::call_trigger(app, call).await?;
+        let (events, cursor, more) = match outcome.output {
+            Ok(Output::Polled {
+                events,
+                cursor,
+                more,
+            }) => (events, cursor, more),
+            Ok(_) => return Ok(Err(runs::wrong_output().into())),
+            Err(failure) => return Ok(Err(failure.into())),
+        };
+        let memory = Memory::new(&cursor, outcome.state);
+        let failed = |error: String| {
+            Ok(Err(Failed {
+                error,
+                retry_after: None,
+            }))
+        };
+        if memory.size() > MAX_MEMORY_BYTES {
+            return failed(format!(
+                "the cursor and the state of the trigger have more than {MAX_MEMORY_BYTES} bytes"
+            ));
+        }
+        if events.len() > MAX_EVENTS {
+            let count = events.len();
+            return failed(format!(
+                "the poll reported {count} events; at most {MAX_EVENTS} are allowed, and `more` for the rest"
+            ));
+        }
+        for event in &events {
+            let payload = &self.found.trigger.payload;
+            let tenant = &self.project.tenant;
+            let problems = payload.problems(&app.large_work, tenant, &event.payload);
+            if let Some(problem) = problems.await?.first() {
+                return failed(format!(
+                    "the data of event {} does not match the payload schema: {problem}",
+                    truncate(&event.id)
+                ));
+            }
+        }
+        Ok(Ok(Found {
+            events,
+            memory,
+            more,
+        }))
+    }
+
+    /// Commits the new cursor and the events, and ends the claim.
+    async fn commit(&self, app: &App, claim: &Claim<Progress>, found: Found) -> Result<Polled> {
+        let mut seen = self.progress.seen.clone();
+        let is_first = self.memory.is_none();
+        let mut batch = claim.batch().await?;
+        let now = batch.now;
+        let mut count = 0;
+        for event in found.events {
+            // The first poll finds out where things stand. Nothing that it reports is news.
+            if seen.insert(&event.id) && !is_first {
+                batch = self.add(app, batch, &event.id, event.payload).await?;
+                count += 1;
+            }
+        }
+        let more = found.more && self.progress.rounds < MAX_ROUNDS;
+        let due = if more {
+            now
+        } else {
+            time_after(now, not_below(self.interval(app)))
+        };
+        let memory = self.seal(app).await?.memory(&found.memory)?;
+        let ended = claim.end(batch, |progress| {
+            progress.succeed(memory, seen, now);
+            progress.rounds = if more { progress.rounds + 1 } else { 0 };
+            progress.work.reschedule(due);
+        });
+        ended
+            .await
+            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
+        Ok(Polled {
+            events: count,
+            more,
+            error: None,
+        })
+    }
+
+    /// Adds an event to a batch.
+    async fn add(&self, app: &App, batch: Batch, id: &str, data: Bytes) -> Result<Batch> {
+        let event = NewEvent {
+            id: source::event_id(&self.instance.id, id),
+            kind: EventKind::TriggerMessage,
+            data,
+            trigger: Some(source::trigger_source(app, &self.instance)?),
+        };
+        outbox::add(app, &self.project.id, batch, event).await
+    }
+
+    /// Notes a failure, and disables the instance if it has failed for too long.
+    async fn fail(&self, app: &App, claim: &Claim<Progress>, failed: Failed) -> Result<Polled> {
+        let batch = claim.batch().await?;
+        let now = batch.now;
+        let failures = self.progress.failures.saturating_add(1);
+        let since = self.progress.failing_since.unwrap_or(now);
+        let is_too_long = time_after(since, app.triggers.disable_after) <= now;
+        if failures >= MIN_FAILURES && is_too_long {
+            let reason = DisabledReason::PollingFailure;
+            return self.disable(app, claim, reason, failed.error).await;
+        }
+        let interval = self.interval(app);
+        let delay = doubled(interval, MAX_FAILURE_INTERVAL.max(interval), failures);
+        let asked = failed.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+        let due = time_after(now, not_below(delay.max(asked)));
+        let error = self.seal(app).await?.error(&failed.error)?;
+        let ended = claim.end(batch, |progress| {
+            progress.fail(error, now);
+            progress.work.reschedule(due);
+        });
+        ended
+            .await
+            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
+        Ok(Polled {
+            events: 0,
+            more: false,
+            error: Some(failed.error),
+        })
+    }
+
+    /// Disables the instance and ends the claim.
+    async fn disable(
+        &self,
+        app: &App,
+        claim: &Claim<Progress>,
+        reason: DisabledReason,
+        error: String,
+    ) -> Result<Polled> {
+        let batch = claim.batch().await?;
+        let now = batch.now;
+        let sealed = self.seal(app).await?.error(&error)?;
+        // The instance of an account that is not active stays due, so that it is enabled again when
+        // the account is.
+        let due = (reason == DisabledReason::ConnectionExpired)
+            .then(|| time_after(now, not_below(self.interval(app))));
+        let batch = if self.instance.body.is_enabled() {
+            let instance = self.instance.clone();
+            let config = self.config.clone();
+            disabling::add(app, &self.project, batch, instance, config, reason).await?
+        } else {
+            batch
+        };
+        let ended = claim.end(batch, |progress| {
+            progress.fail(sealed, now);
+            progress.stop();
+            progress.work.due = due;
+            // An instance that is enabled again has not failed yet.
+            (progress.failing_since, progress.failures) = (None, 0);
+        });
+        ended
+            .await
+            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
+        Ok(Polled {
+            events: 0,
+            more: false,
+            error: Some(error),
+        })
+    }
+
+    async fn seal(&self, app: &App) -> Result<Seal<'_>> {
+        Seal::new(app, &self.project.id, &self.instance.id).await
+    }
+
+    fn interval(&self, app: &App) -> Duration {
+        let own = self.progress.interval();
+        own.unwrap_or_default().max(app.triggers.poll_interval)
+    }
+}
+
+/// Adds a random part to an interval, so that instances created together are not polled together.
+fn not_below(interval: Duration) -> Duration {
+    // The jitter is a fifth of the time in both directions.
+    jittered(interval * 5 / 4)
+}
+
+fn changed_meanwhile(id: &str, cause: CommitError) -> Error {
+    match cause {
+        CommitError::Stale => errors::instance_changed(id),
+        cause => cause.into(),
+    }
+}

@@ -1,0 +1,218 @@
+//! Creation of trigger instances. A repeated request finds the instance of the first and enables it.
+
+use std::time::Duration;
+
+use store::{Batch, CommitError, EditError, Query, Record};
+use uuid::Uuid;
+
+use super::{
+    COLLECTION, Instance,
+    config::{self, Config},
+    progress::Progress,
+};
+use crate::{
+    App, Error, Result,
+    accounts::{self, Account, auth_configs},
+    catalog::{ResolvedTrigger, VersionSelector},
+    core::ids::{AccountId, TriggerInstanceId},
+    events::errors,
+    projects::SharedProject,
+};
+
+/// Maximum size of a configuration as JSON, in bytes.
+pub const MAX_CONFIG_BYTES: usize = 64 << 10;
+/// Maximum interval between two polls.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
+
+/// Request to create an instance, or to enable an existing one.
+#[derive(Debug)]
+pub struct Upsert {
+    /// Slug of the trigger type.
+    pub trigger: String,
+    /// Version of the toolkit.
+    pub versions: VersionSelector,
+    /// Account; absent for the newest active account of the user.
+    pub account: Option<AccountId>,
+    /// User; absent for the default user.
+    pub user_id: Option<String>,
+    /// Configuration.
+    pub config: Config,
+    /// Interval between two polls; absent for the default.
+    pub poll_interval: Option<Duration>,
+}
+
+/// Result of an upsert.
+#[derive(Debug)]
+pub struct Upserted {
+    /// Id of the instance.
+    pub id: String,
+    /// Legacy id of the instance.
+    pub uuid: Uuid,
+    /// True if the instance is new.
+    pub created: bool,
+}
+
+/// Creates an instance, or enables the one with the same trigger type, account and configuration.
+///
+/// # Errors
+/// Fails if the trigger type or the account does not exist, the account is deleted or not active,
+/// the configuration does not match its schema, the project has too many instances, or the store
+/// refuses.
+pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Result<Upserted> {
+    let found = app
+        .catalog
+        .snapshot()
+        .trigger(&request.trigger, &request.versions)?;
+    check_interval(app, request.poll_interval)?;
+    if config::text(&request.config)?.len() > MAX_CONFIG_BYTES {
+        let problem = format!("trigger_config: at most {MAX_CONFIG_BYTES} bytes as JSON");
+        return Err(errors::config_invalid(&found.trigger.slug, vec![problem]));
+    }
+    config::check(app, project, &found.trigger, &request.config).await?;
+    let account = accounts::account_for_trigger(
+        app,
+        project,
+        &found.release.slug,
+        request.account.as_ref(),
+        request.user_id,
+    )
+    .await?;
+    let wanted = Wanted {
+        identity: config::identity(app, &found.trigger.slug, &account.id, &request.config)?,
+        found,
+        account,
+        config: request.config,
+        poll_interval: request.poll_interval,
+    };
+    match wanted.store(app, project).await {
+        // Another request created the instance first.
+        Err(EditError::Commit(CommitError::Taken {
+            field: "identity", ..
+        })) => Ok(wanted.store(app, project).await?),
+        done => Ok(done?),
+    }
+}
+
+fn check_interval(app: &App, interval: Option<Duration>) -> Result<()> {
+    let least = app.triggers.poll_interval;
+    let allowed = least..=MAX_POLL_INTERVAL.max(least);
+    match interval {
+        Some(given) if !allowed.contains(&given) => Err(errors::invalid(format!(
+            "poll_interval_seconds: must be {} to {}",
+            allowed.start().as_secs(),
+            allowed.end().as_secs()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A validated request.
+struct Wanted {
+    found: ResolvedTrigger,
+    account: Record<Account>,
+    config: Config,
+    identity: String,
+    poll_interval: Option<Duration>,
+}
+
+impl Wanted {
+    async fn store(
+        &self,
+        app: &App,
+        project: &SharedProject,
+    ) -> std::result::Result<Upserted, EditError<Error>> {
+        let change = app
+            .store
+            .change(&accounts::COLLECTION, &self.account.id, || async {
+                let id = AccountId::parse(&self.account.id)?;
+                let account = accounts::active_account(app, project, &id).await?;
+                let batch = Batch::at(app.clock.now()).check(&account);
+                let query =
+                    Query::for_project(project.id.as_str()).is("identity", self.identity.as_str());
+                match app.store.first::<Instance>(query).await? {
+                    Some(existing) => self.update(app, project, batch, existing).await,
+                    None => self.create(app, project, batch, &account).await,
+                }
+            });
+        change.await
+    }
+
+    /// Adds the changes of an existing instance to a batch.
+    async fn update(
+        &self,
+        app: &App,
+        project: &SharedProject,
+        batch: Batch,
+        mut instance: Record<Instance>,
+    ) -> Result<(Batch, Upserted)> {
+        let now = app.clock.now();
+        let mut progress = Progress::get(app, &project.id, &instance.id).await?;
+        let is_disabled = !instance.body.is_enabled();
+        if is_disabled {
+            progress.body.start(self.found.trigger.kind, now);
+        }
+        if self.poll_interval.is_some() {
+            progress.body.set_interval(self.poll_interval);
+        }
+        instance.body.enable(now);
+        instance.body.version = self.found.release.version.to_string();
+        let upserted = Upserted {
+            id: instance.id.clone(),
+            uuid: instance.body.uuid,
+            created: false,
+        };
+        let mut batch = batch.update(&instance);
+        // A record that is written without need would make a running poll start again.
+        if is_disabled || self.poll_interval.is_some() {
+            batch = batch.update(&progress);
+        }
+        Ok((batch, upserted))
+    }
+
+    /// Adds a new instance to a batch.
+    async fn create(
+        &self,
+        app: &App,
+        project: &SharedProject,
+        batch: Batch,
+        account: &Record<Account>,
+    ) -> Result<(Batch, Upserted)> {
+        let owner = project.id.as_str();
+        let all = Query::for_project(owner).page(0, 0);
+        let count = app.store.rows(&COLLECTION, &all).await?.total;
+        if count >= app.triggers.max_instances {
+            return Err(errors::too_many_instances(app.triggers.max_instances));
+        }
+        let config = auth_configs::get(app, project, &account.body.auth_config).await?;
+        let id = TriggerInstanceId::random();
+        let now = app.clock.now();
+        let instance = Instance {
+            trigger: self.found.trigger.slug.to_string(),
+            toolkit: self.found.release.slug.to_string(),
+            version: self.found.release.version.to_string(),
+            user_id: account.body.user_id.clone(),
+            account: AccountId::parse(&account.id)?,
+            account_uuid: account.body.uuid,
+            auth_config: account.body.auth_config.clone(),
+            auth_config_uuid: config.body.uuid,
+            uuid: Uuid::new_v4(),
+            identity: self.identity.clone(),
+            disabled_at: None,
+            disabled_reason: None,
+            changed_at: now,
+        };
+        let mut progress = Progress::new(app, &project.id, &id, &self.config).await?;
+        progress.set_interval(self.poll_interval);
+        progress.start(self.found.trigger.kind, now);
+        let upserted = Upserted {
+            id: id.to_string(),
+            uuid: instance.uuid,
+            created: true,
+        };
+        let batch =
+            batch
+                .insert(owner, id.as_str(), &instance)
+                .insert(owner, id.as_str(), &progress);
+        Ok((batch, upserted))
+    }
+}

@@ -1,0 +1,19 @@
+//! Deletion of connected accounts, with the trigger instances that use them.
+
+use crate::{App, Result, accounts, core::ids::AccountId, events::triggers, projects::Project};
+
+/// Deletes an account, erases its credential, and deletes its trigger instances. With `revoke`, the
+/// provider is then asked to revoke the tokens, if it can be reached. If the deletion is interrupted
+/// between the two, the next poll of each instance finds no account and deletes the instance.
+///
+/// # Errors
+/// Fails if the account does not exist, or the store refuses.
+pub async fn remove_account(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    revoke: bool,
+) -> Result<()> {
+    accounts::remove(app, project, id, revoke).await?;
+    triggers::remove_of_account(app, project, id).await
+}

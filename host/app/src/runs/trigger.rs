@@ -1,0 +1,69 @@
+//! Calls of triggers.
+use std::collections::BTreeMap;
+
+use sandbox::{Action, Cause, Failure, Output, kind};
+
+use super::run::{self, Guest, Run};
+use crate::{App, Result, accounts::Granted, catalog::ResolvedTrigger, projects::Project};
+
+/// A call of a trigger.
+pub(crate) struct TriggerCall<'a> {
+    pub project: &'a Project,
+    pub found: &'a ResolvedTrigger,
+    pub action: Action,
+    /// The state that the previous call left.
+    pub state: BTreeMap<String, Vec<u8>>,
+    pub user_id: String,
+    pub granted: Granted,
+}
+
+/// The result of a call.
+pub(crate) struct TriggerResult {
+    pub output: std::result::Result<Output, Failure>,
+    /// The state that the call leaves. After a failure it is the state before the call.
+    pub state: BTreeMap<String, Vec<u8>>,
+}
+
+/// Calls a trigger. An error means that nothing ran.
+pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<TriggerResult> {
+    let TriggerCall {
+        project,
+        found,
+        action,
+        state,
+        user_id,
+        granted,
+    } = call;
+    let run = Run {
+        project,
+        release: &found.release,
+        what: Guest {
+            action,
+            user_id,
+            fields: granted.fields,
+            files: Vec::new(),
+            state,
+        },
+        policy: found.trigger.policy.clone(),
+        credential: granted.grant,
+        limits: found.trigger.limits,
+        record: None,
+    };
+    let outcome = run::call(app, run).await?;
+    Ok(TriggerResult {
+        output: outcome.output,
+        state: outcome.state,
+    })
+}
+
+/// Returns the failure of a trigger that returned the result of another kind of call.
+pub(crate) fn wrong_output() -> Failure {
+    Failure {
+        cause: Cause::Limit,
+        kind: kind::OUTPUT_INVALID.to_owned(),
+        message: "the trigger returned the result of another call".to_owned(),
+        retry_after: None,
+        upstream_status: None,
+        details: None,
+    }
+}

@@ -1,0 +1,110 @@
+//! Trigger instances.
+
+mod types;
+
+use app::{
+    core::ids::{AccountId, TriggerInstanceId},
+    events::triggers::{self, Upsert},
+};
+
+use self::types::{
+    Change, ChangedView, ListQuery, PolledView, RemovedView, UpsertBody, UpsertedView, View,
+};
+use crate::http::{
+    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
+    reply::CreatedOrExisting,
+};
+
+/// Creates an instance (201), or enables the one with an equal configuration (200).
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses(
+        (status = 410, description = "The account is deleted"),
+        (status = 422, description = "The account is not active, or the project has too many instances"),
+    ),
+)]
+pub(crate) async fn upsert(
+    key: ProjectKey,
+    Path(slug): Path<String>,
+    OptionalJson(body): OptionalJson<UpsertBody>,
+) -> ApiResult<CreatedOrExisting<UpsertedView>> {
+    let request = Upsert {
+        trigger: slug,
+        versions: body.versions(),
+        account: body.account().map(AccountId::parse).transpose()?,
+        user_id: body.user_id.clone(),
+        poll_interval: body.poll_interval(),
+        config: body.config(),
+    };
+    let upserted = triggers::upsert(key.app(), &key.project, request).await?;
+    let created = upserted.created;
+    Ok(CreatedOrExisting::new(created, upserted.into()))
+}
+
+/// Lists instances, newest first.
+#[utoipa::path(get, path = IN_TABLE)]
+pub(crate) async fn list(
+    key: ProjectKey,
+    Query(query): Query<ListQuery>,
+    page: Page,
+) -> ApiResult<Json<Listed<View>>> {
+    let page = query.page(page);
+    let filter = query.into_filter(page.as_of()?);
+    let found = triggers::list(key.app(), &key.project, &filter, page.window(false)?).await?;
+    let newest = found.items.first();
+    let page = page.with_newest(newest.map(|newest| newest.record.created_at));
+    Ok(Json(Listed::after(found, &page)))
+}
+
+/// Enables or disables an instance.
+#[utoipa::path(
+    patch,
+    path = IN_TABLE,
+    responses(
+        (status = 409, description = "The instance is in this state already"),
+        (status = 410, description = "The instance is deleted"),
+        (status = 422, description = "The account is not active"),
+    ),
+)]
+pub(crate) async fn change(
+    key: ProjectKey,
+    Path(id): Path<TriggerInstanceId>,
+    Json(body): Json<Change>,
+) -> ApiResult<Json<ChangedView>> {
+    let enabled = body.status.is_enable();
+    let user = body.user_id.as_deref();
+    triggers::set_enabled(key.app(), &key.project, &id, user, enabled).await?;
+    Ok(Json(ChangedView::SUCCESS))
+}
+
+/// Polls an instance now, to try out its configuration.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses(
+        (status = 409, description = "The instance is disabled, or is being polled"),
+        (status = 410, description = "The instance is deleted"),
+    ),
+)]
+pub(crate) async fn poll(
+    key: ProjectKey,
+    Path(id): Path<TriggerInstanceId>,
+) -> ApiResult<Json<PolledView>> {
+    let polled = triggers::poll_now(key.app(), &key.project, &id).await?;
+    Ok(Json(polled.into()))
+}
+
+/// Deletes an instance and erases its configuration.
+#[utoipa::path(
+    delete,
+    path = IN_TABLE,
+    responses((status = 410, description = "The instance is deleted already")),
+)]
+pub(crate) async fn remove(
+    key: ProjectKey,
+    Path(id): Path<TriggerInstanceId>,
+) -> ApiResult<Json<RemovedView>> {
+    triggers::remove(key.app(), &key.project, &id).await?;
+    Ok(Json(RemovedView::new(&id)))
+}

@@ -1,0 +1,346 @@
+//! Requests and views of trigger instances.
+
+use std::{collections::HashMap, time::Duration};
+
+use app::{
+    Time,
+    catalog::{LATEST, VersionSelector},
+    core::{clock::iso, ids::TriggerInstanceId},
+    events::triggers::{self, Filter, InstanceView, Polled, Upserted},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    api::tools::types::ToolkitVersions,
+    http::{Page, query::LongList},
+};
+
+/// Filters of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Of these accounts.
+    #[serde(default)]
+    #[param(explode = false)]
+    connected_account_ids: Vec<String>,
+    /// Of accounts of these auth configs.
+    #[serde(default)]
+    #[param(explode = false)]
+    auth_config_ids: Vec<String>,
+    /// Of these users.
+    #[serde(default)]
+    #[param(explode = false)]
+    user_ids: Vec<String>,
+    /// With these ids.
+    #[serde(default)]
+    #[param(explode = false)]
+    trigger_ids: Vec<String>,
+    /// Of these trigger types.
+    #[serde(default)]
+    #[param(explode = false, value_type = Vec<String>)]
+    trigger_names: LongList,
+    /// Disabled ones too.
+    show_disabled: Option<bool>,
+    /// Number of the page, from 1; a cursor takes precedence.
+    page: Option<f64>,
+    /// Older spelling of `connected_account_ids`.
+    #[serde(default, rename = "connectedAccountIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_account_ids: Vec<String>,
+    /// Older spelling of `auth_config_ids`.
+    #[serde(default, rename = "authConfigIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_auth_config_ids: Vec<String>,
+    /// Older spelling of `trigger_ids`.
+    #[serde(default, rename = "triggerIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_trigger_ids: Vec<String>,
+    /// Older spelling of `trigger_names`.
+    #[serde(default, rename = "triggerNames")]
+    #[param(explode = false, value_type = Vec<String>)]
+    #[deprecated]
+    older_trigger_names: LongList,
+    /// Older spelling of `show_disabled`.
+    #[serde(rename = "showDisabled")]
+    #[deprecated]
+    older_show_disabled: Option<bool>,
+    /// Of the accounts with these legacy ids.
+    #[serde(default, rename = "deprecatedConnectedAccountUuids")]
+    #[param(explode = false)]
+    #[deprecated]
+    account_uuids: Vec<String>,
+    /// Of accounts of the auth configs with these legacy ids.
+    #[serde(default, rename = "deprecatedAuthConfigUuids")]
+    #[param(explode = false)]
+    #[deprecated]
+    auth_config_uuids: Vec<String>,
+}
+
+impl ListQuery {
+    /// Returns the requested page.
+    pub(crate) fn page(&self, page: Page) -> Page {
+        match self.page {
+            Some(number) if page.number == 1 => Page {
+                number: (number as u64).max(1),
+                ..page
+            },
+            _ => page,
+        }
+    }
+
+    /// Returns the filter for instances that were created until the given time.
+    #[expect(deprecated, reason = "older clients send the older spellings")]
+    pub(crate) fn into_filter(self, until: Option<Time>) -> Filter {
+        let or = |given: Vec<String>, older| if given.is_empty() { older } else { given };
+        let disabled = self.show_disabled.or(self.older_show_disabled);
+        Filter {
+            ids: or(self.trigger_ids, self.older_trigger_ids),
+            triggers: or(self.trigger_names.0, self.older_trigger_names.0),
+            accounts: or(self.connected_account_ids, self.older_account_ids),
+            account_uuids: self.account_uuids,
+            auth_configs: or(self.auth_config_ids, self.older_auth_config_ids),
+            auth_config_uuids: self.auth_config_uuids,
+            users: self.user_ids,
+            disabled: disabled.unwrap_or(false),
+            until,
+        }
+    }
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = UpsertTriggerInstance)]
+pub(crate) struct UpsertBody {
+    /// The account of the trigger; without it, the newest active account of the user.
+    connected_account_id: Option<String>,
+    /// Older spelling of `connected_account_id`.
+    #[serde(rename = "connectedAuthId")]
+    older_account_id: Option<String>,
+    pub user_id: Option<String>,
+    trigger_config: Option<Map<String, Value>>,
+    /// Older spelling of `trigger_config`.
+    #[serde(rename = "triggerConfig")]
+    older_config: Option<Map<String, Value>>,
+    /// A version or `latest` for every toolkit, or a version for each toolkit.
+    toolkit_versions: Option<Versions>,
+    /// Older spelling of `toolkit_versions`.
+    version: Option<String>,
+    /// Interval between two polls; at least the default of the server.
+    poll_interval_seconds: Option<u64>,
+}
+
+/// Version for every toolkit, or versions by toolkit.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ToolkitVersions)]
+pub(crate) enum Versions {
+    All(String),
+    ByToolkit(HashMap<String, String>),
+}
+
+impl UpsertBody {
+    /// Returns the selection of versions.
+    pub(crate) fn versions(&self) -> VersionSelector {
+        match (&self.toolkit_versions, &self.version) {
+            (Some(Versions::ByToolkit(versions)), _) => {
+                ToolkitVersions::new(versions.clone()).selector(LATEST)
+            }
+            (Some(Versions::All(version)), _) | (None, Some(version)) => {
+                VersionSelector::all(version)
+            }
+            (None, None) => VersionSelector::all(LATEST),
+        }
+    }
+
+    /// Returns the id of the account.
+    pub(crate) fn account(&self) -> Option<&str> {
+        let given = self.connected_account_id.as_ref();
+        given.or(self.older_account_id.as_ref()).map(String::as_str)
+    }
+
+    pub(crate) fn poll_interval(&self) -> Option<Duration> {
+        self.poll_interval_seconds.map(Duration::from_secs)
+    }
+
+    /// Returns the configuration; empty if none is given.
+    pub(crate) fn config(self) -> Map<String, Value> {
+        self.trigger_config
+            .or(self.older_config)
+            .unwrap_or_default()
+    }
+}
+
+view! {
+    /// The created or existing instance.
+    #[schema(as = UpsertedTriggerInstance)]
+    pub(crate) struct UpsertedView from upserted: Upserted {
+        trigger_id: String = upserted.id,
+        deprecated: LegacyId = LegacyId { uuid: upserted.uuid.to_string() },
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = TriggerInstanceUuid)]
+struct LegacyId {
+    uuid: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ChangeTriggerInstance)]
+pub(crate) struct Change {
+    #[schema(inline)]
+    pub status: WantedStatus,
+    /// The user that the caller expects.
+    pub user_id: Option<String>,
+}
+
+/// State that an instance is to have.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = WantedTriggerStatus)]
+pub(crate) enum WantedStatus {
+    Enable,
+    Disable,
+}
+
+impl WantedStatus {
+    pub(crate) fn is_enable(&self) -> bool {
+        matches!(self, Self::Enable)
+    }
+}
+
+/// Success of a change.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChangedTriggerInstance)]
+pub(crate) struct ChangedView {
+    /// Always `success`.
+    status: &'static str,
+}
+
+impl ChangedView {
+    pub(crate) const SUCCESS: Self = Self { status: "success" };
+}
+
+/// Success of a deletion.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RemovedTriggerInstance)]
+pub(crate) struct RemovedView {
+    trigger_id: String,
+}
+
+impl RemovedView {
+    pub(crate) fn new(id: &TriggerInstanceId) -> Self {
+        Self {
+            trigger_id: id.to_string(),
+        }
+    }
+}
+
+view! {
+    /// Result of a poll.
+    #[schema(as = PolledTriggerInstance)]
+    pub(crate) struct PolledView from polled: Polled {
+        /// Number of new events.
+        events: u64 = polled.events as u64,
+        /// True if another poll follows at once.
+        more: bool = polled.more,
+        /// Error of the poll, if it failed.
+        #[schema(required)]
+        error: Option<String> = polled.error,
+    }
+}
+
+view! {
+    /// A trigger instance.
+    #[schema(as = TriggerInstance)]
+    pub(crate) struct View from view: InstanceView where {
+        let instance = view.record.body;
+        let updated_at = iso(instance.changed_at);
+        let disabled_at = instance.disabled_at.map(iso);
+    } {
+        id: String = view.record.id,
+        uuid: String = instance.uuid.to_string(),
+        trigger_name: String = instance.trigger.clone(),
+        version: String = instance.version,
+        user_id: String = instance.user_id,
+        connected_account_id: String = instance.account.to_string(),
+        connected_account_uuid: String = instance.account_uuid.to_string(),
+        trigger_config: Map<String, Value> = view.config.clone(),
+        /// Always empty.
+        trigger_data: &'static str = "",
+        /// Always empty.
+            state: Map<String, Value> = Map::new(),
+        #[schema(format = DateTime)]
+        updated_at: String = updated_at.clone(),
+        /// Time of the disabling; null if the instance is enabled.
+        #[schema(required, format = DateTime)]
+        disabled_at: Option<String> = disabled_at.clone(),
+        /// Reason of an automatic disabling.
+        #[schema(required)]
+        disabled_reason: Option<DisabledReason> = instance.disabled_reason.map(DisabledReason::from),
+        /// Time of the last poll.
+        #[schema(required, format = DateTime)]
+        last_poll_at: Option<String> = view.poll.last_poll_at.map(iso),
+        /// Time of the next poll.
+        #[schema(required, format = DateTime)]
+        next_poll_at: Option<String> = view.poll.next_poll_at.map(iso),
+        /// Error of the last poll, if it failed.
+        #[schema(required)]
+        last_error: Option<String> = view.poll.last_error,
+        #[serde(flatten)]
+        older: OlderView = OlderView {
+            connected_account_id: instance.account.to_string(),
+            trigger_name: instance.trigger,
+            trigger_config: view.config,
+            updated_at,
+            disabled_at,
+        },
+        deprecated: DeprecatedView = DeprecatedView {
+            created_at: iso(view.record.created_at),
+        },
+    }
+}
+
+/// Older spellings of members.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OlderTriggerInstance)]
+struct OlderView {
+    connected_account_id: String,
+    trigger_name: String,
+    trigger_config: Map<String, Value>,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    #[schema(required, format = DateTime)]
+    disabled_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TriggerInstanceDeprecated)]
+struct DeprecatedView {
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Reason of an automatic disabling.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TriggerDisabledReason)]
+enum DisabledReason {
+    ConnectionExpired,
+    PollingFailureInServiceInfra,
+}
+
+impl From<triggers::DisabledReason> for DisabledReason {
+    fn from(reason: triggers::DisabledReason) -> Self {
+        match reason {
+            triggers::DisabledReason::ConnectionExpired => Self::ConnectionExpired,
+            triggers::DisabledReason::PollingFailure => Self::PollingFailureInServiceInfra,
+        }
+    }
+}

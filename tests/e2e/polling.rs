@@ -1,0 +1,378 @@
+//! Polling of trigger instances.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::{Answer, Client, Guest, Host, Inbox, guest, inbox::ORIGIN, unique, wait_until};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// A polling trigger, and an account in a project.
+struct Given {
+    project: Client,
+    trigger: String,
+    account: String,
+}
+
+impl Given {
+    async fn new(host: &Host, guest: Guest<'_>) -> Self {
+        let toolkit = given::slug();
+        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let trigger = given::trigger(&toolkit, "POSTED");
+        manifest["triggers"] = json!([trigger]);
+        host.publish(guest.component(), &manifest).await;
+        let project = host.new_project().await;
+        let key = json!({ "api_key": harness::secret() });
+        let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+        Self {
+            project,
+            trigger: trigger["slug"].as_str().unwrap().to_owned(),
+            account,
+        }
+    }
+
+    /// Creates an instance that polls an address of the fake provider, and returns its id.
+    async fn instance(&self, path: &str) -> String {
+        let config = json!({ "url": format!("https://api.example.com{path}") });
+        let body = json!({ "connected_account_id": self.account, "trigger_config": config });
+        let upsert = format!("/trigger_instances/{}/upsert", self.trigger);
+        let made = self.project.post(&upsert, &body).await.expect(201);
+        made["trigger_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn read(&self, id: &str) -> Value {
+        let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={id}");
+        self.project.get(&path).await.expect(200)["items"][0].clone()
+    }
+
+    async fn wait_until(&self, id: &str, what: &str, condition: impl Fn(&Value) -> bool) {
+        wait_until(what, async || condition(&self.read(id).await)).await;
+    }
+
+    /// Waits for the first poll, which the server makes by itself.
+    async fn wait_for_first_poll(&self, id: &str) {
+        let polled = |read: &Value| read["last_poll_at"].is_string();
+        self.wait_until(id, "the instance was polled", polled).await;
+    }
+
+    async fn poll(&self, id: &str) -> Answer {
+        let path = format!("/trigger_instances/manage/{id}/poll");
+        self.project.post(&path, &json!({})).await
+    }
+
+    async fn set(&self, id: &str, status: &str) -> Answer {
+        let path = format!("/trigger_instances/manage/{id}");
+        let body = json!({ "status": status });
+        self.project.patch(&path, &body).await
+    }
+
+    async fn set_account(&self, enabled: bool) {
+        let path = format!("/connected_accounts/{}/status", self.account);
+        let body = json!({ "enabled": enabled });
+        self.project.patch(&path, &body).await.expect(200);
+    }
+}
+
+fn millis(time: &Value) -> i64 {
+    let time = time.as_str().unwrap();
+    chrono::DateTime::parse_from_rfc3339(time)
+        .unwrap()
+        .timestamp_millis()
+}
+
+#[tokio::test]
+async fn repeated_event_is_reported_once() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    let second = given.poll(&id).await.expect(200);
+    assert_eq!(
+        second.json,
+        json!({ "events": 1, "more": false, "error": null })
+    );
+    let third = given.poll(&id).await.expect(200);
+    assert_eq!(third["events"], 0);
+    let read = given.read(&id).await;
+    assert_eq!(read["last_error"], Value::Null);
+    assert!(millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 60_000);
+}
+
+#[tokio::test]
+async fn first_poll_reports_nothing() {
+    let given = Given::new(Host::shared().await, Guest::eager_poll()).await;
+    let tag = unique(8);
+    let id = given.instance(&format!("/echo/{tag}")).await;
+    given.wait_for_first_poll(&id).await;
+    assert_eq!(Host::application().seen(&tag).len(), 1);
+    let again = given.poll(&id).await.expect(200);
+    assert_eq!(again["events"], 0, "the first poll has seen it");
+    assert_eq!(Host::application().seen(&tag).len(), 2);
+}
+
+#[tokio::test]
+async fn credential_of_account_is_sent() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let tag = unique(8);
+    let id = given.instance(&format!("/echo/{tag}")).await;
+    given.wait_for_first_poll(&id).await;
+    let seen = Host::application().seen(&tag);
+    assert!(seen[0].header("authorization").starts_with("Bearer "));
+}
+
+#[tokio::test]
+async fn rate_limited_poll_waits_as_asked() {
+    let host = given::with_application().with("triggers.poll_interval_s", "1");
+    let host = host.start().await;
+    let given = Given::new(&host, Guest::poll()).await;
+    let id = given.instance(&format!("/limited/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    let read = given.read(&id).await;
+    let error = read["last_error"].as_str().unwrap();
+    assert!(error.contains("rate_limited"), "{error}");
+    assert!(
+        millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 7_000,
+        "{read:#}"
+    );
+}
+
+#[tokio::test]
+async fn trapping_guest_is_an_error_of_the_poll() {
+    let given = Given::new(Host::shared().await, Guest::echo()).await;
+    let id = given.instance("/echo/x").await;
+    given.wait_for_first_poll(&id).await;
+    let polled = given.poll(&id).await.expect(200);
+    assert!(
+        polled["error"].as_str().unwrap().contains("tool_trap"),
+        "{polled:#?}"
+    );
+    let read = given.read(&id).await;
+    assert_eq!(read["last_error"], polled["error"]);
+    assert_eq!(read["disabled_at"], Value::Null);
+}
+
+#[tokio::test]
+async fn instance_that_only_fails_is_disabled() {
+    let host = given::with_application()
+        .with("triggers.poll_interval_s", "1")
+        .with("triggers.disable_after_s", "1")
+        .start()
+        .await;
+    let given = Given::new(&host, Guest::poll()).await;
+    let tag = unique(8);
+    let id = given.instance(&format!("/status/{tag}/500")).await;
+    let disabled = |read: &Value| read["disabled_reason"] == "polling_failure_in_service_infra";
+    given
+        .wait_until(&id, "the instance is disabled", disabled)
+        .await;
+    let read = given.read(&id).await;
+    assert!(read["disabled_at"].is_string(), "{read:#}");
+    assert_eq!(read["next_poll_at"], Value::Null);
+    assert!(
+        read["last_error"]
+            .as_str()
+            .unwrap()
+            .contains("upstream_error")
+    );
+    assert!(Host::application().seen(&tag).len() >= 3);
+    given.set(&id, "enable").await.expect(200);
+}
+
+#[tokio::test]
+async fn instance_follows_the_status_of_its_account() {
+    let host = given::with_application().with("triggers.poll_interval_s", "1");
+    let host = host.start().await;
+    let given = Given::new(&host, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    let paused = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    given.set(&paused, "disable").await.expect(200);
+    given.set_account(false).await;
+    let expired = |read: &Value| read["disabled_reason"] == "connection_expired";
+    given
+        .wait_until(&id, "the instance is disabled", expired)
+        .await;
+    given.set(&id, "enable").await.expect(422);
+    given.set_account(true).await;
+    let enabled = |read: &Value| read["disabled_at"].is_null();
+    given
+        .wait_until(&id, "the instance is enabled", enabled)
+        .await;
+    let paused = given.read(&paused).await;
+    assert!(
+        paused["disabled_at"].is_string(),
+        "the project has disabled it"
+    );
+}
+
+#[tokio::test]
+async fn poll_of_paused_account_disables_at_once() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    given.set_account(false).await;
+    let polled = given.poll(&id).await;
+    assert!([200, 409].contains(&polled.status), "{polled:#?}");
+    assert_eq!(
+        given.read(&id).await["disabled_reason"],
+        "connection_expired"
+    );
+}
+
+#[tokio::test]
+async fn only_enabled_polling_instances_are_polled() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    given.set(&id, "disable").await.expect(200);
+    given.poll(&id).await.expect(409);
+    let read = given.read(&id).await;
+    assert_eq!(read["next_poll_at"], Value::Null);
+    let path = format!("/trigger_instances/manage/{id}");
+    given.project.delete(&path).await.expect(200);
+    given.poll(&id).await.expect(410);
+    given.poll("ti_AAAAAAAAAAAA").await.expect(404);
+    given.poll("no id").await.expect(400);
+}
+
+#[tokio::test]
+async fn resumed_instance_continues_from_its_cursor() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    given.set(&id, "disable").await.expect(200);
+    let before = given.read(&id).await["last_poll_at"].clone();
+    given.set(&id, "enable").await.expect(200);
+    // The server polls it at once. The guest reports an event only after its first poll.
+    let polled = |read: &Value| read["last_poll_at"] != before;
+    given
+        .wait_until(&id, "the instance was polled", polled)
+        .await;
+    assert_eq!(
+        given.poll(&id).await.expect(200)["events"],
+        0,
+        "it was reported by then"
+    );
+}
+
+#[tokio::test]
+async fn poll_past_a_limit_stores_nothing() {
+    for (guest, error) in [
+        (Guest::crowded_poll(), "1001 events"),
+        (Guest::hoarding_poll(), "262144 bytes"),
+    ] {
+        let given = Given::new(Host::shared().await, guest).await;
+        let id = given.instance("/echo/x").await;
+        given.wait_for_first_poll(&id).await;
+        let read = given.read(&id).await;
+        assert!(
+            read["last_error"].as_str().unwrap().contains(error),
+            "{read:#}"
+        );
+    }
+}
+
+/// An instance that reports the numbers from 1 up to a number, one with each poll after the first,
+/// and a subscription at a path of its own.
+struct Numbers {
+    project: Client,
+    instance: String,
+    path: String,
+}
+
+impl Numbers {
+    async fn new(host: &Host, up_to: u64) -> Self {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
+        let component = std::fs::read(file).unwrap();
+        let version = "/toolkits/abi/versions/20261121_00";
+        host.as_org().put(version, component).await.expect(201);
+        let project = host.as_project();
+        let path = format!("/{}", unique(6));
+        let subscription = json!({
+            "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
+        });
+        project
+            .post("/webhook_subscriptions", &subscription)
+            .await
+            .expect(201);
+        let key = json!({ "api_key": harness::secret() });
+        let account = project.connect("abi", "API_KEY", "amy", key).await;
+        let body = json!({ "connected_account_id": account, "trigger_config": { "up_to": up_to } });
+        let made = project
+            .post("/trigger_instances/ABI_NEW_NUMBER/upsert", &body)
+            .await
+            .expect(201);
+        Self {
+            instance: made["trigger_id"].as_str().unwrap().to_owned(),
+            project,
+            path,
+        }
+    }
+
+    async fn read(&self) -> Value {
+        let path = format!("/trigger_instances/active?trigger_ids={}", self.instance);
+        self.project.get(&path).await.expect(200)["items"][0].clone()
+    }
+
+    /// Returns the ids of the received messages, by number.
+    fn received(&self, inbox: &Inbox) -> BTreeMap<u64, BTreeSet<String>> {
+        let mut received = BTreeMap::<_, BTreeSet<_>>::new();
+        for message in inbox.received_at(&self.path) {
+            let number = message.json()["data"]["number"].as_u64().unwrap();
+            received
+                .entry(number)
+                .or_default()
+                .insert(message.id().to_owned());
+        }
+        received
+    }
+}
+
+#[tokio::test]
+async fn polls_without_interval_are_limited() {
+    let inbox = Inbox::start();
+    let host = inbox.setup().start().await;
+    let numbers = Numbers::new(&host, 100).await;
+    wait_until("the first poll was made", async || {
+        numbers.read().await["last_poll_at"].is_string()
+    })
+    .await;
+    let path = format!("/trigger_instances/manage/{}/poll", numbers.instance);
+    let polled = numbers.project.post(&path, &json!({})).await.expect(200);
+    assert_eq!(
+        polled.json,
+        json!({ "events": 1, "more": true, "error": null })
+    );
+    wait_until("21 numbers arrived", async || {
+        numbers.received(&inbox).len() == 21
+    })
+    .await;
+    let read = numbers.read().await;
+    assert!(
+        millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 60_000,
+        "{read:#}"
+    );
+}
+
+#[tokio::test]
+async fn kills_lose_and_double_no_event() {
+    const NUMBERS: u64 = 60;
+    let inbox = Inbox::start();
+    let setup = inbox.setup().with("triggers.poll_interval_s", "1");
+    let mut host = setup.start().await;
+    let mut numbers = Numbers::new(&host, NUMBERS).await;
+    for part in 1..=3 {
+        wait_until("some numbers arrived", async || {
+            numbers.received(&inbox).len() as u64 >= part * 15
+        })
+        .await;
+        host = host.kill().start().await;
+        numbers.project = host.as_project();
+    }
+    wait_until("every number arrived", async || {
+        numbers.received(&inbox).len() as u64 == NUMBERS
+    })
+    .await;
+    for (number, ids) in numbers.received(&inbox) {
+        assert_eq!(ids.len(), 1, "number {number} is several events");
+    }
+}
