@@ -1,6 +1,6 @@
 //! Connected accounts: access of users to providers.
 
-use harness::{Guest, Host, guest};
+use harness::{Guest, Host, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -296,4 +296,47 @@ async fn bearer_and_basic_accounts_reach_the_provider() {
 
 fn given_placement(value: &str) -> Value {
     json!({ "in": "header", "name": "authorization", "value": value })
+}
+
+#[tokio::test]
+async fn rows_of_a_page_are_read_at_once() {
+    let host = Setup::new()
+        .with("log", "warn,host_store=trace")
+        .start()
+        .await;
+    let project = host.new_project().await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let scheme = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let config = json!({ "toolkit": { "slug": manifest["slug"] }, "auth_config": scheme });
+    for user in ["amy", "bob", "eve"] {
+        let made = project.post("/auth_configs", &config).await.expect(201);
+        let account = given::account(made["auth_config"]["id"].as_str().unwrap(), user, KEY);
+        let made = project.post("/connected_accounts", &account).await;
+        made.expect(201);
+    }
+    // Recurring jobs read pages only.
+    let count = |log: &str, collection: &str| {
+        let collection = format!("collection=\"{collection}\"");
+        let read = |line: &&str| line.contains(&collection) && !line.contains("kind=\"page\"");
+        log.lines().filter(read).count()
+    };
+    let before = host.output().len();
+    let accounts = project.get("/connected_accounts").await.expect(200);
+    let log = host.output().split_off(before);
+    assert_eq!(accounts["items"].as_array().unwrap().len(), 3);
+    assert_eq!(count(&log, "credentials"), 1, "{log}");
+    assert_eq!(count(&log, "auth_configs"), 1, "{log}");
+
+    let before = host.output().len();
+    let configs = project.get("/auth_configs").await.expect(200);
+    let log = host.output().split_off(before);
+    let connections = configs["items"].as_array().unwrap().iter();
+    assert_eq!(
+        connections
+            .map(|config| config["no_of_connections"].as_u64().unwrap())
+            .sum::<u64>(),
+        3
+    );
+    assert_eq!(count(&log, "connected_accounts"), 1, "{log}");
 }

@@ -1,7 +1,7 @@
 //! Storage: documents with declared fields, changed in batches, and blobs beside them.
 //!
-//! The interface to a database is [`Backend`]. Its core is three methods: get one record, find a
-//! page of records, commit a batch. A batch that was acknowledged is on the disk. A batch is stored
+//! The interface to a database is [`Backend`]. Its core: get records by id, find a page of records,
+//! count records by value, commit a batch. A batch that was acknowledged is on the disk. A batch is stored
 //! in full or not at all. A read returns what was written, or an error that says that it is
 //! damaged. The typed interface is [`Store`].
 
@@ -36,6 +36,7 @@ pub const OPENING_THREAD: &str = "store-open";
 
 use async_trait::async_trait;
 use commit_signal::CommitSignals;
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,9 +49,36 @@ use writer_queue::WriterQueues;
 pub trait Backend: Send + Sync {
     /// Reads a record by id, removed ones included.
     async fn get(&self, collection: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
+    /// Reads the records with these ids, removed ones included, in any order. An id without a record
+    /// adds nothing. All records come from one point in time.
+    async fn get_many(
+        &self,
+        collection: &'static Collection,
+        ids: &[&str],
+    ) -> Result<Vec<Row>, Error> {
+        let query = Query::all_projects().any_of("id", ids.iter().copied());
+        Ok(self.find(collection, &query.with_deleted()).await?.rows)
+    }
     /// Returns the same page as [`Query::run`] over all records. Rows and total come from one point
     /// in time.
     async fn find(&self, collection: &'static Collection, query: &Query) -> Result<Page, Error>;
+    /// Counts the records that meet the conditions of a query, for each of these values of a text
+    /// field. A value of no record is absent or zero.
+    async fn count_by(
+        &self,
+        collection: &'static Collection,
+        query: &Query,
+        field: &str,
+        values: &[&str],
+    ) -> Result<HashMap<String, u64>, Error> {
+        let mut counts = HashMap::with_capacity(values.len());
+        for value in values {
+            let query = query.clone().is(field, *value).page(0, 0);
+            let total = self.find(collection, &query).await?.total;
+            counts.insert((*value).to_owned(), total);
+        }
+        Ok(counts)
+    }
     /// Returns at most `limit` records whose id comes after `after`, in byte order of the ids,
     /// removed ones included.
     async fn scan(
@@ -156,7 +184,11 @@ impl<I> Listed<I> {
 /// than the default timeout of requests.
 pub const CHANGE_TIMEOUT_S: u64 = 10;
 
-/// The typed interface to a backend and its blobs. Clones share both.
+/// Maximum number of ids or values in one call of a backend. More are read in several calls.
+pub const MAX_VALUES_PER_READ: usize = 1_000;
+
+/// The typed interface to a backend and its blobs. Clones share both. Each read is logged with its
+/// collection at the level `trace`.
 #[derive(Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
@@ -241,13 +273,53 @@ impl Store {
     /// Reads a live record by id alone. For ids that are the hash of a secret or that name a
     /// project.
     pub async fn lookup<T: Document>(&self, id: &str) -> Result<Option<Record<T>>, Error> {
+        trace_read(T::COLLECTION, "record");
         let row = self.backend.get(T::COLLECTION, id).await?;
         row.filter(Record::is_live).map(decode).transpose()
     }
 
+    /// Reads the live records of a project that have one of these ids. The result has no entry for
+    /// an id without such a record.
+    pub async fn get_many<T: Document>(
+        &self,
+        project: &str,
+        ids: &[&str],
+    ) -> Result<HashMap<String, Record<T>>, Error> {
+        let mut records = HashMap::with_capacity(ids.len());
+        for ids in ids.chunks(MAX_VALUES_PER_READ) {
+            trace_read(T::COLLECTION, "records");
+            for row in self.backend.get_many(T::COLLECTION, ids).await? {
+                if row.is_live() && row.project == project {
+                    records.insert(row.id.clone(), decode(row)?);
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// Counts the records that meet the conditions of a query, for each of these values of a text
+    /// field.
+    pub async fn count_by<T: Document>(
+        &self,
+        query: &Query,
+        field: &str,
+        values: &[&str],
+    ) -> Result<HashMap<String, u64>, Error> {
+        let mut counts = HashMap::with_capacity(values.len());
+        for values in values.chunks(MAX_VALUES_PER_READ) {
+            trace_read(T::COLLECTION, "counts");
+            counts.extend(
+                self.backend
+                    .count_by(T::COLLECTION, query, field, values)
+                    .await?,
+            );
+        }
+        Ok(counts)
+    }
+
     /// Returns one page of the records that meet a query, and their total.
     pub async fn find<T: Document>(&self, query: &Query) -> Result<RecordPage<T>, Error> {
-        let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
+        let Page { rows, total } = self.rows(T::COLLECTION, query).await?;
         Ok(RecordPage {
             records: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
             total,
@@ -263,7 +335,7 @@ impl Store {
             limit: query.limit.saturating_add(1),
             ..query.clone()
         };
-        let Page { mut rows, total } = self.backend.find(T::COLLECTION, &wanted).await?;
+        let Page { mut rows, total } = self.rows(T::COLLECTION, &wanted).await?;
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
         let follows = rows.len() > limit;
         rows.truncate(limit);
@@ -290,6 +362,7 @@ impl Store {
         collection: &'static Collection,
         query: &Query,
     ) -> Result<Page, Error> {
+        trace_read(collection, "page");
         self.backend.find(collection, query).await
     }
 
@@ -450,6 +523,10 @@ impl Store {
         }
         report
     }
+}
+
+fn trace_read(collection: &Collection, kind: &str) {
+    tracing::trace!(collection = collection.name, kind, "a read");
 }
 
 fn decode<T: Document>(row: Row) -> Result<Record<T>, Error> {

@@ -421,7 +421,9 @@ fn secrets_of(database: &Database, project: &str) -> usize {
         "flows",
         "clients",
         "files",
+        "file_totals",
         "api_keys",
+        "idempotency_keys",
     ];
     let counts = tables
         .map(|table| format!("(select count(*) from {table} where project = '{project}')"))

@@ -148,31 +148,17 @@ impl App {
         name: &str,
         secrets: &PendingSecrets,
     ) -> Result<Sealed<PendingSecrets>> {
-        self.vault
-            .key(project.id.as_str(), self.clock.now())
-            .await?
-            .seal(seal_context(project, name), secrets)
+        let context = SealContext::new::<ConnectionAttempt>(project.id.as_str(), name, "held");
+        self.vault.seal(context, secrets, self.clock.now()).await
     }
 
     pub(super) async fn open_secrets(
         &self,
-        project: &Project,
         attempt: &Record<ConnectionAttempt>,
     ) -> Result<PendingSecrets> {
-        let key = self
-            .vault
-            .key(project.id.as_str(), self.clock.now())
-            .await?;
-        key.open(seal_context(project, &attempt.id), &attempt.body.secrets)
-    }
-}
-
-fn seal_context<'a>(project: &'a Project, name: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.id.as_str(),
-        id: name,
-        field: "held",
+        let context = SealContext::of(attempt, "held");
+        let now = self.clock.now();
+        self.vault.unseal(context, &attempt.body.secrets, now).await
     }
 }
 

@@ -215,10 +215,7 @@ impl AuthorizationInput<'_> {
             mut scopes,
             user_scopes,
             redirect_uri,
-        } = app
-            .accounts
-            .client_context(&self.project.id, self.config)
-            .await?;
+        } = app.accounts.client_context(self.config).await?;
         for tool in self
             .config
             .body

@@ -65,7 +65,7 @@ pub async fn callback(
         Err(CommitError::Stale) => return Err(errors::attempt_unknown()),
         Err(cause) => return Err(cause.into()),
     }
-    let secrets = app.open_secrets(&project, &attempt).await?;
+    let secrets = app.open_secrets(&attempt).await?;
     let redirect =
         |outcome| RedirectTo(app.return_url(attempt.body.callback_url.as_deref(), &id, outcome));
     let exchanged = exchange_callback(app, &project, &owner, &secrets, query).await;
@@ -162,7 +162,7 @@ async fn exchange_callback(
     let config = config.ok().flatten();
     let config =
         config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
-    let context = app.accounts.client_context(&project.id, &config).await;
+    let context = app.accounts.client_context(&config).await;
     let ClientContext { net, client, .. } =
         context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
     let oauth_flow = Flow {

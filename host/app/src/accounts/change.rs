@@ -102,7 +102,7 @@ pub async fn change(
 let mut lifetime = None;
             if let Some(scheme) = scheme.filter(|_| obtains_from_fields(mode)) {
                 let config = auth_configs::get(app, project, &account.body.auth_config).await?;
-                (values, lifetime) = app.accounts.obtain(&project.id, &config, scheme, values).await?;
+                (values, lifetime) = app.accounts.obtain(&config, scheme, values).await?;
             }
             let body = app.accounts.build_credential(&project.id, id, scheme, &values, lifetime).await?;
             batch = batch.update(&Record { body, ..credential });

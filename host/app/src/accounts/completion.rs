@@ -49,7 +49,7 @@ pub async fn complete(
         Err(CommitError::Stale) => return Err(errors::session_not_found()),
         Err(cause) => return Err(cause.into()),
     }
-    let secrets = app.open_secrets(project, &attempt).await?;
+    let secrets = app.open_secrets(&attempt).await?;
     let id = attempt.body.account;
     let attempt_number = attempt.body.attempt_number;
     let account = record(app, project, &id)

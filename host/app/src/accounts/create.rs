@@ -66,9 +66,7 @@ impl ValidatedRequest {
     ) -> Result<Self> {
         let config = enabled_config(app, project, config).await?;
         let release = app.catalog.release(&config.body.toolkit, LATEST)?;
-        let mut values = auth_configs::credentials(app, project, &config)
-            .await?
-            .shared;
+        let mut values = auth_configs::credentials(app, &config).await?.shared;
         values.extend(given);
         // Clients may send the status among the values; it is no field.
         for name in ["status", REDIRECT_URL_VALUE] {
@@ -199,7 +197,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         let values = validated.values.clone();
         (validated.values, lifetime) = app
             .accounts
-            .obtain(&project.id, &validated.config, scheme, values)
+            .obtain(&validated.config, scheme, values)
             .await?;
     }
     if request.validate {

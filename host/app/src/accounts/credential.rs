@@ -11,8 +11,7 @@ use crate::{
     accounts::errors,
     core::{
         clock::time_after,
-        ids::ProjectId,
-        vault::{SealContext, Sealed},
+        vault::{SealContext, Sealed, Vault},
     },
     projects::Project,
     work::{Claimable, WorkState, jittered},
@@ -28,6 +27,8 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// arrive.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
+/// Field of a credential with its sealed values.
+pub(super) const VALUES_FIELD: &str = "values";
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
 pub(super) const OUTCOME_UNKNOWN_REASON: &str = "refresh_outcome_unknown";
 
@@ -145,23 +146,18 @@ pub(super) async fn open_credential(
         .get::<Credential>(project.id.as_str(), &record.id)
         .await?
         .ok_or_else(missing)?;
-    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    Ok((
-        key.open(
-            seal_context(&project.id, &record.id),
-            &credential.body.values,
-        )?,
-        credential,
-    ))
+    let values = open_values(&app.vault, &credential, app.clock.now()).await?;
+    Ok((values, credential))
 }
 
-pub(super) fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field: "values",
-    }
+/// Decrypts the values of a credential.
+pub(super) async fn open_values(
+    vault: &Vault,
+    record: &Record<Credential>,
+    now: Time,
+) -> Result<Values> {
+    let context = SealContext::of(record, VALUES_FIELD);
+    vault.unseal(context, &record.body.values, now).await
 }
 
 pub(super) fn access_token(values: &Values) -> Option<&String> {

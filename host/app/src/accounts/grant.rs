@@ -197,7 +197,7 @@ pub(super) async fn load_active(
     if let Some(tool) = tool.filter(|tool| !config.body.allows(tool)) {
         return Err(errors::tool_not_allowed(config.id, tool));
     }
-    let proxy = auth_configs::net_proxy(app, project, &config).await?;
+    let proxy = auth_configs::net_proxy(app, &config).await?;
     let values = match record.body.scheme {
         mode if mode.has_flow() => {
             app.accounts
@@ -209,26 +209,21 @@ pub(super) async fn load_active(
         }
         _ => open_credential(app, project, record).await?.0,
     };
-    Ok((with_client(app, project, &config, values).await?, proxy))
+    Ok((with_client(app, &config, values).await?, proxy))
 }
 
 /// Adds the client's keys to the values if the scheme needs them to sign: an OAuth 1 request is
 /// signed by client and account.
 pub(super) async fn with_client(
     app: &App,
-    project: &Project,
     config: &Record<AuthConfig>,
     values: Values,
 ) -> Result<Values> {
-    match config.body.scheme {
-        AuthMode::Oauth1 => Ok(app
-            .accounts
-            .client_context(&project.id, config)
-            .await?
-            .client
-            .merge_into(values)),
-        _ => Ok(values),
+    if config.body.scheme != AuthMode::Oauth1 {
+        return Ok(values);
     }
+    let context = app.accounts.client_context(config).await?;
+    Ok(context.client.merge_into(values))
 }
 
 /// Context of a proxy request: the provider's address and the credential.

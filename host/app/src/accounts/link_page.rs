@@ -311,10 +311,7 @@ impl LinkSession {
     ) -> Result<(Values, Option<Duration>)> {
         let mut lifetime = None;
         if obtains_from_fields(scheme.mode) {
-            (values, lifetime) = app
-                .accounts
-                .obtain(&self.project.id, &self.config, scheme, values)
-                .await?;
+            (values, lifetime) = app.accounts.obtain(&self.config, scheme, values).await?;
         }
         if scheme.verify.is_some() {
             let (config, release) = (&self.config, &self.release);

@@ -1,5 +1,7 @@
 //! Accounts as responses show them, alone and in lists.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use store::{Listed, Query, Record, Time, Window};
 use uuid::Uuid;
@@ -9,15 +11,11 @@ use super::{
     account::record,
     auth_configs::{self, AuthConfig},
     authorize::REDIRECT_URL_VALUE,
-    credential::{OUTCOME_UNKNOWN_REASON, open_credential},
+    credential::{Credential, OUTCOME_UNKNOWN_REASON, open_values},
     scheme,
 };
 use crate::{
-    App, Result,
-    accounts::errors,
-    catalog::{LATEST, Release},
-    core::ids::AccountId,
-    projects::Project,
+    App, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
 };
 
 /// An account as responses show it.
@@ -66,8 +64,8 @@ pub struct Filter {
 /// Fails if the account does not exist.
 pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<AccountView> {
     let record = record(app, project, id).await?;
-    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
-    to_view(app, project, record, config.as_ref()).await
+    let view = views(app, project, vec![record]).await?.pop();
+    view.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Returns a page of accounts and their total number.
@@ -112,39 +110,50 @@ pub async fn list(
     if !filter.ascending {
         query = query.descending();
     }
-    let Listed {
-        items: records,
-        total,
-        next,
-    } = app.store.list::<Account>(&query).await?;
-    let mut configs = std::collections::HashMap::new();
-    let mut views = Vec::with_capacity(records.len());
-    for record in records {
-        let id = record.body.auth_config.clone();
-        if !configs.contains_key(&id) {
-            configs.insert(id.clone(), auth_configs::find(app, project, &id).await?);
-        }
-        let config = configs.get(&id).and_then(Option::as_ref);
-        match to_view(app, project, record, config).await {
-            // The account was deleted after the page was read.
-            Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => {}
-            done => views.push(done?),
-        }
-    }
+    let found = app.store.list::<Account>(&query).await?;
     Ok(Listed {
-        items: views,
-        total,
-        next,
+        items: views(app, project, found.items).await?,
+        total: found.total,
+        next: found.next,
     })
 }
 
-async fn to_view(
+/// Returns the views of accounts, without those that were deleted after they were read. Reads the
+/// credentials and the auth configs of all accounts at once.
+async fn views(
+    app: &App,
+    project: &Project,
+    records: Vec<Record<Account>>,
+) -> Result<Vec<AccountView>> {
+    let owner = project.id.as_str();
+    let ids: Vec<&str> = records.iter().map(|record| &*record.id).collect();
+    let credentials = app.store.get_many::<Credential>(owner, &ids).await?;
+    let configs: HashSet<&str> = records
+        .iter()
+        .map(|record| record.body.auth_config.as_str())
+        .collect();
+    let configs: Vec<&str> = configs.into_iter().collect();
+    let configs = app.store.get_many::<AuthConfig>(owner, &configs).await?;
+    let now = app.clock.now();
+    let mut views = Vec::with_capacity(records.len());
+    for record in records {
+        if let Some(credential) = credentials.get(&record.id) {
+            let values = open_values(&app.vault, credential, now).await?;
+            let config = configs.get(record.body.auth_config.as_str());
+            views.push(view(app, project, record, credential, values, config));
+        }
+    }
+    Ok(views)
+}
+
+fn view(
     app: &App,
     project: &Project,
     mut record: Record<Account>,
+    credential: &Record<Credential>,
+    mut values: Values,
     config: Option<&Record<AuthConfig>>,
-) -> Result<AccountView> {
-    let (mut values, credential) = open_credential(app, project, &record).await?;
+) -> AccountView {
     if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
         record.body.status_reason = Some(OUTCOME_UNKNOWN_REASON.to_owned());
     }
@@ -158,14 +167,12 @@ async fn to_view(
         .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        values = scheme::mask_values(
-            release
-                .as_deref()
-                .and_then(|release| scheme_of(release, &record.body)),
-            &values,
-        );
+        let scheme = release
+            .as_ref()
+            .and_then(|release| release.scheme(record.body.scheme));
+        values = scheme::mask_values(scheme, &values);
     }
-    Ok(AccountView {
+    AccountView {
         values,
         redirect_url,
         config_uuid: config.map(|config| config.body.uuid),
@@ -173,9 +180,5 @@ async fn to_view(
             .is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
         managed: config.is_some_and(|config| config.body.managed),
         record,
-    })
-}
-
-fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest::AuthScheme> {
-    release.scheme(account.scheme)
+    }
 }

@@ -110,7 +110,10 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let now = app.clock.now();
     let key = app.vault.key(COLLECTION.name, now).await?;
     let stored = app.store.change(&COLLECTION, &slug, || async {
-        let secret = key.seal(seal_context(&slug), &new.client_secret)?;
+        let secret = key.seal(
+            SealContext::new::<OauthApp>(INSTALLATION, &slug, "secret"),
+            &new.client_secret,
+        )?;
         let body = OauthApp {
             client_id: new.client_id.clone(),
             scopes: new.scopes.clone(),
@@ -173,14 +176,5 @@ pub(super) async fn secret(
     vault
         .key(COLLECTION.name, now)
         .await?
-        .open(seal_context(&record.id), &record.body.secret)
-}
-
-fn seal_context(slug: &str) -> SealContext<'_> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: INSTALLATION,
-        id: slug,
-        field: "secret",
-    }
+        .open(SealContext::of(record, "secret"), &record.body.secret)
 }

@@ -170,11 +170,8 @@ impl TokenManager {
                     .ends_at
                     .is_none_or(|end| end > time_after(now, MIN_SECRET_LIFETIME))
             {
-                let client = self
-                    .vault
-                    .key(project, now)
-                    .await?
-                    .open(seal_context(&request.project, &id), answer)?;
+                let context = SealContext::of(&record, "answer");
+                let client = self.vault.unseal(context, answer, now).await?;
                 if checked || !flow.has_deleted_client(&client).await {
                     return Ok(account_values(&client));
                 }
@@ -188,8 +185,8 @@ impl TokenManager {
             let registered = flow.register(&request.name, &request.redirect_uri).await;
             let answer = match &registered {
                 Ok(client) => {
-                    let key = self.vault.key(project, now).await?;
-                    Some(key.seal(seal_context(&request.project, &id), client)?)
+                    let context = SealContext::new::<ClientRegistration>(project, &id, "answer");
+                    Some(self.vault.seal(context, client, now).await?)
                 }
                 Err(_) => None,
             };
@@ -331,11 +328,7 @@ pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String,
         .scheme(AuthMode::CimdOauth)
         .and_then(|scheme| scheme.oauth2.as_ref())
         .ok_or_else(unknown)?;
-    let redirect_uri = app
-        .accounts
-        .client_context(&project.id, &config)
-        .await?
-        .redirect_uri;
+    let redirect_uri = app.accounts.client_context(&config).await?.redirect_uri;
     let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
     let mut metadata = oauth::metadata(oauth2, project.shown_name(), &redirect_uri);
     metadata.insert(
@@ -377,15 +370,6 @@ fn secret_expires_at(client: &Values) -> Option<Time> {
     client
         .contains_key("client_secret")
         .then(|| Time(seconds.saturating_mul(1_000)))
-}
-
-fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field: "answer",
-    }
 }
 
 #[cfg(test)]

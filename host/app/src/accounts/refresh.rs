@@ -25,13 +25,13 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
     Account, Event, Status, TokenManager, Values, auth_configs,
-    credential::{Credential, OUTCOME_UNKNOWN_REASON, access_token, seal_context},
+    credential::{Credential, OUTCOME_UNKNOWN_REASON, VALUES_FIELD, access_token},
     tokens::TokenOwner,
 };
 use crate::{
     Error, Result,
     accounts::errors,
-    core::{clock::time_after, ids::AccountId},
+    core::{clock::time_after, ids::AccountId, vault::SealContext},
     projects,
     work::{Claim, doubled, jittered},
 };
@@ -203,7 +203,7 @@ impl TokenManager {
             let config =
                 auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
             let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
-            let context = self.client_context(&owner.project, &config).await?;
+            let context = self.client_context(&config).await?;
             let client = &context.client;
             let flow = Flow {
                 net: &context.net,
@@ -378,14 +378,10 @@ impl TokenManager {
     }
 
     async fn open(&self, owner: &TokenOwner, credential: &Credential) -> Result<Values> {
-        let key = self
-            .vault
-            .key(owner.project.as_str(), self.clock.now())
-            .await?;
-        key.open(
-            seal_context(&owner.project, owner.account.as_str()),
-            &credential.values,
-        )
+        let (project, account) = (owner.project.as_str(), owner.account.as_str());
+        let context = SealContext::new::<Credential>(project, account, VALUES_FIELD);
+        let now = self.clock.now();
+        self.vault.unseal(context, &credential.values, now).await
     }
 
     fn account_lock(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {

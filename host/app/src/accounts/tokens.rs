@@ -14,7 +14,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::{
     Account, Values,
     auth_configs::{self, AuthConfig},
-    credential::{Credential, RefreshTimes, seal_context},
+    credential::{Credential, RefreshTimes, VALUES_FIELD},
     oauth_apps,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     catalog::{LATEST, Release},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
-        vault::{Sealed, Vault},
+        vault::{SealContext, Sealed, Vault},
     },
     projects::Project,
     work::Claims,
@@ -107,11 +107,10 @@ impl TokenManager {
     /// Returns this server's client at the provider of an auth config.
     pub(super) async fn client_context(
         &self,
-        project: &ProjectId,
         config: &Record<AuthConfig>,
     ) -> Result<ClientContext> {
         let now = self.clock.now();
-        let credentials = auth_configs::open_credentials(&self.vault, project, config, now).await?;
+        let credentials = auth_configs::open_credentials(&self.vault, config, now).await?;
         let net = self.settings.net.with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
         let redirect_uri = own
@@ -172,12 +171,11 @@ impl TokenManager {
     /// tokens, and the lifetime of the tokens.
     pub(super) async fn obtain(
         &self,
-        project: &ProjectId,
         config: &Record<AuthConfig>,
         scheme: &AuthScheme,
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
-        let context = self.client_context(project, config).await?;
+        let context = self.client_context(config).await?;
         let flow = Flow {
             net: &context.net,
             now_ms: self.clock.now().0,
@@ -214,7 +212,7 @@ impl TokenManager {
             return Ok(Vec::new());
         };
         let scheme = owner.scheme()?;
-        let context = self.client_context(&owner.project, &config).await?;
+        let context = self.client_context(&config).await?;
         let flow = Flow {
             net: &context.net,
             now_ms: self.clock.now().0,
@@ -276,10 +274,9 @@ impl TokenManager {
         account: &AccountId,
         values: &Values,
     ) -> Result<Sealed<Values>> {
-        self.vault
-            .key(project.as_str(), self.clock.now())
-            .await?
-            .seal(seal_context(project, account.as_str()), values)
+        let context =
+            SealContext::new::<Credential>(project.as_str(), account.as_str(), VALUES_FIELD);
+        self.vault.seal(context, values, self.clock.now()).await
     }
 }
 

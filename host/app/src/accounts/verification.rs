@@ -113,13 +113,13 @@ pub(super) async fn verify_values(
     mode: AuthMode,
     values: Values,
 ) -> Result<()> {
-    let values = with_client(app, project, config, values).await?;
+    let values = with_client(app, config, values).await?;
     let check = CredentialCheck {
         project,
         release,
         mode,
         values: &values,
-        proxy: auth_configs::net_proxy(app, project, config).await?,
+        proxy: auth_configs::net_proxy(app, config).await?,
     };
     (app.verify_credential)(app, check).await
 }

@@ -156,11 +156,10 @@ async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> 
             status,
             response: Some(response),
         } => {
-            let key = app.vault.key(&record.project, app.clock.now()).await?;
-            Ok(Claim::Replay(Response {
-                status: *status,
-                body: key.open(place(record), response)?,
-            }))
+            let (context, now) = (SealContext::of(record, "answer"), app.clock.now());
+            let body = app.vault.unseal(context, response, now).await?;
+            let status = *status;
+            Ok(Claim::Replay(Response { status, body }))
         }
     }
 }
@@ -181,8 +180,8 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
             (status, None)
         }
         Outcome::Done(Response { status, body }) => {
-            let key = app.vault.key(&record.project, now).await?;
-            (status, Some(key.seal(place(&record), &body)?))
+            let context = SealContext::of(&record, "answer");
+            (status, Some(app.vault.seal(context, &body, now).await?))
         }
     };
     record.body.state = State::Done { status, response };
@@ -221,13 +220,4 @@ fn digest(parts: &[&[u8]]) -> String {
         hash.update(part);
     }
     hex::encode(hash.finalize())
-}
-
-fn place(record: &Record<IdempotencyRecord>) -> SealContext<'_> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: &record.project,
-        id: &record.id,
-        field: "answer",
-    }
 }

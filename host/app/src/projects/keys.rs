@@ -420,7 +420,7 @@ pub(super) async fn create(
         key_id: format!("key_{}", ids::random_text(12)),
         name: name.to_owned(),
         kind,
-        secret: key.seal(place(owner, &id), &*secret)?,
+        secret: key.seal(SealContext::new::<ApiKey>(owner, &id, "secret"), &*secret)?,
         organization: organization.clone(),
         rights: rights.clone(),
         used_at: None,
@@ -567,25 +567,16 @@ pub(super) async fn list(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> 
 }
 
 pub(super) async fn reveal(app: &App, record: &Record<ApiKey>) -> Result<ShownKey> {
-    let key = app.vault.key(&record.project, app.clock.now()).await?;
-    let secret = Zeroizing::new(key.open(place(&record.project, &record.id), &record.body.secret)?);
+    let (context, now) = (SealContext::of(record, "secret"), app.clock.now());
+    let secret = app.vault.unseal(context, &record.body.secret, now).await?;
     Ok(ShownKey {
         id: record.body.key_id.clone(),
         name: record.body.name.clone(),
-        secret,
+        secret: Zeroizing::new(secret),
         rights: record.body.rights.clone(),
         created_at: record.created_at,
         used_at: record.body.used_at.max(app.keys.used_at(&record.id)),
     })
-}
-
-fn place<'a>(owner: &'a str, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: owner,
-        id,
-        field: "secret",
-    }
 }
 
 fn new_secret(kind: KeyKind) -> String {

@@ -52,6 +52,28 @@ pub(super) fn statement(collection: &Collection, query: &Query) -> QueryBuilder<
     sql
 }
 
+/// Builds the statement that counts the records of a query by the values of a text field.
+pub(super) fn counts(
+    collection: &Collection,
+    query: &Query,
+    field: &str,
+) -> QueryBuilder<Postgres> {
+    let table = quoted(collection.name);
+    let column = quoted(field);
+    let mut sql = QueryBuilder::new(format!(
+        "select {column} as value, count(*) as total from {table}"
+    ));
+    conditions(&mut sql, collection, query);
+    sql.push(" group by 1");
+    sql
+}
+
+/// Reads one row of the result of [`counts`].
+pub(super) fn count(row: &PgRow) -> Result<(String, u64), sqlx::Error> {
+    let total: i64 = row.try_get("total")?;
+    Ok((text::unescape(row.try_get("value")?), total.unsigned_abs()))
+}
+
 fn order(query: &Query) -> String {
     let (turn, absent) = if query.order.descending {
         ("desc", "last")

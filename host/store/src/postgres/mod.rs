@@ -177,6 +177,43 @@ impl Backend for Postgres {
         Ok(found.await?.pop())
     }
 
+    async fn get_many(
+        &self,
+        collection: &'static Collection,
+        ids: &[&str],
+    ) -> Result<Vec<Row>, Error> {
+        let statements = self.statements(collection)?;
+        let ids: Vec<String> = ids.iter().map(|id| text::escape(id).into_owned()).collect();
+        self.records(|| {
+            let mut statement = QueryBuilder::new(&statements.select);
+            statement
+                .push(" where id = any(")
+                .push_bind(ids.clone())
+                .push(")");
+            statement
+        })
+        .await
+    }
+
+    async fn count_by(
+        &self,
+        collection: &'static Collection,
+        query: &Query,
+        field: &str,
+        values: &[&str],
+    ) -> Result<HashMap<String, u64>, Error> {
+        let query = query.clone().any_of(field, values.iter().copied());
+        query.check(collection)?;
+        self.statements(collection)?;
+        let rows = self
+            .rows(Frequency::Once, || find::counts(collection, &query, field))
+            .await?;
+        rows.iter()
+            .map(find::count)
+            .collect::<Result<_, _>>()
+            .map_err(|error| failure::read_error(&error))
+    }
+
     async fn find(&self, collection: &'static Collection, query: &Query) -> Result<Page, Error> {
         query.check(collection)?;
         self.statements(collection)?;

@@ -138,6 +138,27 @@ impl Sled {
             ))
         })
     }
+
+    /// Reads a collection while nothing is written.
+    async fn read<T: Send + 'static>(
+        &self,
+        declaration: &'static Collection,
+        read: impl FnOnce(&::sled::Db, CollectionRef) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.blocking(move |core| {
+            let files = core.files()?;
+            let collection = core.collection(declaration)?;
+            // Readers leave no partial changes behind, so the panic of one reader is no reason to
+            // refuse others.
+            let _round_lock = core
+                .state
+                .round_lock
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            read(&files.db, collection)
+        })
+        .await
+    }
 }
 
 #[async_trait]
@@ -150,8 +171,10 @@ impl Backend for Sled {
 
     async fn find(&self, declaration: &'static Collection, query: &Query) -> Result<Page, Error> {
         let query = query.clone();
-        self.blocking(move |core| core.find(declaration, &query))
-            .await
+        self.read(declaration, move |db, collection| {
+            find::find(db, collection, &query)
+        })
+        .await
     }
 
     async fn scan(
@@ -161,8 +184,10 @@ impl Backend for Sled {
         limit: u64,
     ) -> Result<Vec<Row>, Error> {
         let after = after.to_owned();
-        self.blocking(move |core| core.scan(declaration, &after, limit))
-            .await
+        self.read(declaration, move |db, collection| {
+            find::scan_from(db, collection, &after, limit)
+        })
+        .await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
@@ -230,35 +255,6 @@ impl Core {
             read => read,
         };
         Ok(read?.map(|stored| stored.row))
-    }
-
-    fn find(&self, declaration: &'static Collection, query: &Query) -> Result<Page, Error> {
-        let files = self.files()?;
-        let collection = self.collection(declaration)?;
-        // Readers leave no partial changes behind, so the panic of one reader is no reason to
-        // refuse others.
-        let _round_lock = self
-            .state
-            .round_lock
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        find::find(&files.db, collection, query)
-    }
-
-    fn scan(
-        &self,
-        declaration: &'static Collection,
-        after: &str,
-        limit: u64,
-    ) -> Result<Vec<Row>, Error> {
-        let files = self.files()?;
-        let collection = self.collection(declaration)?;
-        let _round_lock = self
-            .state
-            .round_lock
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        find::scan_from(&files.db, collection, after, limit)
     }
 
     fn verify(&self) -> Result<Report, Error> {

@@ -253,6 +253,22 @@ async fn compare<T: Document + PartialEq + std::fmt::Debug>(
     );
 }
 
+/// Compares the counts by color, with an absent color among the values.
+async fn compare_counts(store: &Store, model: &Model, query: &Query) {
+    let values = ["r", "g", "b", "none"];
+    let counts = store
+        .count_by::<Thing>(query, "colour", &values)
+        .await
+        .unwrap();
+    for value in values {
+        let expected = model
+            .find(&THINGS, &query.clone().is("colour", value))
+            .total;
+        let found = counts.get(value).copied().unwrap_or_default();
+        assert_eq!(found, expected, "{value} in {query:?}");
+    }
+}
+
 pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let plans = vec((vec(planned(), 1..5), vec(query(), 3)), 1..50);
@@ -276,6 +292,7 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
                 );
                 for query in &queries {
                     compare::<Thing>(&store, &model, query).await;
+                    compare_counts(&store, &model, query).await;
                 }
                 if round == half {
                     store = whole(&place, store).await;
@@ -324,6 +341,7 @@ pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Pl
     for _ in 0..300 {
         let query = query().new_tree(&mut runner).unwrap().current();
         compare::<Thing>(&store, &model, &query).await;
+        compare_counts(&store, &model, &query).await;
     }
     whole(&place, store).await;
 }

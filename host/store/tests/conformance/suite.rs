@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use host_store::{
-    Batch, Collection, CommitError, Cursor, Document, EditError, Field, Health, Kind, Query,
-    Record, Store, Time,
+    Batch, Collection, CommitError, Cursor, Document, EditError, Field, Health, Kind,
+    MAX_VALUES_PER_READ, Query, Record, Store, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -153,6 +153,41 @@ pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
         store.commit(at(2).update(&stolen)).await,
         Err(CommitError::Stale)
     );
+}
+
+pub(crate) async fn live_records_of_a_project_read_together(place: impl Place) {
+    let store = place.open().await;
+    let batch = at(1).insert("p", "a", &named("a"));
+    let batch = batch.insert("p", "\u{0}", &named("b"));
+    let batch = batch.insert("p", "removed", &named("c"));
+    store
+        .commit(batch.insert("q", "other", &named("d")))
+        .await
+        .unwrap();
+    let removed = thing(&store, "removed").await;
+    store.commit(at(2).remove(&removed)).await.unwrap();
+    let ids = ["a", "missing", "\u{0}", "removed", "a", "other"];
+    let found = store.get_many::<Thing>("p", &ids).await.unwrap();
+    for id in ["a", "\u{0}"] {
+        assert_eq!(found.get(id), Some(&thing(&store, id).await));
+    }
+    assert_eq!(found.len(), 2);
+    assert!(store.get_many::<Thing>("p", &[]).await.unwrap().is_empty());
+}
+
+pub(crate) async fn more_ids_than_one_read_takes_are_read(place: impl Place) {
+    let store = place.open().await;
+    let ids: Vec<String> = (0..=MAX_VALUES_PER_READ).map(|n| format!("n{n}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    for ids in ids.chunks(250) {
+        let insert = |batch: Batch, id: &&str| batch.insert("p", id, &named(id));
+        store.commit(ids.iter().fold(at(1), insert)).await.unwrap();
+    }
+    let found = store.get_many::<Thing>("p", &ids).await.unwrap();
+    assert_eq!(found.len(), ids.len());
+    let all = Query::for_project("p");
+    let counts = store.count_by::<Thing>(&all, "name", &ids).await.unwrap();
+    assert_eq!(counts.values().sum::<u64>(), ids.len() as u64);
 }
 
 pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
@@ -968,6 +1003,7 @@ macro_rules! promises {
     ($place:ty) => {
         $crate::suite::promises! { $place:
             suite: a_record_reads_as_it_was_written, another_projects_record_is_not_found,
+                live_records_of_a_project_read_together, more_ids_than_one_read_takes_are_read,
                 a_batch_holds_wholly_or_not_at_all, a_stale_revision_is_refused,
                 unique_value_belongs_to_one_live_record,
                 removed_record_is_hidden_and_releases_values, one_concurrent_insert_of_an_id_wins,

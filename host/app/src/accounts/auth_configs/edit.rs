@@ -6,14 +6,15 @@ use serde_json::{Map, Value};
 use store::{Batch, Record};
 use uuid::Uuid;
 
-use super::{
-    AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get, secrets::seal_context,
-};
+use super::{AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get};
 use crate::{
     App, Result,
     accounts::{errors, oauth_apps},
     catalog::{LATEST, Release},
-    core::ids::{self, AuthConfigId},
+    core::{
+        ids::{self, AuthConfigId},
+        vault::SealContext,
+    },
     projects::{self, Project},
 };
 
@@ -84,12 +85,8 @@ pub async fn create(
         managed,
         &request.credentials.own,
     )?;
-    request
-        .credentials
-        .proxy
-        .as_ref()
-        .map(Proxy::to_net_proxy)
-        .transpose()?;
+    let proxy = request.credentials.proxy.as_ref();
+    proxy.map(Proxy::to_net_proxy).transpose()?;
     let id = AuthConfigId::random();
     let now = app.clock.now();
     let name = match request
@@ -101,6 +98,7 @@ pub async fn create(
         None => format!("{}-{}", release.slug, ids::random_text(6)),
     };
     let key = app.vault.key(project.id.as_str(), now).await?;
+    let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let body = AuthConfig {
         folded: search_text(&name, id.as_str()),
         name,
@@ -113,18 +111,11 @@ pub async fn create(
         tools_for_execution: request.tools_for_execution,
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
-        credentials: key.seal(
-            seal_context(&project.id, id.as_str(), "credentials"),
-            &request.credentials.own,
-        )?,
-        shared: key.seal(
-            seal_context(&project.id, id.as_str(), "shared"),
-            &request.credentials.shared,
-        )?,
-        proxy: match &request.credentials.proxy {
-            Some(proxy) => Some(key.seal(seal_context(&project.id, id.as_str(), "proxy"), proxy)?),
-            None => None,
-        },
+        credentials: key.seal(context("credentials"), &request.credentials.own)?,
+        shared: key.seal(context("shared"), &request.credentials.shared)?,
+        proxy: proxy
+            .map(|proxy| key.seal(context("proxy"), proxy))
+            .transpose()?,
     };
     projects::insert(app, project, id.as_str(), &body).await?;
     get(app, project, &id).await
@@ -150,6 +141,7 @@ pub async fn change(
         .iter()
         .flatten()
         .try_for_each(|proxy| proxy.to_net_proxy().map(drop))?;
+    let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
@@ -162,7 +154,7 @@ pub async fn change(
                 "type: auth config {id} is of type {own}"
             )));
         }
-        let mut credentials = credentials(app, project, &record).await?;
+        let mut credentials = credentials(app, &record).await?;
         for (values, changed) in [
             (&mut credentials.own, &changes.own),
             (&mut credentials.shared, &changes.shared),
@@ -186,19 +178,12 @@ pub async fn change(
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
-        body.credentials = key.seal(
-            seal_context(&project.id, id.as_str(), "credentials"),
-            &credentials.own,
-        )?;
-        body.shared = key.seal(
-            seal_context(&project.id, id.as_str(), "shared"),
-            &credentials.shared,
-        )?;
+        body.credentials = key.seal(context("credentials"), &credentials.own)?;
+        body.shared = key.seal(context("shared"), &credentials.shared)?;
         if let Some(proxy) = &changes.proxy {
-            let context = seal_context(&project.id, id.as_str(), "proxy");
+            let proxy = proxy.as_ref();
             body.proxy = proxy
-                .as_ref()
-                .map(|proxy| key.seal(context, proxy))
+                .map(|proxy| key.seal(context("proxy"), proxy))
                 .transpose()?;
         }
         if let Some(name) = &name {

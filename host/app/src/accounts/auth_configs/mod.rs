@@ -7,6 +7,8 @@
 mod edit;
 mod secrets;
 
+use std::collections::HashMap;
+
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -180,13 +182,16 @@ pub async fn list(
     Ok(app.store.list(&query).await?)
 }
 
-/// Returns the number of active accounts that were connected with an auth config.
-pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
-    let query = Query::for_project(project.id.as_str())
-        .is("auth_config", id)
-        .is("status", "ACTIVE")
-        .page(0, 0);
-    Ok(app.store.find::<Account>(&query).await?.total)
+/// Returns the number of active accounts that were connected with each of these auth configs.
+pub async fn active_accounts(
+    app: &App,
+    project: &Project,
+    ids: &[&str],
+) -> Result<HashMap<String, u64>> {
+    let active =
+        Query::for_project(project.id.as_str()).is("status", accounts::Status::Active.into_str());
+    let counts = app.store.count_by::<Account>(&active, "auth_config", ids);
+    Ok(counts.await?)
 }
 
 /// Enables or disables an auth config.

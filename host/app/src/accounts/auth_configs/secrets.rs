@@ -7,15 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Record, Time};
 
-use super::{AuthConfig, COLLECTION};
+use super::AuthConfig;
 use crate::{
     App, Result,
     accounts::errors,
-    core::{
-        ids::ProjectId,
-        vault::{SealContext, Vault},
-    },
-    projects::Project,
+    core::vault::{SealContext, Vault},
 };
 
 /// Proxy for requests to the provider: tool requests, proxy requests of callers, and token
@@ -71,48 +67,36 @@ impl Credentials {
 ///
 /// # Errors
 /// Fails if they cannot be decrypted.
-pub async fn credentials(
-    app: &App,
-    project: &Project,
-    record: &Record<AuthConfig>,
-) -> Result<Credentials> {
-    open_credentials(&app.vault, &project.id, record, app.clock.now()).await
+pub async fn credentials(app: &App, record: &Record<AuthConfig>) -> Result<Credentials> {
+    open_credentials(&app.vault, record, app.clock.now()).await
 }
 
 /// Variant of [`credentials`] for callers that have only the vault.
 pub(crate) async fn open_credentials(
     vault: &Vault,
-    project: &ProjectId,
     record: &Record<AuthConfig>,
     now: Time,
 ) -> Result<Credentials> {
-    let key = vault.key(project.as_str(), now).await?;
+    let key = vault.key(&record.project, now).await?;
+    let open = |field, sealed| key.open(SealContext::of(record, field), sealed);
+    let config = &record.body;
+    let open_proxy = |proxy| key.open(SealContext::of(record, "proxy"), proxy);
     Ok(Credentials {
-        own: key.open(
-            seal_context(project, &record.id, "credentials"),
-            &record.body.credentials,
-        )?,
-        shared: key.open(
-            seal_context(project, &record.id, "shared"),
-            &record.body.shared,
-        )?,
-        proxy: match &record.body.proxy {
-            Some(proxy) => Some(key.open(seal_context(project, &record.id, "proxy"), proxy)?),
-            None => None,
-        },
+        own: open("credentials", &config.credentials)?,
+        shared: open("shared", &config.shared)?,
+        proxy: config.proxy.as_ref().map(open_proxy).transpose()?,
     })
 }
 
 /// Returns the proxy for requests to the provider of an auth config, if one is set.
 pub(crate) async fn net_proxy(
     app: &App,
-    project: &Project,
     record: &Record<AuthConfig>,
 ) -> Result<Option<Arc<net::Proxy>>> {
     if record.body.proxy.is_none() {
         return Ok(None);
     }
-    credentials(app, project, record).await?.net_proxy()
+    credentials(app, record).await?.net_proxy()
 }
 
 /// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
@@ -133,19 +117,6 @@ pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
             .map(str::to_owned)
             .collect(),
         _ => Vec::new(),
-    }
-}
-
-pub(super) fn seal_context<'a>(
-    project: &'a ProjectId,
-    id: &'a str,
-    field: &'static str,
-) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field,
     }
 }
 

@@ -27,7 +27,7 @@ use chacha20poly1305::{
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use sha2::Sha256;
-use store::{Batch, Collection, CommitError, Document, Store, Time};
+use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
 use zeroize::Zeroizing;
 
 pub use key_file::{KeyFile, KeyFileError};
@@ -51,6 +51,23 @@ pub struct SealContext<'a> {
     pub id: &'a str,
     /// The field of the record's body.
     pub field: &'static str,
+}
+
+impl<'a> SealContext<'a> {
+    /// Names a field of a document.
+    pub(crate) fn new<T: Document>(project: &'a str, id: &'a str, field: &'static str) -> Self {
+        Self {
+            collection: T::COLLECTION.name,
+            project,
+            id,
+            field,
+        }
+    }
+
+    /// Names a field of a stored record.
+    pub(crate) fn of<T: Document>(record: &'a Record<T>, field: &'static str) -> Self {
+        Self::new::<T>(&record.project, &record.id, field)
+    }
 }
 
 /// A value of `T` that only the vault can read. It serializes to ciphertext.
@@ -369,7 +386,33 @@ impl Vault {
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
     }
 
-    async fn create_key(&self, project: &str, now: Time) -> Result<store::Record<WrappedKey>> {
+    /// Seals a value with the data key of its project.
+    ///
+    /// # Errors
+    /// Returns an error in the cases of [`Vault::key`] and [`DataKey::seal`].
+    pub(crate) async fn seal<T: Serialize>(
+        &self,
+        context: SealContext<'_>,
+        value: &T,
+        now: Time,
+    ) -> Result<Sealed<T>> {
+        self.key(context.project, now).await?.seal(context, value)
+    }
+
+    /// Opens a value with the data key of its project.
+    ///
+    /// # Errors
+    /// Returns an error in the cases of [`Vault::key`] and [`DataKey::open`].
+    pub(crate) async fn unseal<T: DeserializeOwned>(
+        &self,
+        context: SealContext<'_>,
+        sealed: &Sealed<T>,
+        now: Time,
+    ) -> Result<T> {
+        self.key(context.project, now).await?.open(context, sealed)
+    }
+
+    async fn create_key(&self, project: &str, now: Time) -> Result<Record<WrappedKey>> {
         let key = Zeroizing::new(ids::random());
         let masters = self.masters.read().await;
         match self
@@ -406,12 +449,7 @@ pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
 }
 
 fn wrapping_context(project: &str) -> SealContext<'_> {
-    SealContext {
-        collection: COLLECTION.name,
-        project,
-        id: project,
-        field: "key",
-    }
+    SealContext::new::<WrappedKey>(project, project, "key")
 }
 
 fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Batch> {

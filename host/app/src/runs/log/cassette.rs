@@ -119,10 +119,9 @@ impl Writer {
     async fn keep_cassette(&self, entry: &Pending, kept: &PendingCassette) -> Result<()> {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
-        let key = self.vault.key(project, now).await?;
-        let stored = StoredCassette {
-            sealed: key.seal(place(project, id), &kept.cassette)?,
-        };
+        let context = SealContext::new::<StoredCassette>(project, id, "sealed");
+        let sealed = self.vault.seal(context, &kept.cassette, now).await?;
+        let stored = StoredCassette { sealed };
         if !self
             .quotas
             .take(Kind::Log, project, stored.sealed.size(), now)
@@ -148,16 +147,6 @@ pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Casset
         .get::<StoredCassette>(project, run.id.as_str())
         .await?;
     let stored = stored.ok_or_else(|| errors::no_cassette(id))?;
-    let key = app.vault.key(project, app.clock.now()).await?;
-    key.open(place(project, id.as_str()), &stored.body.sealed)
-}
-
-/// Returns the location at which the cassette of an execution is sealed.
-fn place<'a>(project: &'a str, run: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: CASSETTES.name,
-        project,
-        id: run,
-        field: "sealed",
-    }
+    let (context, now) = (SealContext::of(&stored, "sealed"), app.clock.now());
+    app.vault.unseal(context, &stored.body.sealed, now).await
 }

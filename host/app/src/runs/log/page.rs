@@ -15,7 +15,7 @@ use crate::{
     accounts::Source,
     core::{
         ids::{AccountId, AuthConfigId, LogId},
-        vault::{SealContext, Sealed},
+        vault::Sealed,
     },
     runs::prompt::Tokens,
 };
@@ -238,14 +238,4 @@ pub(super) fn split_into_pages<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pendi
         page.sort_by(|one, other| one.id.cmp(&other.id));
     }
     pages
-}
-
-/// Returns the location at which the details of a page are sealed.
-pub(super) fn place<'a>(project: &'a str, page: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: DETAILS.name,
-        project,
-        id: page,
-        field: "sealed",
-    }
 }

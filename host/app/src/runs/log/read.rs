@@ -5,10 +5,13 @@
 
 use store::{Query, Record};
 
-use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS, place};
+use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS};
 use crate::{
     App, Result,
-    core::ids::{AccountId, AuthConfigId, LogId},
+    core::{
+        ids::{AccountId, AuthConfigId, LogId},
+        vault::SealContext,
+    },
     projects::Project,
     runs::errors,
 };
@@ -317,9 +320,9 @@ pub async fn get(
     let Some(details) = details else {
         return Ok((run, None));
     };
-    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    let mut details_of_page =
-        key.open(place(project.id.as_str(), &page.id), &details.body.sealed)?;
+    let (context, now) = (SealContext::of(&details, "sealed"), app.clock.now());
+    let sealed = &details.body.sealed;
+    let mut details_of_page = app.vault.unseal(context, sealed, now).await?;
     let detail = if index < details_of_page.len() {
         details_of_page.swap_remove(index)
     } else {

@@ -122,12 +122,9 @@ mod tests {
     use super::*;
     use crate::{
         COLLECTIONS,
-        core::vault::{KeyFile, Vault},
+        core::vault::{KeyFile, SealContext, Vault},
         projects::{Config, StoredProject},
-        runs::log::{
-            page::{Details, place},
-            read::tests::run,
-        },
+        runs::log::{page::Details, read::tests::run},
         work::claim_job,
     };
     use store::Batch;
@@ -150,7 +147,9 @@ mod tests {
         for day in 0..days {
             let (id, time) = (format!("log_{day:03}"), Time(day * DAY));
             let details = Details {
-                sealed: key.seal(place("p", &id), &vec![]).unwrap(),
+                sealed: key
+                    .seal(SealContext::new::<Details>("p", &id, "sealed"), &vec![])
+                    .unwrap(),
             };
             let page = Page::new(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
             batch = batch

@@ -10,12 +10,15 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
-    page::{Details, Page, place, split_into_pages},
+    page::{Details, Page, split_into_pages},
 };
 use crate::{
     Error, Result,
     catalog::Usage,
-    core::{clock::Clock, vault::Vault},
+    core::{
+        clock::Clock,
+        vault::{SealContext, Vault},
+    },
     projects::quotas::{Kind, Quotas},
 };
 
@@ -216,10 +219,9 @@ impl Writer {
         if details.iter().all(|detail| detail.is_none()) {
             return Ok(batch);
         }
-        let key = self.vault.key(project, batch.now).await?;
-        let details = Details {
-            sealed: key.seal(place(project, id), &details)?.cast(),
-        };
+        let context = SealContext::new::<Details>(project, id, "sealed");
+        let sealed = self.vault.seal(context, &details, batch.now).await?.cast();
+        let details = Details { sealed };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
 }

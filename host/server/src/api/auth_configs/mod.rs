@@ -100,10 +100,7 @@ pub(crate) async fn list(
     };
     let found = auth_configs::list(key.app(), &key.project, &filter, page.window(false)?).await?;
     let page = page.with_newest(found.items.first().map(|newest| newest.created_at));
-    let mut items = Vec::with_capacity(found.items.len());
-    for record in found.items {
-        items.push(view(&key, record).await?);
-    }
+    let items = views(&key, found.items).await?;
     let position = Position::after(&page, found.total, found.next);
     Ok(Json(Listed { items, position }))
 }
@@ -112,7 +109,8 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn read(key: ProjectKey, Path(id): Path<AuthConfigId>) -> ApiResult<Json<View>> {
     let record = auth_configs::get(key.app(), &key.project, &id).await?;
-    view(&key, record).await.map(Json)
+    let mut views = views(&key, vec![record]).await?;
+    Ok(Json(views.remove(0)))
 }
 
 /// Changes an auth config: members that are left out stay as they are.
@@ -172,14 +170,17 @@ pub(crate) async fn set_status(
     Ok(Json(Success::OK))
 }
 
-async fn view(key: &ProjectKey, record: Record<AuthConfig>) -> ApiResult<View> {
-    let credentials = auth_configs::credentials(key.app(), &key.project, &record).await?;
-    let accounts = auth_configs::active_accounts(key.app(), &key.project, &record.id).await?;
-    let release = key.app().catalog.release(&record.body.toolkit, LATEST).ok();
-    Ok(View::new(
-        record,
-        &credentials,
-        accounts,
-        release.as_deref(),
-    ))
+async fn views(key: &ProjectKey, records: Vec<Record<AuthConfig>>) -> ApiResult<Vec<View>> {
+    let app = key.app();
+    let ids: Vec<&str> = records.iter().map(|record| &*record.id).collect();
+    let accounts = auth_configs::active_accounts(app, &key.project, &ids).await?;
+    let mut views = Vec::with_capacity(records.len());
+    for record in records {
+        let credentials = auth_configs::credentials(app, &record).await?;
+        let accounts = accounts.get(&record.id).copied().unwrap_or_default();
+        let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
+        let release = release.as_deref();
+        views.push(View::new(record, &credentials, accounts, release));
+    }
+    Ok(views)
 }
