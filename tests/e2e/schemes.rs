@@ -9,7 +9,7 @@ use harness::{
     fake_app::ReceivedRequest,
     guest,
     issuer::{CLIENT_ID, CLIENT_SECRET, PUBLIC_CLIENT_ID, SUBJECT_TOKEN},
-    signed::{CONSUMER_KEY, hmac_sha256, is_signed_by_aws_key, private_key},
+    signed::{hmac_sha256, is_signed_by_aws_key, private_key},
     unique,
 };
 use reqwest::Method;
@@ -79,20 +79,13 @@ impl Row {
     /// Returns a row for an OAuth 1.0 provider with this signature method.
     fn of_oauth1(method: &str) -> Self {
         let provider = Host::application().provider(&unique(8));
-        let credentials = if method == "RSA-SHA1" {
-            let key = private_key(2_048, false);
-            provider.knows_key(&key);
-            json!({ "consumer_key": CONSUMER_KEY, "private_key": key })
-        } else {
-            provider.signs_with(method);
-            Provider::credentials()
-        };
+        provider.signs_with(method);
         let (name, values) = (format!("OAUTH1, {method}"), json!({}));
         Self {
             name,
             mode: "OAUTH1",
             scheme: provider.scheme(),
-            credentials,
+            credentials: Provider::credentials(),
             values,
             at: At::Provider(provider),
         }
@@ -222,7 +215,7 @@ fn agreed() -> Vec<Row> {
     };
     let claims = json!({ "iss": "{client_id}", "sub": "{client_id}" });
     let assertion = json!({ "assertion": { "algorithm": "RS256", "key": "{client_private_key}", "claims": claims } });
-    let key = private_key(2_048, false);
+    let key = private_key(2_048);
     let signs = shown(
         "private_key_jwt",
         json!({ "client_id": CLIENT_ID, "private_key": key }),
@@ -239,7 +232,7 @@ fn agreed() -> Vec<Row> {
         Row::discovered("DCR_OAUTH"),
         Row::discovered("CIMD_OAUTH"),
     ];
-    rows.extend(["HMAC-SHA1", "HMAC-SHA256", "RSA-SHA1", "PLAINTEXT"].map(Row::of_oauth1));
+    rows.extend(["HMAC-SHA1", "HMAC-SHA256", "PLAINTEXT"].map(Row::of_oauth1));
     rows
 }
 

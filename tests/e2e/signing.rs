@@ -6,7 +6,7 @@ use harness::{
     client::RawResponse,
     guest,
     host::Setup,
-    signed::{CONSUMER_KEY, CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key, private_key},
+    signed::{CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key, private_key},
     unique,
 };
 use reqwest::Method;
@@ -29,20 +29,13 @@ impl Signed {
     async fn new(host: &Host, project: &Client, method: &str) -> Self {
         let (slug, tag) = (given::slug(), unique(8));
         let provider = Host::application().provider(&tag);
-        let mut credentials = Provider::credentials();
-        if method == "RSA-SHA1" {
-            let key = private_key(2_048, false);
-            provider.knows_key(&key);
-            credentials = json!({ "consumer_key": CONSUMER_KEY, "private_key": key });
-        } else {
-            provider.signs_with(method);
-        }
+        provider.signs_with(method);
         host.publish(
             Guest::fetch().component(),
             &guest::manifest_with_scheme(&slug, provider.scheme()),
         )
         .await;
-        let config = config(project, &slug, "OAUTH1", credentials).await;
+        let config = config(project, &slug, "OAUTH1", Provider::credentials()).await;
         Self {
             tag,
             slug,
@@ -140,7 +133,7 @@ async fn proxy(project: &Client, account: &str, more: Value) -> Answer {
 #[tokio::test]
 async fn authorized_account_signs_every_request() {
     let host = Host::shared().await;
-    for method in ["HMAC-SHA1", "HMAC-SHA256", "RSA-SHA1", "PLAINTEXT"] {
+    for method in ["HMAC-SHA1", "HMAC-SHA256", "PLAINTEXT"] {
         let project = host.new_project().await;
         let signed = Signed::new(host, &project, method).await;
         let made = signed.begin(&project).await;
@@ -223,63 +216,18 @@ async fn authorized_account_signs_every_request() {
 }
 
 #[tokio::test]
-async fn private_key_is_validated_before_storage() {
+async fn rsa_sha1_is_refused_at_publication() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let signed = Signed::new(host, &project, "RSA-SHA1").await;
-    let detail = project
-        .get(&format!("/toolkits/{}", signed.slug))
-        .await
-        .expect(200);
-    let asked = &detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"];
-    assert_eq!(
-        (&asked[0]["name"], &asked[1]["name"]),
-        (&"consumer_key".into(), &"private_key".into()),
-        "{asked}"
-    );
-    let path = format!("/auth_configs/{}", signed.config);
-    let client = |key: &str| json!({ "consumer_key": CONSUMER_KEY, "private_key": key });
-    let traditional = private_key(1_024, true);
-    for (key, why) in [
-        ("k-0123456789", "none of RSA"),
-        (&traditional[..traditional.len() / 2], "none of RSA"),
-        (&private_key(512, false), "512 bits"),
-        ("", "private_key are required"),
-    ] {
-        let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH1", "credentials": client(key) });
-        let made = json!({ "toolkit": { "slug": signed.slug }, "auth_config": config });
-        let changed = json!({ "type": "custom", "credentials": client(key) });
-        for refused in [
-            project.post("/auth_configs", &made).await,
-            project.patch(&path, &changed).await,
-        ] {
-            refused.assert_envelope();
-            let refused = refused.expect(400);
-            assert!(
-                refused.problems().concat().contains(why) && !refused.text.contains("0123456789"),
-                "{refused:?}"
-            );
-        }
-    }
-    signed.connect(&project).await;
-    let me = format!("{}/api/me", signed.provider.url());
-    signed.execute(&project, me.clone()).await.data();
-    signed.provider.knows_key(&traditional);
-    let refused = signed.execute(&project, me.clone()).await.data();
-    assert_eq!(
-        refused["path"],
-        Value::Null,
-        "it signs with the key that it has"
-    );
-    let changed =
-        json!({ "type": "custom", "credentials": client(&traditional.replace('\n', "\\n")) });
-    project.patch(&path, &changed).await.expect(200);
-    signed.execute(&project, me).await.data();
-    let shown = project.get(&path).await.expect(200);
+    let provider = Host::application().provider(&unique(8));
+    provider.signs_with("RSA-SHA1");
+    let manifest = guest::manifest_with_scheme(&given::slug(), provider.scheme());
+    let bytes = guest::with_manifest(Guest::fetch().component(), &manifest);
+    let refused = host.as_org().put(&guest::address(&manifest), bytes).await;
+    let problem = "auth.OAUTH1.sign.method: RSA-SHA1 is not supported";
+    let problems = refused.expect(400).problems();
     assert!(
-        !shown.text.contains(traditional.lines().nth(2).unwrap()),
-        "{}",
-        shown.text
+        problems.iter().any(|line| line.starts_with(problem)),
+        "{problems:?}"
     );
 }
 
@@ -297,10 +245,10 @@ async fn assertion_key_must_match_the_algorithm() {
         &guest::manifest_with_scheme(&slug, scheme),
     )
     .await;
-    let good = private_key(2_048, false);
+    let good = private_key(2_048);
     for (key, status) in [
         (&*good, 201),
-        (&private_key(1_024, false), 400),
+        (&private_key(1_024), 400),
         ("k-0123456789", 400),
     ] {
         let credentials = json!({ "client_id": "robot", "private_key": key });
@@ -319,57 +267,6 @@ async fn assertion_key_must_match_the_algorithm() {
             "{made:?}"
         );
     }
-}
-
-#[tokio::test]
-async fn account_private_key_is_validated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let fields = json!([{ "name": "consumer", "title": "Id" }, { "name": "pem", "title": "Key", "secret": true }]);
-    let sign = json!({
-        "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{consumer}", "private_key": "{pem}", "token": "",
-    });
-    let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
-    let config = config(&project, &slug, "API_KEY", json!({})).await;
-    let connect = async |key: &str| {
-        let state =
-            json!({ "authScheme": "API_KEY", "val": { "consumer": CONSUMER_KEY, "pem": key } });
-        let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
-        project.post("/connected_accounts", &body).await
-    };
-    let refused = connect("k-0123456789").await.expect(400);
-    assert!(
-        refused.problems()[0].starts_with("pem: the private key is none of RSA"),
-        "{refused:?}"
-    );
-    let made = connect(&private_key(2_048, true)).await.expect(201);
-    let tag = unique(8);
-    project
-        .execute(
-            &guest::tool(&slug),
-            json!({ "url": format!("https://api.example.com/echo/{tag}") }),
-        )
-        .await
-        .data();
-    let sent = Host::application().seen(&tag)[0]
-        .header("authorization")
-        .to_owned();
-    assert!(
-        sent.contains("oauth_signature_method=\"RSA-SHA1\"") && !sent.contains("PRIVATE"),
-        "{sent}"
-    );
-    let state = json!({ "authScheme": "API_KEY", "val": { "pem": "another" } });
-    let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
-    project
-        .patch(&path, &json!({ "connection": { "state": state } }))
-        .await
-        .expect(400);
 }
 
 #[tokio::test]

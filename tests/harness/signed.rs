@@ -11,7 +11,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use aws_lc_rs::signature::{RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -28,7 +27,7 @@ use crate::{
 };
 
 /// Consumer key of the project at providers.
-pub const CONSUMER_KEY: &str = "consumer-1";
+const CONSUMER_KEY: &str = "consumer-1";
 /// Consumer secret, with characters that encodings change.
 pub const CONSUMER_SECRET: &str = marked!("consumer&secret+");
 
@@ -44,8 +43,6 @@ pub struct Provider {
 struct State {
     /// Signature method as the manifest names it.
     method: String,
-    /// Public key of the client, for a method that signs with a private key.
-    public_key: Vec<u8>,
     agrees: bool,
     /// Secret, callback and verifier of temporary tokens.
     temporary: HashMap<String, Temporary>,
@@ -65,7 +62,6 @@ impl Provider {
     pub(crate) fn new(origin: &str, tag: &str) -> Self {
         let state = State {
             method: "HMAC-SHA1".to_owned(),
-            public_key: Vec::new(),
             agrees: true,
             temporary: HashMap::new(),
             accounts: HashMap::new(),
@@ -103,12 +99,6 @@ impl Provider {
     /// Sets the signature method that the provider requires.
     pub fn signs_with(&self, method: &str) {
         self.state().method = method.to_owned();
-    }
-
-    /// Requires signatures of this private key, given in PEM.
-    pub fn knows_key(&self, pem: &str) {
-        let mut state = self.state();
-        (state.method, state.public_key) = ("RSA-SHA1".to_owned(), public_key(pem));
     }
 
     /// Makes the user deny authorization.
@@ -199,15 +189,6 @@ impl State {
             "HMAC-SHA256" => {
                 STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)) == signature
             }
-            "RSA-SHA1" => {
-                let key = UnparsedPublicKey::new(
-                    &RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
-                    &self.public_key,
-                );
-                STANDARD
-                    .decode(&signature)
-                    .is_ok_and(|signature| key.verify(text.as_bytes(), &signature).is_ok())
-            }
             _ => key == signature,
         };
         if good {
@@ -292,14 +273,12 @@ impl State {
     }
 }
 
-/// Creates a new RSA private key in PEM: PKCS#8, or PKCS#1 if it is `traditional`.
+/// Creates a new RSA private key in PEM (PKCS#8).
 ///
 /// # Panics
 /// If `openssl` is not installed.
-pub fn private_key(bits: u32, traditional: bool) -> String {
-    let bits = bits.to_string();
-    let form: &[&str] = if traditional { &["-traditional"] } else { &[] };
-    String::from_utf8(openssl(&[&["genrsa"], form, &[&bits]].concat())).expect("PEM is text")
+pub fn private_key(bits: u32) -> String {
+    String::from_utf8(openssl(&["genrsa", &bits.to_string()])).expect("PEM is text")
 }
 
 /// Returns the public key of a private key in PEM, as DER (RFC 8017).

@@ -517,7 +517,6 @@ impl Client {
         let Some(key) = &self.private_key else {
             return Ok(());
         };
-        scheme::check_signing_key(scheme, &self.merge_into(Values::new()))?;
         let assertion = scheme
             .oauth2
             .as_ref()
@@ -536,9 +535,6 @@ impl Client {
         }
         if let Some(secret) = &self.secret {
             values.insert("consumer_secret".to_owned(), secret.to_string().into());
-        }
-        if let Some(key) = &self.private_key {
-            values.insert("consumer_private_key".to_owned(), key.to_string().into());
         }
         values
     }

@@ -31,33 +31,6 @@ pub fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     }
 }
 
-/// Rejects a key that cannot sign the scheme's requests, if a key is given.
-///
-/// # Errors
-/// Returns the problem, without the key.
-pub fn check_signing_key(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
-    credential(scheme, values)
-        .sign
-        .map_or(Ok(()), |sign| sign.check())
-}
-
-/// Returns the field that holds the private signing key.
-#[must_use]
-pub fn signing_field(scheme: &AuthScheme) -> &str {
-    let templates = scheme.sign.iter().flat_map(|sign| sign.templates());
-    let key = templates
-        .filter(|(name, _)| *name == "private_key")
-        .map(|(_, template)| template)
-        .next();
-    let named = |name: &str| key.is_some_and(|template| template.contains(&format!("{{{name}}}")));
-    scheme
-        .fields
-        .iter()
-        .map(|field| field.name.as_str())
-        .find(|name| named(name))
-        .unwrap_or("private_key")
-}
-
 /// Returns the TLS client identity of the scheme's connections, if it has one.
 ///
 /// # Errors

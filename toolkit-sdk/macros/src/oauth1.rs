@@ -8,10 +8,9 @@ use crate::auth::Scheme;
 use crate::oauth2::object;
 
 /// Values that templates of the scheme may name besides its fields.
-pub(crate) const VALUES: [&str; 5] = [
+pub(crate) const VALUES: [&str; 4] = [
     "consumer_key",
     "consumer_secret",
-    "consumer_private_key",
     "oauth_token",
     "oauth_token_secret",
 ];

@@ -51,7 +51,7 @@ pub use problems::{
 };
 pub use request::{METHODS, is_platform_header};
 pub use section::{ReadError, SECTION, embed, extract};
-pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, Sign, SignatureMethod};
+pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
 #[cfg(not(target_arch = "wasm32"))]
 pub use template::{Digest, Hash, Source, fill, fill_each};
 pub use trigger::{Trigger, TriggerKind};

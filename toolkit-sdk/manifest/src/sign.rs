@@ -11,10 +11,9 @@ use crate::Placement;
 
 /// Names that templates of a scheme of mode `OAUTH1` may use in addition to its fields: values of
 /// the client and of the account.
-pub const OAUTH1_VALUES: [&str; 5] = [
+pub const OAUTH1_VALUES: [&str; 4] = [
     "consumer_key",
     "consumer_secret",
-    "consumer_private_key",
     "oauth_token",
     "oauth_token_secret",
 ];
@@ -36,6 +35,10 @@ pub const REQUEST_VALUES: [&str; 11] = [
     "random",
 ];
 
+/// Problem of a scheme that names [`SignatureMethod::RsaSha1`].
+pub const RSA_SHA1_PROBLEM: &str =
+    "RSA-SHA1 is not supported; use HMAC-SHA1, HMAC-SHA256 or PLAINTEXT";
+
 /// A method of signing requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "with", rename_all = "snake_case", deny_unknown_fields)]
@@ -48,19 +51,16 @@ pub enum Sign {
         /// Template of the client's identifier.
         #[serde(default = "consumer_key")]
         consumer_key: String,
-        /// Template of the client's shared secret. Not used with [`SignatureMethod::RsaSha1`].
+        /// Template of the client's shared secret.
         #[serde(default = "consumer_secret")]
         consumer_secret: String,
-        /// Template of the client's private key, PEM. Used only with [`SignatureMethod::RsaSha1`].
-        #[serde(
-            default = "consumer_private_key",
-            skip_serializing_if = "is_consumer_private_key"
-        )]
-        private_key: String,
+        /// Ignored. Manifests of [`SignatureMethod::RsaSha1`] contain it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        private_key: Option<String>,
         /// Template of the account's identifier. Empty where a client signs for itself.
         #[serde(default = "oauth_token")]
         token: String,
-        /// Template of the account's shared secret. Not used with [`SignatureMethod::RsaSha1`].
+        /// Template of the account's shared secret.
         #[serde(default = "oauth_token_secret")]
         token_secret: String,
         /// Template of the protection realm (RFC 5849, section 3.5.1).
@@ -99,7 +99,8 @@ pub enum SignatureMethod {
     /// HMAC with SHA-256, which many providers use instead.
     #[serde(rename = "HMAC-SHA256")]
     HmacSha256,
-    /// RSA with SHA-1 (section 3.4.3), with the client's private key of 1,024 to 8,192 bits.
+    /// RSA with SHA-1 (section 3.4.3). Not supported: it is refused at publication and in calls,
+    /// and known only so that stored manifests can be read.
     #[serde(rename = "RSA-SHA1")]
     RsaSha1,
     /// The secrets themselves (section 3.4.4), protected only by TLS.
@@ -128,23 +129,11 @@ impl Sign {
             method: SignatureMethod::default(),
             consumer_key: consumer_key(),
             consumer_secret: consumer_secret(),
-            private_key: consumer_private_key(),
+            private_key: None,
             token: oauth_token(),
             token_secret: oauth_token_secret(),
             realm: None,
         }
-    }
-
-    /// Returns true if a client signs with a private key.
-    #[must_use]
-    pub fn has_private_key(&self) -> bool {
-        matches!(
-            self,
-            Self::Oauth1 {
-                method: SignatureMethod::RsaSha1,
-                ..
-            }
-        )
     }
 
     /// Returns every template that is used, with the name of its member.
@@ -152,26 +141,22 @@ impl Sign {
     pub fn templates(&self) -> Vec<(&str, &str)> {
         match self {
             Self::Oauth1 {
-                method,
                 consumer_key,
                 consumer_secret,
-                private_key,
                 token,
                 token_secret,
                 realm,
+                ..
             } => {
-                let proof = match method {
-                    SignatureMethod::RsaSha1 => vec![("private_key", private_key)],
-                    _ => vec![
-                        ("consumer_secret", consumer_secret),
-                        ("token_secret", token_secret),
-                    ],
-                };
-                let own = [("consumer_key", consumer_key), ("token", token)]
-                    .into_iter()
-                    .chain(proof);
+                let own = [
+                    ("consumer_key", consumer_key),
+                    ("consumer_secret", consumer_secret),
+                    ("token", token),
+                    ("token_secret", token_secret),
+                ];
                 let realm = realm.iter().map(|realm| ("realm", realm));
-                own.chain(realm)
+                own.into_iter()
+                    .chain(realm)
                     .map(|(name, template)| (name, template.as_str()))
                     .collect()
             }
@@ -251,14 +236,6 @@ fn consumer_key() -> String {
 
 fn consumer_secret() -> String {
     "{consumer_secret}".to_owned()
-}
-
-fn consumer_private_key() -> String {
-    "{consumer_private_key}".to_owned()
-}
-
-fn is_consumer_private_key(template: &str) -> bool {
-    template == "{consumer_private_key}"
 }
 
 fn oauth_token() -> String {

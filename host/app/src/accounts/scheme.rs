@@ -5,9 +5,7 @@
 
 use manifest::{AuthMode, AuthScheme, FieldProblem};
 use oauth::Values;
-pub(super) use oauth::scheme::{
-    certificate_problem, check_signing_key, credential, identity, signing_field, text,
-};
+pub(super) use oauth::scheme::{certificate_problem, credential, identity, text};
 use sandbox::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 use serde_json::Value;
 use url::Url;
@@ -74,8 +72,6 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     client_identity
         .map_or(Ok(()), |identity| identity.check())
         .map_err(|failure| vec![certificate_problem(scheme, &failure.message)])?;
-    check_signing_key(scheme, &given)
-        .map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
     check_secret_sizes(&credential(scheme, &given).secrets)
         .map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)

@@ -6,7 +6,6 @@
 
 mod aws;
 mod oauth1;
-mod rsa;
 mod template;
 
 use std::fmt;
@@ -14,7 +13,7 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
-use manifest::{Digest, Hash, Sign, SignatureMethod};
+use manifest::{Digest, Hash, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
 use net::{
     HeaderMap, Url,
     header::{CONTENT_TYPE, HeaderValue},
@@ -80,27 +79,6 @@ impl Signing {
         self.scheme.query_names()
     }
 
-    /// Checks the key, if the scheme requires a special format. Most schemes accept any text as
-    /// key.
-    ///
-    /// # Errors
-    /// Returns a human-readable message without the key if a private key is invalid.
-    pub fn check(&self) -> Result<(), String> {
-        match &self.scheme {
-            Sign::Oauth1 {
-                method: SignatureMethod::RsaSha1,
-                private_key,
-                ..
-            } => match self.fill(private_key) {
-                Ok(key) => rsa::Key::from_pem(key.expose())
-                    .map(drop)
-                    .map_err(|SigningError(why)| why),
-                Err(_) => Ok(()),
-            },
-            Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } | Sign::Template { .. } => Ok(()),
-        }
-    }
-
     /// Signs an otherwise complete request and replaces an existing signature. `protocol` are
     /// further parameters of the OAuth 1 protocol. Returns the secrets to redact from the response:
     /// a reader of a signature can send the request again, in some schemes at any time.
@@ -118,10 +96,10 @@ impl Signing {
                 method,
                 consumer_key,
                 consumer_secret,
-                private_key,
                 token,
                 token_secret,
                 realm,
+                ..
             } => {
                 let secrets = || {
                     Ok(oauth1::join_secrets(
@@ -134,7 +112,7 @@ impl Signing {
                     SignatureMethod::HmacSha1 => oauth1::Proof::Hmac(Hash::Sha1, secrets()?),
                     SignatureMethod::HmacSha256 => oauth1::Proof::Hmac(Hash::Sha256, secrets()?),
                     SignatureMethod::RsaSha1 => {
-                        oauth1::Proof::Key(rsa::Key::from_pem(self.fill(private_key)?.expose())?)
+                        return Err(SigningError(RSA_SHA1_PROBLEM.to_owned()));
                     }
                 };
                 let keys = oauth1::Keys {

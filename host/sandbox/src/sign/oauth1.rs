@@ -6,7 +6,7 @@ use net::{Url, header::AUTHORIZATION};
 use url::form_urlencoded;
 
 use super::{
-    SignatureStamp, SigningError, body_bytes, hmac, host, is_form, percent, rsa, sensitive_header,
+    SignatureStamp, SigningError, body_bytes, hmac, host, is_form, percent, sensitive_header,
 };
 use crate::Secret;
 
@@ -25,8 +25,6 @@ pub(super) enum Proof {
     Secrets(Secret),
     /// Secrets of client and account as the key of an HMAC (section 3.4.2).
     Hmac(Hash, Secret),
-    /// Private key of the client; the account's secret is not used (section 3.4.3).
-    Key(rsa::Key),
 }
 
 /// Joins the secrets of client and account into one text.
@@ -65,9 +63,6 @@ pub(super) fn sign(
             )?;
             STANDARD.encode(made).into()
         }
-        Proof::Key(key) => STANDARD
-            .encode(key.sign(signature_base(request, &protocol).as_bytes())?)
-            .into(),
     };
     protocol.push(("oauth_signature", signature.expose()));
     // The realm is a quoted string and is not signed (section 3.5.1).

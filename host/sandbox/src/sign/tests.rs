@@ -73,7 +73,6 @@ mod oauth1 {
             ("consumer_secret", "j49sk3j29djd&"),
             ("oauth_token", "kkk9d7dh3k39sjv7"),
             ("oauth_token_secret", "dh893hdasih9"),
-            ("consumer_private_key", rsa::tests::PKCS8),
         ];
         let made = signing(scheme, &values).sign(request, more, stamp).unwrap();
         let [signature] = &made[..] else {
@@ -108,10 +107,18 @@ mod oauth1 {
             of(SignatureMethod::Plaintext),
             "j49sk3j29djd%26&dh893hdasih9"
         );
-        assert_eq!(
-            of(SignatureMethod::RsaSha1),
-            "LvskFr+B+TroegTTPJkvR/G2Z5vs5Ny1FfUnrdWe4JRvZC6aIZyIDIaKH9Md2AAx11an5NhPkNIYeIA/qsoeH8\
-             t5k3Q30okwx+/t1RrOVYsje8ewbc93oP5QPnfbztGSYGl5xGga1wdZWJYcN+Es0AkHPndMWPuQOH3ZcWg8SfI="
+    }
+
+    #[test]
+    fn stored_rsa_sha1_scheme_is_never_sent_unsigned() {
+        let stored = r#"{ "with": "oauth1", "method": "RSA-SHA1", "private_key": "{pem}" }"#;
+        let scheme = serde_json::from_str(stored).unwrap();
+        let stamp = at("2026-11-21T00:00:00Z", "n");
+        let refused = signing(scheme, &[("pem", "canary")]).sign(&mut example(), &[], &stamp);
+        let text = refused.unwrap_err().to_string();
+        assert!(
+            text.contains(RSA_SHA1_PROBLEM) && !text.contains("canary"),
+            "{text}"
         );
     }
 

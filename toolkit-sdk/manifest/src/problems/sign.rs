@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use super::{Report, auth, template};
 use crate::{
-    AuthMode, AuthScheme, OAUTH1_VALUES, Placement, REQUEST_VALUES, Sign, template::Template,
+    AuthMode, AuthScheme, OAUTH1_VALUES, Placement, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign,
+    SignatureMethod, template::Template,
 };
 
 /// Checks the signature of a scheme and returns the fields that it uses. `known` are the names of
@@ -29,6 +30,16 @@ pub(super) fn check<'a>(
                 .at("with")
                 .add("requests of OAUTH1 are signed with `oauth1`");
         }
+        (
+            Sign::Oauth1 {
+                method: SignatureMethod::RsaSha1,
+                ..
+            },
+            _,
+        ) => {
+            report.at("method").add(RSA_SHA1_PROBLEM);
+            return scheme.secrets().collect();
+        }
         _ => {}
     }
     for name in sign.header_names() {
@@ -43,7 +54,7 @@ pub(super) fn check<'a>(
             ));
         }
     }
-    let mut used: BTreeSet<&str> = match sign {
+    let used: BTreeSet<&str> = match sign {
         Sign::Template { request } => check_request(request, known, &mut report.at("request")),
         Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } => {
             let templates = sign.templates().into_iter();
@@ -53,7 +64,6 @@ pub(super) fn check<'a>(
         }
     };
     let needed: &[&str] = match sign {
-        Sign::Oauth1 { .. } if sign.has_private_key() => &["consumer_key", "private_key"],
         Sign::Oauth1 { .. } => &["consumer_key", "consumer_secret"],
         Sign::AwsSigv4 { .. } => &["access_key_id", "secret_access_key", "region", "service"],
         Sign::Template { .. } => &[],
@@ -64,15 +74,6 @@ pub(super) fn check<'a>(
         .filter(|(name, value)| needed.contains(name) && value.is_empty())
     {
         report.at(name).add("is empty; name a field, as in {key}");
-    }
-    // Values of a client or a token for other signature methods are no error of the scheme.
-    if scheme.mode == AuthMode::Oauth1 {
-        let others: &[&str] = if sign.has_private_key() {
-            &["consumer_secret", "oauth_token_secret"]
-        } else {
-            &["consumer_private_key"]
-        };
-        used.extend(others);
     }
     used
 }

@@ -1,6 +1,6 @@
 //! Creation and changes of auth configs, and the checks that both share.
 
-use manifest::{AuthMode, AuthScheme, Sign};
+use manifest::{AuthMode, AuthScheme};
 use oauth::Client;
 use serde_json::{Map, Value};
 use store::{Batch, Record};
@@ -234,28 +234,11 @@ fn check_client(
             "auth_config.credentials.client_id: is required with OAUTH2",
         ));
     }
-    if mode == AuthMode::Oauth1 {
-        let signs = auth_scheme
-            .and_then(|scheme| scheme.sign.as_ref())
-            .is_some_and(Sign::has_private_key);
-        let proof = client.as_ref().and_then(|client| {
-            if signs {
-                client.private_key.as_ref()
-            } else {
-                client.secret.as_ref()
-            }
-        });
-        if proof.is_none() {
-            let proof = if signs {
-                "private_key"
-            } else {
-                "consumer_secret"
-            };
-            let text = format!(
-                "auth_config.credentials: consumer_key and {proof} are required with OAUTH1"
-            );
-            return Err(errors::invalid(text));
-        }
+    let secret = client.as_ref().and_then(|client| client.secret.as_ref());
+    if mode == AuthMode::Oauth1 && secret.is_none() {
+        return Err(errors::invalid(
+            "auth_config.credentials: consumer_key and consumer_secret are required with OAUTH1",
+        ));
     }
     if let (Some(client), Some(scheme)) = (&client, auth_scheme) {
         let checked = client.check_key(scheme);

@@ -136,8 +136,7 @@ impl FieldGroup {
             return Self::of_oauth2_client(scheme.mode, &flow.scopes);
         }
         if scheme.oauth1.is_some() {
-            let sign = scheme.sign.as_ref();
-            return Self::of_oauth1_client(sign.is_some_and(|sign| sign.has_private_key()));
+            return Self::of_oauth1_client();
         }
         Self::default()
     }
@@ -167,17 +166,10 @@ impl FieldGroup {
         Self { required, optional }
     }
 
-    /// Returns the fields of a client of OAuth 1.0, which signs with a private key or with a secret.
-    fn of_oauth1_client(has_private_key: bool) -> Self {
+    fn of_oauth1_client() -> Self {
         let issued = "Issued by the provider.";
         let key = FieldView::required("consumer_key", "Consumer key", issued);
-        let secret = if has_private_key {
-            let description =
-                "In PEM; the public key that belongs to it is registered at the provider.";
-            FieldView::required("private_key", "Private key", description)
-        } else {
-            FieldView::required("consumer_secret", "Consumer secret", issued)
-        };
+        let secret = FieldView::required("consumer_secret", "Consumer secret", issued);
         Self {
             required: vec![key, secret.secret()],
             optional: Vec::new(),
