@@ -263,7 +263,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Module instances",
-        "host/sandbox/src/engine/check.rs counts_past_their_limit_are_refused_quickly",
+        "host/sandbox/src/engine/check/tests.rs counts_past_their_limit_are_refused_quickly",
     ),
     (
         "Memories",
@@ -271,7 +271,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Tables",
-        "host/sandbox/src/engine/check.rs counts_past_their_limit_are_refused_quickly",
+        "host/sandbox/src/engine/check/tests.rs counts_past_their_limit_are_refused_quickly",
     ),
     (
         "Elements of a table",

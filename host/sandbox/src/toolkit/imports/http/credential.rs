@@ -1,7 +1,5 @@
 //! Puts a credential into a request and lists the values to redact from responses.
 
-use std::borrow::Cow;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use manifest::Placement;
 use net::{
@@ -9,11 +7,10 @@ use net::{
     header::{AUTHORIZATION, HeaderName, HeaderValue},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use super::{Part, Payload, error};
-use crate::{Credential, Secret, Signing, sign::is_form, toolkit::abi::v1::http::Error};
+use super::error;
+use crate::{Credential, Secret, Signing, toolkit::abi::v1::http::Error};
 
 /// Characters that are not escaped in a path segment.
 const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -116,63 +113,6 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Merges members into a body and replaces existing members of the same names. A request without a
-/// body stays without one.
-pub(super) fn merge<'a>(
-    members: &Map<String, Value>,
-    headers: &HeaderMap,
-    payload: &'a Payload,
-) -> Result<Cow<'a, Payload>, Error> {
-    if members.is_empty() {
-        return Ok(Cow::Borrowed(payload));
-    }
-    let merged = match payload {
-        Payload::Empty => return Ok(Cow::Borrowed(payload)),
-        Payload::Multipart(parts) => {
-            let theirs = parts
-                .iter()
-                .filter(|part| !members.contains_key(&part.name))
-                .cloned();
-            Payload::Multipart(theirs.chain(members.iter().map(part)).collect())
-        }
-        Payload::Bytes(bytes) if is_form(headers) => {
-            let mut form = form_urlencoded::Serializer::new(String::new());
-            form.extend_pairs(
-                form_urlencoded::parse(bytes).filter(|(name, _)| !members.contains_key(&**name)),
-            );
-            form.extend_pairs(members.iter().map(|(name, value)| (name, text(value))));
-            Payload::Bytes(form.finish().into())
-        }
-        Payload::Bytes(bytes) => {
-            let mut object: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| {
-                error(
-                    "credential",
-                    "the credential goes into the body, which is neither a JSON object nor a form",
-                )
-            })?;
-            object.extend(members.clone());
-            Payload::Bytes(Value::Object(object).to_string().into())
-        }
-    };
-    Ok(Cow::Owned(merged))
-}
-
-fn part((name, value): (&String, &Value)) -> Part {
-    Part {
-        name: name.clone(),
-        filename: None,
-        media_type: None,
-        bytes: text(value).into_owned().into(),
-    }
-}
-
-/// Returns a value in the form in which forms hold it.
-fn text(value: &Value) -> Cow<'_, str> {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string().into(), Cow::from)
-}
-
 /// Returns every value that this credential puts into a request.
 pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     let mut secrets = credential.secrets.clone();
@@ -220,8 +160,6 @@ fn unusable(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use net::header::CONTENT_TYPE;
-
     use super::*;
 
     fn credential(placement: Placement) -> Credential {
@@ -324,52 +262,6 @@ mod tests {
             assert_eq!(error.kind, "credential");
             assert!(!error.message.contains("secret"));
         }
-    }
-
-    #[test]
-    fn body_members_replace_the_guests_own() {
-        let members = serde_json::from_str(r#"{"key": "k&1", "version": 2}"#).unwrap();
-        let merged = |media_type: &'static str, payload: Payload| {
-            let headers =
-                HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-            match merge(&members, &headers, &payload).map(Cow::into_owned) {
-                Ok(Payload::Bytes(bytes)) => Ok(String::from_utf8(bytes.to_vec()).unwrap()),
-                Ok(Payload::Multipart(parts)) => {
-                    let shown = parts.iter().map(|part| {
-                        format!("{}={}", part.name, String::from_utf8_lossy(&part.bytes))
-                    });
-                    Ok(shown.collect::<Vec<_>>().join(" "))
-                }
-                Ok(Payload::Empty) => Ok(String::new()),
-                Err(refused) => Err(refused.kind),
-            }
-        };
-        let bytes = |text: &'static str| Payload::Bytes(text.into());
-        let json = merged("application/json", bytes(r#"{"q": 1, "key": "theirs"}"#)).unwrap();
-        assert_eq!(json, r#"{"q":1,"key":"k&1","version":2}"#);
-        let form = merged(
-            "Application/X-WWW-Form-Urlencoded; charset=utf-8",
-            bytes("q=a+b&key=theirs"),
-        )
-        .unwrap();
-        assert_eq!(form, "q=a+b&key=k%261&version=2");
-        let own = |name: &str| Part {
-            name: text(name),
-            filename: None,
-            media_type: None,
-            bytes: "x".into(),
-        };
-        let parts = merged(
-            "multipart/form-data",
-            Payload::Multipart(vec![own("q"), own("key")]),
-        )
-        .unwrap();
-        assert_eq!(parts, "q=x key=k&1 version=2");
-        assert_eq!(merged("application/json", Payload::Empty).unwrap(), "");
-        assert_eq!(
-            merged("text/plain", bytes("[1]")).unwrap_err(),
-            "credential"
-        );
     }
 
     #[test]

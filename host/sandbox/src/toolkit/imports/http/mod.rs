@@ -2,21 +2,23 @@
 //!
 //! A request passes these steps in order: the rules of the contract and the egress rules of the
 //! call (`rules`), the guard against private networks (`net`), the credential (`credential`), the
-//! limits on size, number and time (`exchange`), and the redaction of the response. A refusal is a
-//! value, and nothing was sent.
+//! limits on size, number and time (`outgoing`), and the redaction of the response (`redaction`).
+//! `exchange` takes them one after the other. A refusal is a value, and nothing was sent.
 
 mod credential;
 mod exchange;
+mod outgoing;
+mod payload;
 mod proxy;
+mod redaction;
 mod rules;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures::{StreamExt, stream};
 use wasmtime::Result;
 
-pub(crate) use exchange::{Node, Outgoing};
+pub(crate) use outgoing::{Node, Outgoing};
 pub(crate) use proxy::send_proxy_request;
 
 use crate::{
@@ -24,29 +26,10 @@ use crate::{
     schedule::{meter::Meter, scheduler::AbortOnDrop},
     toolkit::{
         State,
-        abi::v1::{
-            blob,
-            http::{self, Error, Host, Request, Response},
-        },
+        abi::v1::http::{Error, Host, Request, Response},
         imports::blob::Files,
     },
 };
-
-/// Content of a body, from which a request can be built repeatedly.
-#[derive(Debug, Clone)]
-enum Payload {
-    Empty,
-    Bytes(Bytes),
-    Multipart(Vec<Part>),
-}
-
-#[derive(Debug, Clone)]
-struct Part {
-    name: String,
-    filename: Option<String>,
-    media_type: Option<String>,
-    bytes: Bytes,
-}
 
 type HttpResult = std::result::Result<Response, Error>;
 
@@ -153,104 +136,6 @@ async fn start(
         Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         Err(_) => Err(error("protocol", "the request was interrupted")),
     }
-}
-
-impl Payload {
-    /// Returns the size of the content in bytes, without the framing of parts.
-    fn size(&self) -> u64 {
-        match self {
-            Self::Empty => 0,
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Multipart(parts) => parts.iter().map(|part| part.bytes.len() as u64).sum(),
-        }
-    }
-
-    fn body(&self) -> std::result::Result<net::Body, Error> {
-        Ok(match self {
-            Self::Empty => net::Body::Empty,
-            Self::Bytes(bytes) => net::Body::Bytes(bytes.clone()),
-            Self::Multipart(parts) => {
-                let form = parts.iter().try_fold(net::Form::new(), |form, part| {
-                    let mut made =
-                        net::Part::stream_with_length(part.bytes.clone(), part.bytes.len() as u64);
-                    if let Some(filename) = &part.filename {
-                        made = made.file_name(filename.clone());
-                    }
-                    if let Some(media_type) = &part.media_type {
-                        made = made.mime_str(media_type).map_err(|_| {
-                            error(
-                                "invalid_request",
-                                format!("`{media_type}` is not a media type"),
-                            )
-                        })?;
-                    }
-                    Ok(form.part(part.name.clone(), made))
-                })?;
-                net::Body::Multipart(form)
-            }
-        })
-    }
-}
-
-/// Resolves the content that a request refers to.
-fn to_payload(
-    body: http::Body,
-    files: &Files,
-    limits: &crate::Limits,
-) -> std::result::Result<Payload, Error> {
-    use std::result::Result;
-
-    let missing = |missing: blob::Error| error("invalid_request", missing.message);
-    let size = |content: &http::Content| match content {
-        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => {
-            Err(too_large(limits.request_body))
-        }
-        http::Content::Bytes(bytes) => Ok(bytes.len() as u64),
-        http::Content::Blob(id) => files.size(id).map_err(missing),
-    };
-    let all: u64 = match &body {
-        http::Body::Empty => 0,
-        http::Body::Content(one) => size(one)?,
-        http::Body::Multipart(parts) => parts
-            .iter()
-            .map(|part| size(&part.content))
-            .sum::<Result<_, Error>>()?,
-    };
-    if all > limits.file.max(limits.request_body) {
-        return Err(too_large(limits.file));
-    }
-    let content = |content: http::Content| match content {
-        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
-        http::Content::Blob(id) => files.content(&id).map_err(missing),
-    };
-    Ok(match body {
-        http::Body::Empty => Payload::Empty,
-        http::Body::Content(one) => Payload::Bytes(content(one)?),
-        http::Body::Multipart(parts) => {
-            let part = |part: http::Part| {
-                let http::Part {
-                    name,
-                    filename,
-                    media_type,
-                    content: held,
-                } = part;
-                Ok(Part {
-                    name,
-                    filename,
-                    media_type,
-                    bytes: content(held)?,
-                })
-            };
-            Payload::Multipart(parts.into_iter().map(part).collect::<Result<_, Error>>()?)
-        }
-    })
-}
-
-fn too_large(limit: u64) -> Error {
-    error(
-        "too_large",
-        format!("the body of a request has at most {limit} bytes; send a file by its id instead"),
-    )
 }
 
 fn error(kind: &str, message: impl Into<String>) -> Error {
