@@ -33,22 +33,16 @@ impl FromStr for Digest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let invalid = || InvalidDigest(text.chars().take(80).collect());
         let mut bytes = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(invalid());
-        }
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte =
-                u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| invalid())?;
-        }
-        Ok(Self(bytes))
+        hex::decode_to_slice(text, &mut bytes)
+            .map(|()| Self(bytes))
+            .map_err(|_| InvalidDigest(text.chars().take(80).collect()))
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 

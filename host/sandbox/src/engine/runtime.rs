@@ -3,8 +3,12 @@
 //! The process has one engine. The compile child builds its engine from the same [`config`],
 //! without an allocator, because compiled code does not depend on the allocator.
 
-use std::{fmt::Write as _, hash::Hash, num::NonZeroUsize};
+use std::{
+    hash::{Hash, Hasher},
+    num::NonZeroUsize,
+};
 
+use fnv::FnvHasher;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
     WasmFeatures, component::Linker,
@@ -195,20 +199,7 @@ fn may_scan_pages() -> bool {
 
 /// Returns a hash of everything that compiled code depends on.
 fn hash(engine: &Engine) -> String {
-    struct Fnv(u64);
-    impl std::hash::Hasher for Fnv {
-        fn finish(&self) -> u64 {
-            self.0
-        }
-        fn write(&mut self, bytes: &[u8]) {
-            for byte in bytes {
-                self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-    }
-    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+    let mut hasher = FnvHasher::default();
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    let mut text = String::new();
-    let _ = write!(text, "{:016x}", hasher.0);
-    text
+    format!("{:016x}", hasher.finish())
 }
