@@ -10,6 +10,9 @@
 //! Codes, tokens and client secrets are sent only to hosts that the manifest names, even if a part
 //! of the host name comes from a user or a provider. They never appear in messages: texts from a
 //! provider are shown without them.
+//!
+//! Written by hand: OAuth crates implement the standard, and most of this crate is the differences
+//! of providers from it, which they cannot express.
 
 mod answer;
 mod assertion;

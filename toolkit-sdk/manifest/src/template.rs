@@ -6,6 +6,9 @@
 //! `sha256`, `sha512`, and with a key `hmac_sha1(key, text)`, `hmac_sha256` and `hmac_sha512`.
 //! Digests are lower-case hex or, as `sha256_base64` and so on, base64. Quoted text may contain
 //! braces. A template contains no loops and sends no requests.
+//!
+//! Written by hand: template engines of crates have loops, filters and escapes for HTML, and a
+//! template of a toolkit must be judged completely before it runs.
 
 use base64::{
     Engine,

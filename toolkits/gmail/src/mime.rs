@@ -2,6 +2,9 @@
 //!
 //! All bodies are base64, so that no line is too long, no character is lost, and no body contains a
 //! boundary: no base64 line begins with `=_`. No value can end the header it is written into.
+//!
+//! Written by hand: `mail-builder` holds files in memory as a whole, and writes a subject that looks
+//! like an encoded word unchanged, so that its readers see another text.
 
 use data_encoding::{BASE64, BASE64_MIME};
 use toolkit_sdk::prelude::*;

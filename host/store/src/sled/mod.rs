@@ -1,9 +1,9 @@
 //! The embedded backend: one process, one folder, sled 0.34.
 //!
 //! Sled keeps ordered keys and applies a batch of changes in one step that a crash does not split.
-//! This module adds everything else: indexes and unique keys, durability of acknowledged batches
-//! (`committer`, `disk`), checksums on every record (`envelope`), and detection of missing data at
-//! the next start (`position`, `head`, `open`).
+//! This module adds everything else by hand, because sled has none of it: indexes and unique keys,
+//! durability of acknowledged batches (`committer`, `disk`), checksums on every record
+//! (`envelope`), and detection of missing data at the next start (`position`, `head`, `open`).
 //!
 //! | file | content |
 //! |---|---|

@@ -1,4 +1,7 @@
 //! Patterns with `*`.
+//!
+//! Written by hand: for `globset`, `{owner}` in the path of a description is a choice and not text,
+//! and `/repos/**` excludes `/repos`.
 
 /// Returns true if a text matches a pattern, where `*` matches any letters.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {

@@ -9,6 +9,9 @@
 //! | `R` | a record: JSON, see [`Entry`] |
 //! | `B` | a blob: length of its key (one byte), its key, its bytes |
 //! | `E` | last: JSON `{"records": number, "blobs": number, "bytes": number}` of all before |
+//!
+//! Frames instead of `tar`, because archives of earlier builds must stay readable: a second format
+//! would add code and replace none.
 
 use std::io::{Error, ErrorKind, Read};
 

@@ -18,8 +18,8 @@ use crate::{
     core::vault::{KeyFile, KeyVerifier},
 };
 
-/// Writes a new archive of the frames that [`read_out`](super::read_out) gives. The file is durable
-/// and readable by its owner only. This function blocks.
+/// Writes a new archive of the frames that [`export_frames`](super::export_frames) gives. The file
+/// is durable and readable by its owner only. This function blocks.
 ///
 /// # Errors
 /// Returns an error if the file exists already or cannot be written, if the frames end early, or if

@@ -13,6 +13,9 @@
 //! Crafted texts and secrets can make almost every position of the text a partial match. The number
 //! of search steps is therefore limited by the size of the text. A text that needs more steps is
 //! withheld completely.
+//!
+//! Written by hand, except for the fixed spellings (`aho-corasick`): no crate finds a text whose
+//! characters are each escaped in another way.
 
 mod search;
 mod spelling;
