@@ -33,6 +33,8 @@ pub struct WebhookSettings {
     pub net: net::Client,
     /// Word of the operator in the names of events.
     pub operator_word: String,
+    /// Name of the header with the version of a message.
+    pub version_header: String,
     /// True if `http` URLs of loopback addresses are accepted.
     pub allows_http: bool,
     /// Time for which messages also carry the signature of a replaced secret.

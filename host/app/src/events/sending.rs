@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use net::{
-    Body, HeaderMap, Limits, Method, Request, StatusCode,
+    Body, HeaderMap, Limits, Method, Request,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use store::{Record, Time};
@@ -41,6 +41,8 @@ pub const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 pub const MAX_KEPT_BYTES: usize = 4 << 10;
 /// Maximum time that an endpoint may ask to wait.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Status with which an endpoint says that it wants no more messages.
+const GONE: u16 = 410;
 /// Timeout for the connection to an endpoint.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which another server repeats the attempt of a lost one.
@@ -172,9 +174,9 @@ async fn attempt(
     let text = String::from_utf8_lossy(&response.body[..kept]).replace('\0', "");
     attempt.response = Some(text).filter(|text| !text.is_empty());
     attempt.status = Some(response.status.as_u16());
-    let outcome = match response.status {
-        status if status.is_success() => Outcome::Accepted,
-        StatusCode::GONE => Outcome::Gone,
+    let outcome = match response.status.as_u16() {
+        200..=299 => Outcome::Accepted,
+        GONE => Outcome::Gone,
         _ => Outcome::Failed {
             retry_after: retry_after(&response.headers, app.clock.now()),
         },
@@ -195,14 +197,13 @@ fn request(
     let id = message::message_id(event_id);
     let timestamp = at.0 / 1_000;
     let signature = signing::signature(endpoint.signing_secrets(at), &id, timestamp, &body);
-    let version_header = format!("x-{}-webhook-version", app.webhooks.operator_word);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in [
         ("webhook-id", id.as_str()),
         ("webhook-timestamp", &timestamp.to_string()),
         ("webhook-signature", &signature),
-        (&version_header, version.as_str()),
+        (&app.webhooks.version_header, version.as_str()),
     ] {
         let invalid =
             |_| errors::internal(format_args!("header {name} of a webhook cannot be sent"));

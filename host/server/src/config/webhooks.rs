@@ -77,6 +77,7 @@ impl Config {
         WebhookSettings {
             net,
             operator_word: self.operator_word.clone(),
+            version_header: format!("x-{}-webhook-version", self.operator_word),
             allows_http: settings.loopback_http,
             secret_overlap: Duration::from_secs(settings.secret_overlap_s),
             retry_delays: self.retry_delays().unwrap_or_default(),
