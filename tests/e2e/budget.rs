@@ -477,8 +477,9 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 /// Settings in groups of limits that do not limit requests of clients.
-const NO_LIMITS: [&str; 15] = [
+const NO_LIMITS: [&str; 16] = [
     "sandbox.allocator",
+    "sandbox.cancel_on_disconnect",
     "sandbox.threads",
     "sandbox.resident",
     "logs.wait",

@@ -5,7 +5,7 @@ mod types;
 use std::collections::BTreeMap;
 
 use app::{
-    App, Error, Listed, Window,
+    App, Listed, Window,
     projects::{self, Project},
     runs::log::{Filter, usage},
 };
@@ -13,7 +13,6 @@ use app::{
 use self::types::{Direction, ENTITY, GroupsView, OrderBy, SummaryView, UsageRequest};
 use crate::http::{
     ApiResult, IN_TABLE, Json, OptionalJson, OrganizationKey, Path, ProjectKey, errors,
-    path::PathParameter,
 };
 
 /// Number of groups in a response to a request without a limit.
@@ -47,9 +46,10 @@ pub(crate) async fn organization_summary(
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn project_groups(
     key: ProjectKey,
-    Path(Entity): Path<Entity>,
+    Path(entity): Path<String>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<GroupsView>> {
+    check_entity(&entity)?;
     let counts = count_project(key.app(), &key.project, &request).await?;
     Ok(Json(groups(&request, counts)))
 }
@@ -58,25 +58,20 @@ pub(crate) async fn project_groups(
 #[utoipa::path(post, path = IN_TABLE, operation_id = "organisation_groups")]
 pub(crate) async fn organization_groups(
     key: OrganizationKey,
-    Path(Entity): Path<Entity>,
+    Path(entity): Path<String>,
     OptionalJson(request): OptionalJson<UsageRequest>,
 ) -> ApiResult<Json<GroupsView>> {
+    check_entity(&entity)?;
     let counts = count_organization(&key, &request).await?;
     Ok(Json(groups(&request, counts)))
 }
 
-/// The counted entity, in a path.
-pub(crate) struct Entity;
-
-impl PathParameter for Entity {
-    fn read(text: String) -> Result<Self, Error> {
-        if text == ENTITY {
-            Ok(Self)
-        } else {
-            Err(errors::usage_not_found(
-                text.chars().take(80).collect::<String>(),
-            ))
-        }
+fn check_entity(entity: &str) -> ApiResult<()> {
+    if entity == ENTITY {
+        Ok(())
+    } else {
+        let shown: String = entity.chars().take(80).collect();
+        Err(errors::usage_not_found(shown).into())
     }
 }
 
