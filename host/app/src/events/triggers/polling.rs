@@ -35,8 +35,9 @@ use crate::{
 
 /// Polls that one server runs at a time.
 const CONCURRENCY: usize = 16;
-/// Time after which another server may poll an instance whose worker was lost.
-pub(super) const LEASE_TTL: Duration = Duration::from_secs(60);
+/// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
+/// its claim.
+pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before a poll that could not run is tried again.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Maximum number of polls that follow one another without an interval.
