@@ -20,7 +20,7 @@ pub(crate) fn help() -> String {
     let line = |setting: &Setting| {
         let text = format!("{} {}", setting.doc, facts(setting));
         let text = text.replace('`', "").replace("**", "");
-        format!("  {:<32}{text}\n", setting.key)
+        format!("  {:<34}{text}\n", setting.key)
     };
     about.to_owned() + &all().iter().map(line).collect::<String>()
 }
