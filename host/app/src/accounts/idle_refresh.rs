@@ -20,13 +20,13 @@ use crate::{
 
 /// Number of concurrent refreshes. Several at a time limit the delay that an unresponsive provider
 /// causes for the other accounts.
-const CONCURRENCY: usize = 8;
+const MAX_CONCURRENT_REFRESHES: usize = 8;
 
 /// Returns the queue of credentials whose token is refreshed although the account is idle.
 pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
     Queue {
         name: "idle_refresh",
-        concurrency: CONCURRENCY,
+        concurrency: MAX_CONCURRENT_REFRESHES,
         lease_ttl: app.accounts.settings.lease_ttl,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         work: |app: &App, claim| Box::pin(refresh(app, claim)),

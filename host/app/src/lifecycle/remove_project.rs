@@ -45,7 +45,7 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum delay after a failure of a removal.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Maximum number of projects whose data a server erases at a time.
-const CONCURRENCY: usize = 2;
+const MAX_CONCURRENT_REMOVALS: usize = 2;
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 
@@ -88,7 +88,7 @@ impl Claimable for Removal {
 pub(crate) fn queue() -> Queue<Removal, App> {
     Queue {
         name: "project_removals",
-        concurrency: CONCURRENCY,
+        concurrency: MAX_CONCURRENT_REMOVALS,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         work: |app: &App, claim| {

@@ -1,4 +1,4 @@
-//! Who may run, for how long and with how much memory.
+//! Admission, threads, deadlines and memory of calls.
 //!
 //! `admission` decides when a call starts, `scheduler` on which thread it runs, and `ticker` how
 //! soon it notices that its time is over. `meter` counts what a call uses, `limiter` bounds its

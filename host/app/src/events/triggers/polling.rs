@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Polls that one server runs at a time.
-const CONCURRENCY: usize = 16;
+const MAX_CONCURRENT_POLLS: usize = 16;
 /// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
 /// its claim.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ pub struct Polled {
 pub(crate) fn queue() -> Queue<Progress, App> {
     Queue {
         name: "trigger_polls",
-        concurrency: CONCURRENCY,
+        concurrency: MAX_CONCURRENT_POLLS,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
         work: |app, claim| {
