@@ -422,12 +422,7 @@ async fn record(
 }
 
 fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field: "attempt_log",
-    }
+    SealContext::new::<Delivery>(project.as_str(), id, "attempt_log")
 }
 
 #[cfg(test)]

@@ -154,10 +154,5 @@ pub(super) async fn payload(app: &App, record: &Record<Event>) -> Result<Box<Raw
 }
 
 fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field: "data",
-    }
+    SealContext::new::<Event>(project.as_str(), id, "data")
 }

@@ -363,12 +363,7 @@ async fn seal(
 }
 
 fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: COLLECTION.name,
-        project: project.as_str(),
-        id,
-        field: "endpoint",
-    }
+    SealContext::new::<Subscription>(project.as_str(), id, "endpoint")
 }
 
 fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {

@@ -141,12 +141,7 @@ impl<'a> Seal<'a> {
     }
 
     fn context(&self, field: &'static str) -> SealContext<'_> {
-        SealContext {
-            collection: COLLECTION.name,
-            project: self.project,
-            id: self.id,
-            field,
-        }
+        SealContext::new::<Progress>(self.project, self.id, field)
     }
 
     fn config(&self, config: &Config) -> Result<Sealed<Config>> {
