@@ -50,6 +50,10 @@ const ADAPTER_PANIC_PREFIX: &str = "invalid adapter module";
 const TWO_MEMORIES_PROBLEM: &str = "components inside it pass values to each other, each with a memory of its own, which this host does \
     not support; link them into one module before it becomes a component";
 
+/// Texts with which a library reports a failed allocation, when it returns an error or panics
+/// instead of aborting the program.
+const OUT_OF_MEMORY_TEXTS: [&str; 2] = ["out of memory", "out-of-memory"];
+
 /// Compiles a component that passed the checks.
 pub(crate) async fn compile(
     compiler: &Compiler,
@@ -251,8 +255,16 @@ fn read_output(output: Output, limits: CompileLimits) -> Result<Vec<u8>, Install
         Some(0) => Err(past_limit(format!(
             "its compiled form is larger than {MAX_ARTIFACT_BYTES} bytes"
         ))),
-        Some(code) if code == i32::from(EXIT_REFUSED) => Err(InstallError::Refused(vec![message])),
-        Some(EXIT_PANICKED) => Err(compiler_panicked(&message)),
+        Some(code) if code == i32::from(EXIT_REFUSED) || code == EXIT_PANICKED => {
+            let out_of_memory = OUT_OF_MEMORY_TEXTS
+                .iter()
+                .any(|text| message.contains(text));
+            Err(match code {
+                _ if out_of_memory => past_limit(past_memory(limits)),
+                EXIT_PANICKED => compiler_panicked(&message),
+                _ => InstallError::Refused(vec![message]),
+            })
+        }
         Some(code) => Err(InstallError::Unavailable(format!(
             "the compiler ended with code {code}: {message}"
         ))),
@@ -274,15 +286,59 @@ fn compiler_panicked(message: &str) -> InstallError {
 
 /// Converts the signal that ended the child into a message about the component.
 fn signal_reason(signal: Option<i32>, limits: CompileLimits) -> String {
-    let memory = format!("{} MiB of memory", limits.memory >> 20);
     match signal.and_then(Signal::from_named_raw) {
         Some(Signal::XCPU) => format!(
             "compiling it takes more than {} s of processor time",
             limits.cpu_seconds
         ),
         // A Rust program aborts when an allocation fails.
-        Some(Signal::ABORT) => format!("compiling it takes more than {memory}"),
+        Some(Signal::ABORT) => past_memory(limits),
         // The kernel killed it because the machine has no memory left, or its stack overflowed.
-        _ => format!("compiling it takes more than {memory}, or more memory than the machine has"),
+        _ => format!(
+            "{}, or more memory than the machine has",
+            past_memory(limits)
+        ),
+    }
+}
+
+fn past_memory(limits: CompileLimits) -> String {
+    format!(
+        "compiling it takes more than {} MiB of memory",
+        limits.memory >> 20
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn problem(wait_status: i32, message: &str) -> String {
+        let output = Output {
+            status: ExitStatus::from_raw(wait_status),
+            stdout: Vec::new(),
+            stderr: message.as_bytes().to_vec(),
+        };
+        format!("{:?}", read_output(output, CompileLimits::default()))
+    }
+
+    /// A wait status holds the exit code in its second byte, and a signal in its first one.
+    #[test]
+    fn failed_allocation_is_reported_as_memory_limit() {
+        for (status, message) in [
+            (2 << 8, "the component cannot be read: out of memory"),
+            (
+                101 << 8,
+                "panicked: unhandled out-of-memory error: out of memory",
+            ),
+            (6, "memory allocation of 64 bytes failed"),
+        ] {
+            let problem = problem(status, message);
+            assert!(problem.starts_with("Err(PastLimit"), "{problem}");
+            assert!(problem.contains("MiB of memory"), "{problem}");
+        }
+        assert!(problem(2 << 8, "invalid opcode").starts_with("Err(Refused"));
+        assert!(problem(101 << 8, "index out of bounds").contains("the compiler failed on it"));
     }
 }
