@@ -532,6 +532,32 @@ create or replace trigger "webhook_subscriptions_fields" before insert or update
 create index "webhook_subscriptions_by_created_at" on "webhook_subscriptions" (project, created_at, id) where deleted_at is null;
 create unique index "webhook_subscriptions_one_place" on "webhook_subscriptions" (project, "place" nulls first) where deleted_at is null;
 
+create table "webhook_endpoints" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "toolkit" text collate "C",
+    "identity" text collate "C"
+);
+create or replace function "webhook_endpoints_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."toolkit") in ('string', 'boolean') then f."toolkit" #>> '{}' end,
+        case when json_typeof(f."identity") in ('string', 'boolean') then f."identity" #>> '{}' end
+    into new."toolkit", new."identity"
+    from json_to_record(new.body) as f ("toolkit" json, "identity" json);
+    return new;
+end
+$$;
+create or replace trigger "webhook_endpoints_fields" before insert or update of body on "webhook_endpoints" for each row execute function "webhook_endpoints_fields"();
+create index "webhook_endpoints_by_created_at" on "webhook_endpoints" (project, created_at, id) where deleted_at is null;
+create index "webhook_endpoints_by_toolkit" on "webhook_endpoints" (project, "toolkit" nulls first, created_at, id) where deleted_at is null;
+create unique index "webhook_endpoints_one_identity" on "webhook_endpoints" (project, "identity" nulls first) where deleted_at is null;
+
 create table "events" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -431,6 +431,18 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/webhooks.rs second_subscription_is_refused",
     ),
     (
+        "Webhook endpoints of one project",
+        "tests/e2e/webhook_endpoints.rs endpoints_of_a_project_are_limited",
+    ),
+    (
+        "Characters in the client id of a webhook endpoint",
+        "tests/e2e/webhook_endpoints.rs unusable_endpoints_are_not_created",
+    ),
+    (
+        "Value of a webhook endpoint",
+        "tests/e2e/webhook_endpoints.rs unusable_values_change_nothing",
+    ),
+    (
         "Characters in the URL of a webhook",
         "tests/e2e/webhooks.rs urls_that_must_not_be_reached_are_refused",
     ),

@@ -344,7 +344,7 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     let slug = given::slug();
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     let trigger = given::trigger(&slug, "EVENT");
-    manifest["triggers"] = json!([trigger]);
+    manifest["triggers"] = json!([trigger, given::webhook_trigger(&slug, "ARRIVED")]);
     let component = Body::Raw(
         "application/wasm",
         guest::with_manifest(Guest::echo().component(), &manifest),
@@ -604,6 +604,8 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         seen.call(&project, id, &delivery, body).await.expect(200);
     }
 
+    webhook_endpoints(&project, seen, &slug).await;
+
     seen.call(&project, "internal_fields", no, none.clone())
         .await
         .expect(200);
@@ -687,6 +689,56 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .expect(200);
 }
 
+async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+    let (no, none) = (&[][..], Value::Null);
+    let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
+    let create = "webhook_endpoints_create";
+    let made = seen.call(project, create, no, body.clone()).await;
+    let made = made.expect(201);
+    seen.call(project, create, no, body).await.expect(200);
+    let of_toolkit = format!("?toolkit_slug={toolkit}");
+    for id in ["webhook_endpoints_list", "webhook_endpoints_setup"] {
+        seen.call_with(project, id, no, &of_toolkit, Body::None, &[])
+            .await
+            .expect(200);
+    }
+    let endpoint = [("nano_id", &*text(&made["id"]))];
+    let values = json!({ "data": { "secret": "a secret" } });
+    for (id, body) in [
+        ("webhook_endpoints_read", none.clone()),
+        ("webhook_endpoints_update", values.clone()),
+        ("webhook_endpoints_replace", values),
+        ("webhook_endpoints_remove", none),
+    ] {
+        seen.call(project, id, &endpoint, body).await.expect(200);
+    }
+}
+
+/// Provokes the refusals of webhook endpoints: for an unknown toolkit, and for one too many.
+async fn refused_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+    let (no, create) = (&[][..], "webhook_endpoints_create");
+    let body =
+        |toolkit: &str, client: &str| json!({ "toolkit_slug": toolkit, "client_id": client });
+    seen.call(project, create, no, body("no_such_toolkit", "app"))
+        .await
+        .expect(404);
+    let unknown = "?toolkit_slug=no_such_toolkit";
+    let setup = "webhook_endpoints_setup";
+    seen.call_with(project, setup, no, unknown, Body::None, &[])
+        .await
+        .expect(404);
+    for number in 0..100 {
+        let endpoint = body(toolkit, &number.to_string());
+        project
+            .post("/webhook_endpoints", &endpoint)
+            .await
+            .expect(201);
+    }
+    seen.call(project, create, no, body(toolkit, "one more"))
+        .await
+        .expect(422);
+}
+
 /// Polls an instance. The server may be polling it at the same time.
 async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str, &str)]) {
     let id = "trigger_instances_poll";
@@ -703,7 +755,8 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let (no, none) = (&[][..], Value::Null);
     let slug = given::slug();
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
-    manifest["triggers"] = json!([given::trigger(&slug, "EVENT")]);
+    let webhook = given::webhook_trigger(&slug, "ARRIVED");
+    manifest["triggers"] = json!([given::trigger(&slug, "EVENT"), webhook]);
     host.publish(Guest::echo().component(), &manifest).await;
     let component = |guest: Guest, manifest: &Value| {
         Body::Raw(
@@ -901,6 +954,7 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     seen.call(&project, "tools_execute", &tool, named)
         .await
         .expect(422);
+    refused_endpoints(&project, seen, &slug).await;
     seen.call(&org, "toolkits_deprecate", &version, none.clone())
         .await
         .expect(200);

@@ -30,7 +30,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 19] = [
+const UNKNOWN: [(&str, &str, &str); 20] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -48,6 +48,7 @@ const UNKNOWN: [(&str, &str, &str); 19] = [
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),
     ("/auth_configs/", "status", "DISABLED"),
     ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),
+    ("/webhook_endpoints/", "nano_id", "we_AAAAAAAAAAAA"),
     ("/webhook_subscriptions/", "id", "ws_AAAAAAAAAAAA"),
     ("/webhook_subscriptions/", "delivery_id", "wd_AAAAAAAAAAAA"),
 ];

@@ -87,6 +87,23 @@ pub(crate) fn trigger(toolkit: &str, name: &str) -> Value {
     })
 }
 
+/// Returns a trigger whose events arrive by webhook, with a `secret`, a `token` and a `word` in its
+/// configuration.
+pub(crate) fn webhook_trigger(toolkit: &str, name: &str) -> Value {
+    let mut webhook = trigger(toolkit, name);
+    webhook["kind"] = json!("webhook");
+    webhook["config"] = json!({
+        "type": "object",
+        "properties": {
+            "secret": { "type": "string", "writeOnly": true, "description": "At the app." },
+            "token": { "type": "string", "writeOnly": true, "title": "Token" },
+            "word": { "type": "string" },
+        },
+        "required": ["secret"],
+    });
+    webhook
+}
+
 /// Manifest whose accounts have a note besides their key. A note may be large; secrets may not.
 pub(crate) fn manifest_with_note(slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, bearer());

@@ -48,11 +48,14 @@ impl Possessions {
         let upsert = format!("/trigger_instances/{}/upsert", given::keyed_trigger().await);
         let body = json!({ "connected_account_id": made["id"] });
         let instance = client.post(&upsert, &body).await.expect(201);
+        let endpoint = json!({ "toolkit_slug": given::keyed().await, "client_id": "private" });
+        let endpoint = client.post("/webhook_endpoints", &endpoint).await;
         let ids = [
             ("ac", config),
             ("ca", text(&made["id"])),
             ("log", text(&ran["log_id"])),
             ("wd", text(&sent["id"])),
+            ("we", text(&endpoint.expect(201)["id"])),
             ("ws", subscription),
             ("ti", text(&instance["trigger_id"])),
         ]
@@ -94,6 +97,7 @@ fn place(kind: &str) -> &'static str {
     match kind {
         "ac" => "/auth_configs/{}",
         "ca" => "/connected_accounts/{}",
+        "we" => "/webhook_endpoints/{}",
         "ws" => "/webhook_subscriptions/{}",
         "ti" => "/trigger_instances/active?trigger_ids={}",
         _ => "/logs/tool_execution/{}",

@@ -163,6 +163,14 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         .post("/connected_accounts", &register)
         .await
         .expect(201);
+    let endpoint = json!({ "toolkit_slug": slug, "client_id": "app" });
+    let endpoint = project.post("/webhook_endpoints", &endpoint).await;
+    let endpoint = format!(
+        "/webhook_endpoints/{}",
+        endpoint.expect(201)["id"].as_str().unwrap()
+    );
+    let secrets = json!({ "data": { "secret": SECRET } });
+    project.patch(&endpoint, &secrets).await.expect(200);
     let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
     let key = vec![("idempotency-key", unique(8))];
     let get = |table, member, path: String| {
@@ -213,6 +221,7 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
             client: host.as_org(),
             ..get("api_keys", "{secret}", format!("/org/owner/project/{id}"))
         },
+        get("webhook_endpoints", "{values}", endpoint),
         post("clients", "{answer}", "/connected_accounts", register),
         post("oauth_apps", "{secret}", "/connected_accounts", begin),
         Kept {
@@ -251,11 +260,9 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
     let tool = given::echo(&host).await;
     let slugs = [given::slug(), given::slug()];
     for slug in &slugs {
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_key(slug, given::bearer()),
-        )
-        .await;
+        let mut manifest = guest::manifest_with_key(slug, given::bearer());
+        manifest["triggers"] = json!([given::webhook_trigger(slug, "ARRIVED")]);
+        host.publish(Guest::fetch().component(), &manifest).await;
     }
     let mut managed = Vec::new();
     for _ in 0..2 {

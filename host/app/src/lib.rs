@@ -52,6 +52,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &runs::log::DETAILS,
     &runs::log::CASSETTES,
     &events::subscriptions::COLLECTION,
+    &events::endpoints::COLLECTION,
     &events::outbox::COLLECTION,
     &events::delivery::COLLECTION,
     &projects::idempotency::COLLECTION,

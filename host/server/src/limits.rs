@@ -382,6 +382,9 @@ fn webhooks(settings: &[Setting]) -> Vec<Row> {
     let set = |name, key, past| setting_row(settings, name, key, past);
     vec![
         row("Webhook subscriptions of one project", 1, "409 `Webhook_SubscriptionExists`"),
+        row("Webhook endpoints of one project", events::endpoints::MAX_ENDPOINTS, "422 `Webhook_TooManyEndpoints`"),
+        row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, INVALID),
+        row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), INVALID),
         row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, INVALID),
         set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed"),
         set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed"),

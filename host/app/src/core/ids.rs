@@ -19,6 +19,8 @@ use crate::{Result, core::errors};
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Number of characters after the prefix.
 const RANDOM_CHARS: usize = 12;
+/// Number of characters after the prefix of an unguessable id, enough for 128 random bits.
+const UNGUESSABLE_CHARS: usize = 22;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal, [$prefix:literal $(, $other:literal)*]) => {
@@ -90,6 +92,10 @@ id!(
     SubscriptionId, "a webhook subscription", ["ws_"]
 );
 id!(
+    /// The id of a webhook endpoint.
+    EndpointId, "a webhook endpoint", ["we_"]
+);
+id!(
     /// The id of the delivery of an event to a webhook subscription.
     DeliveryId, "a delivery", ["wd_"]
 );
@@ -136,6 +142,14 @@ impl Sequence {
 impl Default for Sequence {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl EndpointId {
+    /// Returns a new id that cannot be guessed.
+    #[must_use]
+    pub fn unguessable() -> Self {
+        Self(format!("we_{}", random_text(UNGUESSABLE_CHARS)))
     }
 }
 
@@ -248,6 +262,7 @@ mod tests {
             assert!(AccountId::parse(text).is_err(), "{text}");
         }
         ProjectId::parse("pr_abcdefghijkl").unwrap();
+        EndpointId::parse(EndpointId::unguessable().as_str()).unwrap();
         let delivery = DeliveryId::for_event(Uuid::nil(), &SubscriptionId::random());
         DeliveryId::parse(delivery.as_str()).unwrap();
     }

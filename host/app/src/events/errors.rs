@@ -23,6 +23,19 @@ crate::error_table! { pub table:
         "event {id} not found",
         "open the stream without `Last-Event-ID`, and replay what was missed to a webhook subscription";
 
+    /// The webhook endpoint does not exist in the project.
+    ENDPOINT_NOT_FOUND = endpoint_not_found(id: impl Display): NotFound, 2821, "Webhook_EndpointNotFound",
+        "webhook endpoint {id} not found",
+        "list the webhook endpoints of the project";
+    /// The project has as many webhook endpoints as it may have.
+    TOO_MANY_ENDPOINTS = too_many_endpoints(most: u64): Unprocessable, 2822, "Webhook_TooManyEndpoints",
+        "the project has {most} webhook endpoints, which is the most",
+        "delete webhook endpoints, or use one for several trigger instances of a toolkit";
+    /// No trigger of the toolkit receives webhooks.
+    NO_WEBHOOK_TRIGGER = no_webhook_trigger(toolkit: impl Display): Invalid, 2823, "Webhook_NoTrigger",
+        "toolkit {toolkit} has no trigger that receives webhooks",
+        "choose a toolkit with a trigger type whose `type` is `webhook`";
+
     /// The trigger instance does not exist in the project.
     INSTANCE_NOT_FOUND = instance_not_found(id: impl Display): NotFound, 2911, "TriggerInstance_NotFound",
         "trigger instance {id} not found",

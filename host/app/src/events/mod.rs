@@ -3,9 +3,10 @@
 //! An event is stored in the batch of its cause ([`outbox`]), together with one delivery for each
 //! webhook subscription that wants it. A queue makes the deliveries ([`sending`]): at least once, with
 //! retries over three days. Streams read events from the store ([`stream`]). Most events come from
-//! trigger instances ([`triggers`]).
+//! trigger instances ([`triggers`]). Providers deliver events at webhook endpoints ([`endpoints`]).
 
 pub mod delivery;
+pub mod endpoints;
 pub mod errors;
 pub mod event;
 mod message;

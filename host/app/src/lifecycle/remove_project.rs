@@ -2,11 +2,10 @@
 //!
 //! One batch hides the project, ends its API keys and records the removal. From then on no request,
 //! callback, link or job finds the project. Every operation that adds a secret to it depends on a
-//! record that no longer exists: an auth config, a webhook subscription, a file and a key depend on the
-//! project, an account and a dynamic client on their auth config, a connection attempt and a trigger
-//! instance on their account. Operations that
-//! are still running are therefore refused, and the order in which the collections are erased
-//! leaves nothing behind.
+//! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file
+//! and a key depend on the project, an account and a dynamic client on their auth config, a
+//! connection attempt and a trigger instance on their account. Operations that are still running are
+//! therefore refused, and the order in which the collections are erased leaves nothing behind.
 //!
 //! The request that deletes the project then erases its data in batches of bounded size, under a
 //! claim on the removal record. If the request is interrupted, a queue continues. The execution log
@@ -26,7 +25,7 @@ use crate::{
         errors,
         ids::{OrganizationId, ProjectId},
     },
-    events::{delivery, outbox, subscriptions, triggers},
+    events::{delivery, endpoints, outbox, subscriptions, triggers},
     files,
     projects::{self, idempotency},
     work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
@@ -51,7 +50,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 13] = [
+static ERASED_COLLECTIONS: [&Collection; 14] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -60,6 +59,7 @@ static ERASED_COLLECTIONS: [&Collection; 13] = [
     &triggers::COLLECTION,
     &triggers::progress::COLLECTION,
     &subscriptions::COLLECTION,
+    &endpoints::COLLECTION,
     &outbox::COLLECTION,
     &delivery::COLLECTION,
     &projects::API_KEYS,

@@ -102,6 +102,7 @@ pub(crate) mod tools;
 pub(crate) mod trigger_instances;
 pub(crate) mod triggers_types;
 pub(crate) mod usage;
+pub(crate) mod webhook_endpoints;
 pub(crate) mod webhook_subscriptions;
 
 use serde::{Deserialize, Deserializer};

@@ -18,7 +18,7 @@ use crate::{
         compat::{action_logs, legacy_ids},
         connected_accounts, event_stream, files, keys, logs, members, oauth_apps, project_config,
         projects, session, toolkits, tools, trigger_instances, triggers_types, usage,
-        webhook_subscriptions,
+        webhook_endpoints, webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -217,6 +217,13 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/webhook_subscriptions/{id}/deliveries/replay", webhook_subscriptions::deliveries::replay_range).needs(Write, &[Webhooks]).own_deadline(),
         row!("/webhook_subscriptions/{id}/deliveries/{delivery_id}", webhook_subscriptions::deliveries::read).needs(Read, &[Webhooks]),
         row!("/webhook_subscriptions/{id}/deliveries/{delivery_id}/replay", webhook_subscriptions::deliveries::replay).needs(Write, &[Webhooks]),
+        row!("/webhook_endpoints", webhook_endpoints::list).needs(Read, &[Webhooks]),
+        row!("/webhook_endpoints", webhook_endpoints::create).needs(Write, &[Webhooks]),
+        row!("/webhook_endpoints/schema", webhook_endpoints::setup).needs(Read, &[Webhooks]),
+        row!("/webhook_endpoints/{nano_id}", webhook_endpoints::read).needs(Read, &[Webhooks]),
+        row!("/webhook_endpoints/{nano_id}", webhook_endpoints::update).needs(Write, &[Webhooks]),
+        row!("/webhook_endpoints/{nano_id}", webhook_endpoints::replace).needs(Write, &[Webhooks]),
+        row!("/webhook_endpoints/{nano_id}", webhook_endpoints::remove).needs(Write, &[Webhooks]),
         row!("/trigger_instances/stream", event_stream::open).needs(Read, &[Triggers]).own_deadline(),
 
         // called by a browser that returns from a provider

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use app::{
     Error,
     core::ids::{
-        AccountId, AuthConfigId, DeliveryId, LogId, MemberId, ProjectId, SubscriptionId,
-        TriggerInstanceId,
+        AccountId, AuthConfigId, DeliveryId, EndpointId, LogId, MemberId, ProjectId,
+        SubscriptionId, TriggerInstanceId,
     },
 };
 use axum::{extract::FromRequestParts, http::request::Parts};
@@ -47,6 +47,7 @@ ids!(
     AccountId,
     AuthConfigId,
     DeliveryId,
+    EndpointId,
     LogId,
     MemberId,
     ProjectId,

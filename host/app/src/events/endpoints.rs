@@ -1,0 +1,359 @@
+//! Webhook endpoints: the addresses at which providers deliver events to a project.
+//!
+//! The id of an endpoint is unguessable, because its address needs no key. An endpoint is unique for
+//! its project, toolkit and client id. The values that the project sets, for example the signing
+//! secret of the provider, take precedence over those of trigger instances. They are sealed in the
+//! store, and erased with the endpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manifest::TriggerKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{Batch, Collection, CommitError, Document, EditError, Field, Kind, Query, Record};
+
+use super::errors;
+use crate::{
+    App, Error, Result, accounts,
+    catalog::{LATEST, Release},
+    core::{
+        ids::EndpointId,
+        truncate,
+        vault::{SealContext, Sealed},
+    },
+    projects::{self, Project},
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "webhook_endpoints",
+    fields: &[
+        Field::new("toolkit", Kind::Text),
+        Field::unique("identity", Kind::Text),
+    ],
+};
+
+/// Maximum number of endpoints of a project.
+pub const MAX_ENDPOINTS: u64 = 100;
+/// Maximum characters of a client id.
+pub const MAX_CLIENT_ID_CHARS: usize = 256;
+/// Maximum size of a value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 4 << 10;
+
+/// Values of an endpoint by name: the secrets in the configurations of its toolkit's triggers.
+pub(super) type Values = Map<String, Value>;
+
+/// An endpoint, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Client at the provider, for example the id of an app there.
+    pub client_id: String,
+    /// Toolkit and client id.
+    identity: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<Sealed<Values>>,
+}
+
+impl Document for Endpoint {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// An endpoint as responses show it.
+#[derive(Debug)]
+pub struct EndpointView {
+    /// The endpoint.
+    pub record: Record<Endpoint>,
+    /// Address at which the provider delivers events.
+    pub url: String,
+    /// Values that the project has set, masked.
+    pub values: Option<BTreeMap<String, String>>,
+}
+
+/// A value that an endpoint can have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SetupField {
+    /// Display name.
+    pub title: String,
+    /// Description, which says where to find the value.
+    pub description: String,
+    /// True if no event can be received without it.
+    pub is_required: bool,
+}
+
+/// Change of the values of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueChange {
+    /// Values that are not given stay as they are.
+    Merge,
+    /// Values that are not given are erased.
+    Replace,
+}
+
+/// Creates an endpoint, or finds the one of the project with the same toolkit and client id. Returns
+/// true with an endpoint that is new.
+///
+/// # Errors
+/// Fails if the toolkit does not exist or has no webhook trigger, the client id is empty or too
+/// long, the project has too many endpoints, or the store refuses.
+pub async fn create(
+    app: &App,
+    project: &Project,
+    toolkit: &str,
+    client_id: &str,
+) -> Result<(EndpointView, bool)> {
+    let release = app.catalog.release(toolkit, LATEST)?;
+    setup_fields_of(&release)?;
+    let client_id = client_id.trim();
+    if client_id.is_empty() || client_id.chars().count() > MAX_CLIENT_ID_CHARS {
+        let problem = format!("client_id: must have 1 to {MAX_CLIENT_ID_CHARS} characters");
+        return Err(errors::invalid(problem));
+    }
+    let identity = format!("{} {client_id}", release.slug);
+    if let Some(existing) = with_identity(app, project, &identity).await? {
+        return Ok((view(app, existing).await?, false));
+    }
+    let all = Query::for_project(project.id.as_str()).page(0, 0);
+    if app.store.rows(&COLLECTION, &all).await?.total >= MAX_ENDPOINTS {
+        return Err(errors::too_many_endpoints(MAX_ENDPOINTS));
+    }
+    let endpoint = Endpoint {
+        toolkit: release.slug.to_string(),
+        client_id: client_id.to_owned(),
+        identity,
+        values: None,
+    };
+    let id = EndpointId::unguessable();
+    let is_new = match projects::insert(app, project, id.as_str(), &endpoint).await {
+        Ok(()) => true,
+        // Another request created the endpoint first.
+        Err(EditError::Commit(CommitError::Taken {
+            field: "identity", ..
+        })) => false,
+        Err(cause) => return Err(cause.into()),
+    };
+    let created = with_identity(app, project, &endpoint.identity).await?;
+    let created = created.ok_or_else(|| errors::endpoint_not_found(&id))?;
+    Ok((view(app, created).await?, is_new))
+}
+
+async fn with_identity(
+    app: &App,
+    project: &Project,
+    identity: &str,
+) -> Result<Option<Record<Endpoint>>> {
+    let query = Query::for_project(project.id.as_str()).is("identity", identity);
+    Ok(app.store.first(query).await?)
+}
+
+/// Returns the endpoints of a project, newest first; only those of a toolkit if it is given.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    toolkit: Option<&str>,
+) -> Result<Vec<Record<Endpoint>>> {
+    let mut query = Query::for_project(project.id.as_str()).descending();
+    if let Some(toolkit) = toolkit {
+        query = query.is("toolkit", toolkit.to_ascii_lowercase());
+    }
+    Ok(app.store.find(&query).await?.records)
+}
+
+/// Returns an endpoint of the project.
+///
+/// # Errors
+/// Fails if the endpoint does not exist.
+pub async fn get(app: &App, project: &Project, id: &EndpointId) -> Result<EndpointView> {
+    view(app, record(app, project, id).await?).await
+}
+
+async fn record(app: &App, project: &Project, id: &EndpointId) -> Result<Record<Endpoint>> {
+    let found = app.store.get(project.id.as_str(), id.as_str()).await?;
+    found.ok_or_else(|| errors::endpoint_not_found(id))
+}
+
+/// Sets values of an endpoint.
+///
+/// # Errors
+/// Fails if the endpoint does not exist, if a value is empty or too large or its toolkit does not
+/// ask for it, or if the store refuses.
+pub async fn set_values(
+    app: &App,
+    project: &Project,
+    id: &EndpointId,
+    given: &BTreeMap<String, String>,
+    change: ValueChange,
+) -> Result<EndpointView> {
+    let endpoint = record(app, project, id).await?;
+    check_values(&setup_fields(app, &endpoint.body.toolkit)?, given)?;
+    let changed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut endpoint = record(app, project, id).await?;
+        let mut values = match change {
+            ValueChange::Merge => open_values(app, &endpoint).await?.unwrap_or_default(),
+            ValueChange::Replace => Values::new(),
+        };
+        for (name, value) in given {
+            values.insert(name.clone(), value.as_str().into());
+        }
+        let now = app.clock.now();
+        let key = app.vault.key(&endpoint.project, now).await?;
+        endpoint.body.values = Some(key.seal(seal_context(&endpoint), &values)?);
+        Ok::<_, Error>((Batch::at(now).update(&endpoint), ()))
+    });
+    changed.await?;
+    get(app, project, id).await
+}
+
+fn check_values(
+    fields: &BTreeMap<String, SetupField>,
+    given: &BTreeMap<String, String>,
+) -> Result<()> {
+    let mut problems = Vec::new();
+    for (name, value) in given {
+        let shown = truncate(name);
+        if !fields.contains_key(name) {
+            let known: Vec<_> = fields.keys().map(String::as_str).collect();
+            let known = known.join(", ");
+            problems.push(format!("data.{shown}: is not one of [{known}]"));
+        } else if value.is_empty() || value.len() > MAX_VALUE_BYTES {
+            problems.push(format!(
+                "data.{shown}: must have 1 to {MAX_VALUE_BYTES} bytes"
+            ));
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(errors::invalid(problems))
+    }
+}
+
+/// Deletes an endpoint and erases its values. No event is received at its address any more.
+///
+/// # Errors
+/// Fails if the endpoint does not exist, or if the store refuses.
+pub async fn remove(app: &App, project: &Project, id: &EndpointId) -> Result<()> {
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let endpoint = record(app, project, id).await?;
+        Ok::<_, Error>((Batch::at(app.clock.now()).purge(&endpoint), ()))
+    });
+    Ok(removed.await?)
+}
+
+/// Returns the values that endpoints of a toolkit can have, by name.
+///
+/// # Errors
+/// Fails if the toolkit does not exist or has no webhook trigger.
+pub fn setup_fields(app: &App, toolkit: &str) -> Result<BTreeMap<String, SetupField>> {
+    setup_fields_of(&*app.catalog.release(toolkit, LATEST)?)
+}
+
+/// Returns the secrets in the configurations of the webhook triggers.
+fn setup_fields_of(release: &Release) -> Result<BTreeMap<String, SetupField>> {
+    let triggers = release.triggers.iter();
+    let schemas = triggers
+        .filter(|trigger| trigger.kind == TriggerKind::Webhook)
+        .map(|trigger| trigger.config.text())
+        .collect::<Result<Vec<_>>>()?;
+    if schemas.is_empty() {
+        return Err(errors::no_webhook_trigger(&release.slug));
+    }
+    let mut fields = BTreeMap::new();
+    for schema in schemas {
+        let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
+        for (name, field) in secrets_of(&schema) {
+            fields.entry(name).or_insert(field);
+        }
+    }
+    Ok(fields)
+}
+
+/// Returns the secret properties of a schema.
+fn secrets_of(schema: &Value) -> Vec<(String, SetupField)> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let required: BTreeSet<_> = required.filter_map(Value::as_str).collect();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties
+        .filter(|(_, property)| property["writeOnly"] == true)
+        .map(|(name, property)| {
+            let title = property["title"].as_str();
+            let field = SetupField {
+                title: title.map_or_else(|| name.replace('_', " "), str::to_owned),
+                description: property["description"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                is_required: required.contains(name.as_str()),
+            };
+            (name.clone(), field)
+        })
+        .collect()
+}
+
+/// Decrypts the values of an endpoint.
+pub(super) async fn open_values(app: &App, endpoint: &Record<Endpoint>) -> Result<Option<Values>> {
+    let Some(values) = &endpoint.body.values else {
+        return Ok(None);
+    };
+    let key = app.vault.key(&endpoint.project, app.clock.now()).await?;
+    Ok(Some(key.open(seal_context(endpoint), values)?))
+}
+
+async fn view(app: &App, record: Record<Endpoint>) -> Result<EndpointView> {
+    let values = open_values(app, &record).await?;
+    let masked = |(name, value): (String, Value)| {
+        let value = accounts::mask(&value);
+        (name, value.as_str().unwrap_or_default().to_owned())
+    };
+    Ok(EndpointView {
+        url: format!(
+            "{}/api/v3.1/webhook_ingress/{}/{}/trigger_event",
+            app.base_url(),
+            record.body.toolkit,
+            record.id
+        ),
+        values: values.map(|values| values.into_iter().map(masked).collect()),
+        record,
+    })
+}
+
+fn seal_context(endpoint: &Record<Endpoint>) -> SealContext<'_> {
+    SealContext::new::<Endpoint>(&endpoint.project, &endpoint.id, "values")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn setup_fields_are_the_secrets_of_schemas() {
+        let schema = json!({
+            "properties": {
+                "signing_secret": { "type": "string", "writeOnly": true, "description": "At the app." },
+                "token": { "type": "string", "writeOnly": true, "title": "Token" },
+                "channel": { "type": "string" },
+            },
+            "required": ["signing_secret", "channel"],
+        });
+        let field = |title: &str, description: &str, is_required| SetupField {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            is_required,
+        };
+        let expected = [
+            (
+                "signing_secret".to_owned(),
+                field("signing secret", "At the app.", true),
+            ),
+            ("token".to_owned(), field("Token", "", false)),
+        ];
+        assert_eq!(secrets_of(&schema), expected);
+        assert_eq!(secrets_of(&json!(true)), []);
+    }
+}
