@@ -28,6 +28,7 @@ use crate::{
         imports::{
             blob::Files,
             http::{Node, Outgoing},
+            webhook::{self, WebhookSecrets},
         },
     },
 };
@@ -87,6 +88,9 @@ pub(crate) async fn run(
     let meter = observer.meter.clone();
     let trace = observer.trace.clone();
     let initial_state = call.state.clone();
+    let withhold = loaded.toolkit.verifies_webhooks;
+    let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
+    trace.redact_input(webhook_secrets.redactor());
     let node = Node {
         net: context.net,
         memory: context.memory,
@@ -101,6 +105,7 @@ pub(crate) async fn run(
         outgoing: Arc::new(outgoing),
         files: Files::new(call.files, context.memory.reserve(), limits),
         guest_state: call.state,
+        webhook_secrets,
         clock: context.clock.clone(),
         session: context.session.clone(),
         deadline,
@@ -119,7 +124,6 @@ pub(crate) async fn run(
     };
     let store = store(context.runtime, state, limits);
     let cpu_permits = permit.cpu_permits.clone();
-    let action = call.action;
     let guest = async move {
         let ended = run_guest(store, &loaded, action, guest_context, limits).await;
         // These are held until the store is dropped.
@@ -277,14 +281,16 @@ async fn invoke(
             let request = to_inbound(request);
             let output = toolkit
                 .receive(
-                    store,
+                    &mut *store,
                     &instance,
                     (&trigger, &config, &request, guest_context),
                 )
                 .await?;
+            let redactor = store.data().trace.redactor();
             output
                 .map_err(failure::from_tool_error)
                 .and_then(|received| receive_output(received, limits))
+                .and_then(|output| webhook::redacted(output, &redactor))
         }
     })
 }

@@ -1,6 +1,9 @@
 //! Input of a call.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use manifest::EgressRule;
@@ -90,7 +93,7 @@ pub struct Context {
     pub fields: Vec<(String, String)>,
 }
 
-/// Hosts that a call may reach.
+/// Hosts that a call may reach, and the part of its configuration that the guest may not read.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     /// Egress rules. Every request without a matching rule is refused, so an empty list refuses
@@ -98,6 +101,9 @@ pub struct Policy {
     pub egress: Vec<EgressRule>,
     /// True if only GET and HEAD are allowed, except for methods that a rule names.
     pub read_only: bool,
+    /// Names of the secret properties in the configuration of [`Action::Receive`]. A guest that
+    /// verifies through the host does not see their values, and no guest returns them.
+    pub write_only: BTreeSet<String>,
 }
 
 /// Complete file.

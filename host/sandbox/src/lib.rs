@@ -6,9 +6,9 @@
 //! imports except those of the contract. Its processor time, wall-clock time, memory, host calls,
 //! requests, log size and result size are limited. The guest never holds a credential.
 //!
-//! The guarantee rests on two facts. No instance is reused between calls, so no data leaks between
+//! The guarantee rests on three facts. No instance is reused between calls, so no data leaks between
 //! tenants. The host adds credentials to requests after they leave the guest and removes them from
-//! responses before the guest reads these.
+//! responses before the guest reads these. It verifies webhook requests itself.
 //!
 //! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. The modules at
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
@@ -47,7 +47,7 @@ use schedule::{
     admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
     ticker::Ticker,
 };
-use toolkit::imports::http;
+use toolkit::imports::{http, webhook::WebhookSecrets};
 
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{
@@ -66,7 +66,10 @@ pub use outcome::{
 pub use schedule::limiter::Reservation;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
-pub use toolkit::redact::STEPS_PER_BYTE;
+pub use toolkit::{
+    imports::webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
+    redact::STEPS_PER_BYTE,
+};
 
 /// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
 /// gigabytes of memory.
@@ -210,7 +213,10 @@ impl Sandbox {
             return Ok((self.run(call, None, None, on_cancel).await?, None));
         };
         let session = Arc::new(CassetteSession::record(max_bytes));
-        let cassette = Cassette::begin(&call);
+        let loaded = self.inner.library.get(&call.component).await?;
+        let withhold = loaded.toolkit.verifies_webhooks;
+        let (action, _) = WebhookSecrets::take(call.action.clone(), &call.policy, withhold);
+        let cassette = Cassette::begin(&call, &action);
         let outcome = self
             .run(call, Some(session.clone()), None, on_cancel)
             .await?;

@@ -25,6 +25,8 @@ struct Recorded {
     log_full: bool,
     requests: Vec<RequestRecord>,
     redactor: Arc<Redactor>,
+    /// Redactor for secrets of the call's input, which every later redactor includes.
+    input_redactor: Arc<Redactor>,
 }
 
 impl Trace {
@@ -108,9 +110,17 @@ impl Trace {
         }
     }
 
+    /// Sets the redactor for the secrets that the call begins with.
+    pub(crate) fn redact_input(&self, redactor: Redactor) {
+        let mut recorded = self.lock();
+        recorded.input_redactor = Arc::new(redactor);
+        recorded.redactor = recorded.input_redactor.clone();
+    }
+
     /// Sets the redactor for new and existing entries.
-    pub(crate) fn redact_with(&self, redactor: Arc<Redactor>) {
-        self.lock().redactor = redactor;
+    pub(crate) fn redact_with(&self, redactor: Redactor) {
+        let mut recorded = self.lock();
+        recorded.redactor = Arc::new(redactor.with_others(recorded.input_redactor.clone()));
     }
 
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
@@ -204,11 +214,20 @@ mod tests {
         let trace = trace(10, 1000);
         trace.log(Level::Info, "early canary-4711");
         let request = trace.request_started("GET", "https://a.example/?q=canary-4711", 0);
-        trace.redact_with(Arc::new(Redactor::new([&"canary-4711".into()])));
+        trace.redact_with(Redactor::new([&"canary-4711".into()]));
         trace.log(Level::Info, "late canary-4711");
         trace.request_ended(request, Duration::ZERO, Err("canary-4711 was refused"));
         let (log, requests) = trace.take();
         let all = format!("{log:?}{requests:?}");
         assert!(!all.contains("canary"), "{all}");
+    }
+
+    #[test]
+    fn secrets_of_the_input_stay_redacted() {
+        let trace = trace(10, 1000);
+        trace.redact_input(Redactor::new([&"input-4711".into()]));
+        trace.redact_with(Redactor::new([&"canary-4711".into()]));
+        trace.log(Level::Info, "canary-4711 and input-4711");
+        assert_eq!(trace.take().0[0].message, "[redacted] and [redacted]");
     }
 }

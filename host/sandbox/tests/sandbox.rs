@@ -22,8 +22,9 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError,
-    Limits, Outcome, Output, Policy, Refusal, Sandbox, Settings, kind,
+    Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, Inbound,
+    InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal, Sandbox,
+    Settings, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -32,6 +33,8 @@ use tokio::{
 };
 
 const CANARY: &str = "canary/4711+secret";
+/// Body of `receive` in guests that are not asked to receive.
+const UNREACHABLE: &str = "unreachable";
 
 struct Host {
     sandbox: Sandbox,
@@ -664,7 +667,10 @@ async fn wasi_guest_sees_nothing_and_prints_to_log() {
          (call $write (local.get $i) (i32.const 2055) (i32.const 7) (global.get $room)) {ECHO}"
     );
     let outcome = host
-        .run(foreign(WASI, WASI_IMPORTS, items, &look), |_| {})
+        .run(
+            foreign(WASI, WASI_IMPORTS, items, [&look, UNREACHABLE]),
+            |_| {},
+        )
         .await;
     assert_eq!(data(&outcome), "{}");
     assert_eq!(
@@ -678,14 +684,20 @@ async fn wasi_guest_sees_nothing_and_prints_to_log() {
     assert_eq!(outcome.usage.host_calls, 7);
     let flood = "(loop $l (drop (call $random)) (br $l)) unreachable";
     assert_eq!(
-        host.fails(foreign(WASI, WASI_IMPORTS, "", flood), |_| {})
-            .await,
+        host.fails(
+            foreign(WASI, WASI_IMPORTS, "", [flood, UNREACHABLE]),
+            |_| {}
+        )
+        .await,
         kind::HOST_CALLS
     );
     let leave = format!("(call $exit (i32.const 0)) {ECHO}");
     assert_eq!(
-        host.fails(foreign(WASI, WASI_IMPORTS, "", &leave), |_| {})
-            .await,
+        host.fails(
+            foreign(WASI, WASI_IMPORTS, "", [&leave, UNREACHABLE]),
+            |_| {}
+        )
+        .await,
         kind::TRAP
     );
 }
@@ -705,7 +717,7 @@ async fn wasi_randomness_is_recorded_and_replayed() {
         (call $ok (i32.const 2048) (i32.const 18))";
     let component = host
         .sandbox
-        .install(foreign(WASI, WASI_IMPORTS, letters, spell))
+        .install(foreign(WASI, WASI_IMPORTS, letters, [spell, UNREACHABLE]))
         .await
         .unwrap()
         .digest;
@@ -728,6 +740,150 @@ async fn wasi_randomness_is_recorded_and_replayed() {
         .unwrap();
     assert_eq!(data(&again), data(&first));
     assert!(cassette.matches(&again) && !cassette.matches(&second));
+}
+
+const VERIFY_IMPORT: &str = r#"(import "toolhost:toolkit/webhook@1.0.0" "verify"
+    (func $verify (param i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+/// Body of `receive` that takes the path as the name of the secret, the method as the message and
+/// the body as its HMAC-SHA256. Its status is 200 if the host says that the signature is right, 401
+/// if it is wrong, and 500 for an error, whose message is the body. It reports its configuration.
+const VERIFY: &str = r#"(call $verify
+        (i32.load offset=24 (local.get $input)) (i32.load offset=28 (local.get $input)) (i32.const 1)
+        (i32.load offset=16 (local.get $input)) (i32.load offset=20 (local.get $input))
+        (i32.load offset=40 (local.get $input)) (i32.load offset=44 (local.get $input)) (global.get $room))
+    (i32.store16 offset=16 (global.get $answer)
+      (if (result i32) (i32.load8_u (global.get $room))
+        (then
+          (i32.store offset=28 (global.get $answer) (i32.load offset=12 (global.get $room)))
+          (i32.store offset=32 (global.get $answer) (i32.load offset=16 (global.get $room)))
+          (i32.const 500))
+        (else (if (result i32) (i32.load8_u offset=4 (global.get $room))
+          (then (i32.const 200)) (else (i32.const 401))))))
+    (call $report (local.get $input))"#;
+/// Items of a guest that reports its configuration as an event with the id `1`.
+const REPORT: &str = r#"(data (i32.const 2048) "1")
+    (func $report (param $input i32) (result i32)
+      (i32.store offset=8 (global.get $answer) (i32.const 2064))
+      (i32.store offset=12 (global.get $answer) (i32.const 1))
+      (i32.store (i32.const 2064) (i32.const 2048))
+      (i32.store (i32.const 2068) (i32.const 1))
+      (i32.store (i32.const 2072) (i32.load offset=8 (local.get $input)))
+      (i32.store (i32.const 2076) (i32.load offset=12 (local.get $input)))
+      (global.get $answer))"#;
+/// Configuration with the canary as its secret, and HMAC-SHA256 of `POST` under the canary.
+const SECRET_CONFIG: &str = r#"{"secret":"canary/4711+secret","team":"a"}"#;
+const SIGNATURE: &str = "b6b7e418097ecc47b74cc250e3be9ec71b0624ef96e1ff6af2e3575829b98fe1";
+
+/// A webhook request for the guest, with this signature of this message.
+fn receive(component: Digest, secret: &str, message: &str, signature: &str) -> Call {
+    let request = Inbound {
+        method: message.to_owned(),
+        path: secret.to_owned(),
+        headers: Vec::new(),
+        body: hex::decode(signature).unwrap().into(),
+    };
+    let policy = Policy {
+        write_only: ["secret".to_owned()].into(),
+        ..Policy::default()
+    };
+    Call {
+        action: Action::Receive {
+            trigger: "HAND_NEWS".into(),
+            config: Bytes::from_static(SECRET_CONFIG.as_bytes()),
+            request,
+        },
+        policy: Arc::new(policy),
+        ..call(component, "{}")
+    }
+}
+
+/// Returns the status, the only event's payload and the body of an answer to a webhook request.
+fn received(outcome: &Outcome) -> (u16, &str, &str) {
+    match &outcome.output {
+        Ok(Output::Received {
+            events,
+            status,
+            body,
+            ..
+        }) => {
+            let text = |bytes| std::str::from_utf8(bytes).unwrap();
+            (*status, text(&events[0].payload), text(body))
+        }
+        other => panic!("{other:?}, log {:?}", outcome.log),
+    }
+}
+
+#[tokio::test]
+async fn guest_verifies_with_a_secret_unseen() {
+    let host = host();
+    let guest = foreign(["", ""], VERIFY_IMPORT, REPORT, [ECHO, VERIFY]);
+    let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
+    let seen = r#"{"secret":"secret","team":"a"}"#;
+    let long = "x".repeat(MAX_SIGNED_MESSAGE_BYTES + 1);
+    for (secret, message, signature, status, said) in [
+        ("secret", "POST", SIGNATURE, 200, ""),
+        ("secret", "PUT", SIGNATURE, 401, ""),
+        ("secret", "POST", &SIGNATURE[2..], 401, ""),
+        (
+            "team",
+            "POST",
+            SIGNATURE,
+            500,
+            "this call has no secret `team`",
+        ),
+        (
+            "secret",
+            &long,
+            SIGNATURE,
+            500,
+            "a signed message has at most",
+        ),
+    ] {
+        let outcome = host
+            .run(guest.clone(), |call| {
+                *call = receive(digest, secret, message, signature);
+            })
+            .await;
+        let (answered, config, body) = received(&outcome);
+        assert_eq!((answered, config), (status, seen), "{body}");
+        assert!(body.starts_with(said), "{body}");
+        assert_eq!(outcome.usage.host_calls, 1);
+    }
+}
+
+#[tokio::test]
+async fn guest_that_verifies_itself_keeps_its_secret() {
+    let host = host();
+    // The status tells how long the configuration was.
+    let length = r#"(i32.store16 offset=16 (global.get $answer)
+        (i32.add (i32.const 200) (i32.load offset=12 (local.get $input))))
+        (call $report (local.get $input))"#;
+    let guest = foreign(["", ""], "", REPORT, [ECHO, length]);
+    let outcome = host
+        .run(guest, |call| {
+            *call = receive(call.component, "secret", "POST", SIGNATURE);
+        })
+        .await;
+    let (status, config, _) = received(&outcome);
+    assert_eq!(usize::from(status), 200 + SECRET_CONFIG.len());
+    assert_eq!(config, r#"{"secret":"[redacted]","team":"a"}"#);
+}
+
+#[tokio::test]
+async fn recorded_verification_is_replayed_without_the_secret() {
+    let host = host();
+    let guest = foreign(["", ""], VERIFY_IMPORT, REPORT, [ECHO, VERIFY]);
+    let digest = host.sandbox.install(guest).await.unwrap().digest;
+    for (secret, status) in [("secret", 200), ("other", 500)] {
+        let call = receive(digest, secret, "POST", SIGNATURE);
+        let (outcome, cassette) = host.sandbox.record(call, 4000).await.unwrap();
+        assert_eq!(received(&outcome).0, status);
+        let cassette = cassette.unwrap();
+        assert!(!serde_json::to_string(&cassette).unwrap().contains("4711"));
+        let limits = Limits::default();
+        let again = host.sandbox.replay(digest, limits, &cassette).await;
+        assert!(cassette.matches(&again.unwrap()));
+    }
 }
 
 #[tokio::test]
@@ -762,7 +918,12 @@ async fn missing_import_is_refused_by_name() {
         ),
     ] {
         let needs = format!(r#"(import "{import}" "now" (func (result i64)))"#);
-        let component = foreign([package, &format!("import {import};")], &needs, "", ECHO);
+        let component = foreign(
+            [package, &format!("import {import};")],
+            &needs,
+            "",
+            [ECHO, UNREACHABLE],
+        );
         let Err(InstallError::Refused(problems)) = host.sandbox.install(component).await else {
             panic!("{import} was given");
         };
@@ -779,7 +940,7 @@ async fn missing_import_is_refused_by_name() {
         ],
         r#"(import "wasi:random/random@0.2.0" "get-random-u64" (func (result i32)))"#,
         "",
-        ECHO,
+        [ECHO, UNREACHABLE],
     );
     let refused = host.sandbox.install(odd).await.unwrap_err();
     assert!(
@@ -916,6 +1077,7 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
             call.policy = Arc::new(Policy {
                 egress,
                 read_only: true,
+                ..Policy::default()
             });
             call.grant = Some(grant);
         })
@@ -1105,6 +1267,7 @@ fn broken(call: &mut Call) {
     call.policy = Arc::new(Policy {
         egress: vec![rule],
         read_only: false,
+        ..Policy::default()
     });
     call.grant = Some(Arc::new(Broken));
 }

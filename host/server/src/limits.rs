@@ -195,6 +195,8 @@ fn work() -> Vec<Bound> {
             "400 `Request_Invalid`; for an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs stored_accounts_bring_no_more_secrets_than_calls"),
         bound("Steps of the search for secrets, for each byte of a response", &sandbox::STEPS_PER_BYTE,
             "the response is withheld, and the tool gets an error of kind `protocol`", "tests/e2e/abuse/runs.rs answers_costly_to_search_are_withheld"),
+        bound("Size of a message whose signature a toolkit lets the server verify", &format!("{}; all messages of a call {}", size(sandbox::MAX_SIGNED_MESSAGE_BYTES as u64), size(sandbox::MAX_SIGNED_BYTES_PER_CALL as u64)),
+            "the toolkit gets an error of kind `too_large` or `limit`", "host/sandbox/src/toolkit/imports/webhook.rs verification_is_refused_with_reason"),
         bound("Arriving response bodies of all executions and proxy requests", &"three quarters of `sandbox.memory_mib`, together with the memory of guests",
             "the tool gets an error of kind `limit`, and a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Provider responses of more than 1 MiB whose next part waits for a thread", &net::MAX_LARGE_READS, "the responses take turns, 256 KiB each", "host/net/src/body.rs large_bodies_are_read_in_turns"),

@@ -128,6 +128,7 @@ impl Entry {
             policy: Policy {
                 egress,
                 read_only: tool.hints.read_only,
+                ..Policy::default()
             },
         }
     }
@@ -146,10 +147,7 @@ impl Entry {
         };
         Self {
             action,
-            policy: Policy {
-                egress: egress(manifest, trigger.egress.as_ref()),
-                read_only: false,
-            },
+            policy: trigger_policy(manifest, trigger),
         }
     }
 
@@ -167,10 +165,7 @@ impl Entry {
         };
         Self {
             action,
-            policy: Policy {
-                egress: egress(manifest, trigger.egress.as_ref()),
-                read_only: false,
-            },
+            policy: trigger_policy(manifest, trigger),
         }
     }
 }
@@ -181,6 +176,14 @@ pub(crate) fn network(rewrite: Vec<Rewrite>, allow: Vec<ipnet::IpNet>) -> net::S
         rewrite,
         allow,
         user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned(),
+    }
+}
+
+fn trigger_policy(manifest: &Manifest, trigger: &manifest::Trigger) -> Policy {
+    Policy {
+        egress: egress(manifest, trigger.egress.as_ref()),
+        read_only: false,
+        write_only: manifest::write_only_names(&trigger.config),
     }
 }
 

@@ -54,7 +54,7 @@ pub use section::{ReadError, SECTION, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
 #[cfg(not(target_arch = "wasm32"))]
 pub use template::{Digest, Hash, Source, fill, fill_each};
-pub use trigger::{Trigger, TriggerKind};
+pub use trigger::{Trigger, TriggerKind, write_only_names};
 pub use version::{InvalidVersion, Version};
 
 /// The contract version this crate describes: the WIT package `toolhost:toolkit@1.0.0`.

@@ -1,5 +1,7 @@
 //! Events that a toolkit can report.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,4 +39,55 @@ pub enum TriggerKind {
     Poll,
     /// The provider sends a request, which `receive` reads.
     Webhook,
+}
+
+/// Returns the names of the properties that a schema marks as `writeOnly`, at any place in it.
+/// Their values are secrets.
+#[must_use]
+pub fn write_only_names(schema: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    collect_write_only(schema, &mut names);
+    names
+}
+
+fn collect_write_only(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            let properties = members.get("properties").and_then(Value::as_object);
+            let secret = properties
+                .into_iter()
+                .flatten()
+                .filter(|(_, property)| property["writeOnly"] == true);
+            names.extend(secret.map(|(name, _)| name.clone()));
+            members
+                .values()
+                .for_each(|value| collect_write_only(value, names));
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|value| collect_write_only(value, names)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn write_only_names_are_found_anywhere() {
+        let schema = json!({
+            "properties": {
+                "secret": { "type": "string", "writeOnly": true },
+                "words": { "type": "array", "items": { "properties": { "word": { "writeOnly": true } } } },
+                "inner": { "$ref": "#/$defs/Inner" },
+                "open": { "writeOnly": false },
+            },
+            "$defs": { "Inner": { "properties": { "token": { "writeOnly": true } } } },
+        });
+        let names: Vec<_> = write_only_names(&schema).into_iter().collect();
+        assert_eq!(names, ["secret", "token", "word"]);
+    }
 }

@@ -4,28 +4,168 @@
 //! share with the receiver, and send the result in a header. Which bytes are signed, and the form
 //! of the header, are in the provider's documentation: [`Signature`] describes both.
 //!
+//! The platform keeps a secret of type [`Secret`] and verifies with it, so that the toolkit never
+//! sees it. A secret that is a text is in the toolkit's own memory. Use a text only if the key has
+//! to be derived from the secret in a way that no [`Algorithm`] has.
+//!
 //! Needs the SDK's feature `webhook`.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use hmac::{Hmac, KeyInit, Mac};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use sha2::Sha256;
 
-use crate::{Inbound, Result, ToolError};
+use crate::{Inbound, Result, ToolError, host};
 
 /// Number of bytes of an HMAC-SHA256.
 const SIGNATURE_BYTES: usize = 32;
+/// Kind of the platform's failure for a secret that is empty or malformed.
+const UNUSABLE: &str = "unusable";
+
+/// Secret of a trigger's configuration, which the platform keeps. Its schema has `writeOnly`.
+///
+/// ```
+/// use toolkit_sdk::prelude::*;
+/// use toolkit_sdk::webhook::{Algorithm, Secret};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Config {
+///     /// Token that the provider sends with each webhook.
+///     #[schemars(length(min = 16))]
+///     token: Secret,
+/// }
+///
+/// fn verify(config: &Config, request: &Inbound) -> Result<bool> {
+///     let token = request.header("x-gitlab-token").unwrap_or_default();
+///     config.token.verify(Algorithm::Token, b"", token.as_bytes())
+/// }
+/// ```
+///
+/// In a component, the value is only the name of the property. In native tests it is the secret.
+/// Once a component uses the type anywhere, the platform withholds every `writeOnly` property of
+/// the configurations of its webhook triggers.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Verifies the bytes of a signature of a message. [`Signature`] does it for the usual form.
+    ///
+    /// # Errors
+    /// `unauthorized` if the secret is empty or malformed; `internal` if the message is larger than
+    /// the platform accepts.
+    pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> Result<bool> {
+        host::verify_webhook(&self.0, algorithm, message, signature).map_err(|failure| {
+            if failure.kind == UNUSABLE {
+                ToolError::unauthorized(failure.message)
+            } else {
+                ToolError::internal(format!(
+                    "the signature cannot be verified: {}",
+                    failure.message
+                ))
+            }
+        })
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(secret: &str) -> Self {
+        Self(secret.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl JsonSchema for Secret {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "writeOnly": true })
+    }
+}
+
+/// Algorithm by which the platform verifies a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// HMAC with SHA-1.
+    HmacSha1,
+    /// HMAC with SHA-256.
+    HmacSha256,
+    /// HMAC with SHA-512.
+    HmacSha512,
+    /// HMAC-SHA256 whose key is the secret's base64, behind `whsec_` or alone: Standard Webhooks.
+    StandardWebhooks,
+    /// No MAC: the request carries the secret itself.
+    Token,
+}
+
+/// Key of a [`Signature`]: a [`Secret`], or a text that the toolkit holds.
+pub trait Key: sealed::Sealed {}
+
+impl Key for &Secret {}
+impl Key for &str {}
+impl Key for &String {}
+
+mod sealed {
+    use super::{Algorithm, Hmac, KeyInit, Mac, Result, Secret, Sha256, ToolError};
+
+    pub trait Sealed {
+        /// Verifies an HMAC-SHA256.
+        fn is_signature(&self, message: &[&[u8]], signature: &[u8]) -> Result<bool>;
+    }
+
+    impl Sealed for &Secret {
+        fn is_signature(&self, message: &[&[u8]], signature: &[u8]) -> Result<bool> {
+            self.verify(Algorithm::HmacSha256, &message.concat(), signature)
+        }
+    }
+
+    impl Sealed for &str {
+        fn is_signature(&self, message: &[&[u8]], signature: &[u8]) -> Result<bool> {
+            // Anybody can sign with an empty secret.
+            if self.is_empty() {
+                return Err(ToolError::unauthorized("the secret is empty"));
+            }
+            let mut mac = Hmac::<Sha256>::new_from_slice(self.as_bytes()).map_err(|cause| {
+                ToolError::internal(format!("the secret cannot be used: {cause}"))
+            })?;
+            message.iter().for_each(|part| mac.update(part));
+            Ok(mac.verify_slice(signature).is_ok())
+        }
+    }
+
+    impl Sealed for &String {
+        fn is_signature(&self, message: &[&[u8]], signature: &[u8]) -> Result<bool> {
+            self.as_str().is_signature(message, signature)
+        }
+    }
+}
 
 /// HMAC-SHA256 of a webhook request, sent as 64 hexadecimal digits in a header. Meant to be a
 /// constant of the toolkit.
 ///
 /// ```
 /// use toolkit_sdk::prelude::*;
-/// use toolkit_sdk::webhook::Signature;
+/// use toolkit_sdk::webhook::{Secret, Signature};
 ///
 /// const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
 ///     .prefix("sha256=")
 ///     .hint("enter the same secret at GitHub and here");
 ///
-/// fn verify(request: &Inbound, secret: &str) -> Result<()> {
+/// fn verify(request: &Inbound, secret: &Secret) -> Result<()> {
 ///     SIGNATURE.verify(request, secret)
 /// }
 /// ```
@@ -70,7 +210,7 @@ impl Signature {
     /// # Errors
     /// `unauthorized` if the header is missing or has another form, the signature belongs to
     /// another secret or body, or the secret is empty.
-    pub fn verify(&self, request: &Inbound, secret: &str) -> Result<()> {
+    pub fn verify(&self, request: &Inbound, secret: impl Key) -> Result<()> {
         self.verify_message(request, secret, [request.body.as_slice()])
     }
 
@@ -82,7 +222,7 @@ impl Signature {
     pub fn verify_message<'a>(
         &self,
         request: &Inbound,
-        secret: &str,
+        secret: impl Key,
         message: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<()> {
         let digits = request
@@ -92,18 +232,17 @@ impl Signature {
                 let problem = format!("the header `{}` has no signature", self.header);
                 self.refusal(&format!("the request is not signed: {problem}"))
             })?;
-        // Anybody can sign with an empty secret.
-        if secret.is_empty() {
-            return Err(self.refusal("the secret is empty"));
-        }
         let wrong = || self.refusal("the signature is wrong");
         let signature = decode_hex(digits).ok_or_else(wrong)?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
-        for part in message {
-            mac.update(part);
-        }
-        mac.verify_slice(&signature).map_err(|_| wrong())
+        let message: Vec<&[u8]> = message.into_iter().collect();
+        let verified = secret.is_signature(&message, &signature).map_err(|error| {
+            if error.kind() == "unauthorized" {
+                self.refusal(error.text())
+            } else {
+                error
+            }
+        })?;
+        if verified { Ok(()) } else { Err(wrong()) }
     }
 
     fn refusal(&self, problem: &str) -> ToolError {
@@ -160,6 +299,53 @@ mod tests {
             let signed = request(Some(&format!("sha256={digits}")), BODY);
             SIGNATURE.verify(&signed, SECRET).expect("it is valid");
         }
+    }
+
+    #[test]
+    fn platform_verifies_with_its_secret() {
+        let header = format!("sha256={DIGITS}");
+        let signed = request(Some(&header), BODY);
+        SIGNATURE
+            .verify(&signed, &Secret::from(SECRET))
+            .expect("it is valid");
+        for (secret, problem) in [
+            ("other", "the signature is wrong; enter"),
+            ("", "the secret is empty; enter"),
+        ] {
+            let error = SIGNATURE.verify(&signed, &Secret::from(secret));
+            let error = error.expect_err("the request is refused");
+            assert_eq!(error.kind(), "unauthorized");
+            assert!(error.text().starts_with(problem), "{}", error.text());
+        }
+    }
+
+    #[test]
+    fn every_algorithm_verifies_in_native_tests() {
+        // RFC 2202, test case 2.
+        let message = b"what do ya want for nothing?";
+        let secret = Secret::from("Jefe");
+        let sha1 =
+            b"\xef\xfc\xdf\x6a\xe5\xeb\x2f\xa2\xd2\x74\x16\xd5\xf1\x84\xdf\x9c\x25\x9a\x7c\x79";
+        assert_eq!(secret.verify(Algorithm::HmacSha1, message, sha1), Ok(true));
+        assert_eq!(
+            secret.verify(Algorithm::HmacSha512, message, sha1),
+            Ok(false)
+        );
+        assert_eq!(secret.verify(Algorithm::Token, b"", b"Jefe"), Ok(true));
+        assert_eq!(
+            secret.verify(Algorithm::StandardWebhooks, message, sha1),
+            Ok(false)
+        );
+        let error = Secret::from("whsec_!").verify(Algorithm::StandardWebhooks, message, sha1);
+        assert_eq!(error.expect_err("it is not base64").kind(), "unauthorized");
+    }
+
+    #[test]
+    fn secret_is_write_only_and_undisclosed() {
+        let mut generator = SchemaGenerator::default();
+        let schema = Secret::json_schema(&mut generator);
+        assert_eq!(schema.get("writeOnly"), Some(&true.into()));
+        assert!(!format!("{:?}", Secret::from(SECRET)).contains("Secret to"));
     }
 
     #[test]

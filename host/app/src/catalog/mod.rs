@@ -395,6 +395,7 @@ impl Release {
             Arc::new(Policy {
                 egress: manifest.egress.clone(),
                 read_only,
+                ..Policy::default()
             })
         });
         let tool = |tool| Arc::new(Tool::new(tool, &shared, no_auth, limits, schema_file));
@@ -472,7 +473,11 @@ impl Tool {
         let output = schema_file.add(tool.output);
         let read_only = tool.hints.read_only;
         let policy = match tool.egress {
-            Some(egress) => Arc::new(Policy { egress, read_only }),
+            Some(egress) => Arc::new(Policy {
+                egress,
+                read_only,
+                ..Policy::default()
+            }),
             None => shared[usize::from(!read_only)].clone(),
         };
         Self {

@@ -1,6 +1,6 @@
 //! Trigger types: the kinds of events that toolkits report, per version.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use manifest::TriggerKind;
 use sandbox::{Limits, Policy};
@@ -53,15 +53,16 @@ impl TriggerType {
         limits: Limits,
         schema_file: &mut SchemaFile,
     ) -> Self {
-        let policy = trigger.egress.map_or_else(
-            || shared.clone(),
-            |egress| {
-                Arc::new(Policy {
-                    egress,
-                    read_only: false,
-                })
-            },
-        );
+        let write_only = write_only_names(trigger.config);
+        let policy = if trigger.egress.is_none() && write_only.is_empty() {
+            shared.clone()
+        } else {
+            Arc::new(Policy {
+                egress: trigger.egress.unwrap_or_else(|| shared.egress.clone()),
+                read_only: false,
+                write_only,
+            })
+        };
         Self {
             slug: trigger.slug.to_ascii_uppercase().into(),
             name: trigger.name,
@@ -74,6 +75,17 @@ impl TriggerType {
             limits,
         }
     }
+}
+
+/// Returns the names of the secret properties of a configuration schema. Most schemas have none,
+/// and are not parsed.
+fn write_only_names(schema: &RawValue) -> BTreeSet<String> {
+    let has_any = schema.get().contains("writeOnly");
+    let schema = has_any.then(|| serde_json::from_str(schema.get()).ok());
+    schema
+        .flatten()
+        .map(|schema| manifest::write_only_names(&schema))
+        .unwrap_or_default()
 }
 
 impl Release {

@@ -3,8 +3,11 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Interaction};
-use crate::{Action, File, Inbound, toolkit::redact::Redactor};
+use super::{Content, Interaction, RequestError};
+use crate::{
+    Action, File, Inbound,
+    toolkit::{abi::v1::webhook, redact::Redactor},
+};
 
 /// Action that a toolkit was asked to perform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +80,18 @@ pub enum Import {
     Random(Content),
     /// Request and its result.
     Http(Box<Interaction>),
+    /// Result of the verification of a webhook request.
+    Webhook(Verification),
+}
+
+/// Result of the verification of a webhook request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    /// True if the signature was right.
+    Verified(bool),
+    /// Reason that nothing was verified.
+    Refused(RequestError),
 }
 
 impl RecordedAction {
@@ -227,6 +242,25 @@ impl InputFile {
             name,
             media_type,
             bytes: content.bytes(),
+        }
+    }
+}
+
+impl Verification {
+    pub(super) fn new(result: &Result<bool, webhook::Error>) -> Self {
+        match result {
+            Ok(verified) => Self::Verified(*verified),
+            Err(webhook::Error { kind, message }) => Self::Refused(RequestError {
+                kind: kind.clone(),
+                message: message.clone(),
+            }),
+        }
+    }
+
+    pub(super) fn into_result(self) -> Result<bool, webhook::Error> {
+        match self {
+            Self::Verified(verified) => Ok(verified),
+            Self::Refused(RequestError { kind, message }) => Err(webhook::Error { kind, message }),
         }
     }
 }

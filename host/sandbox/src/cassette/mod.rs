@@ -9,7 +9,7 @@
 //! them, with the name of the credential slot, and responses as the guest saw them.
 //!
 //! The guarantee rests on the fact that imports are the only input of a guest. Provider responses,
-//! time and randomness are recorded in order. Changes of state and files are not recorded, because
+//! results of signature checks, time and randomness are recorded in order. Changes of state and files are not recorded, because
 //! they follow from the input of the call, which the cassette holds completely. Processor time and
 //! memory use are not recorded, so a call that failed at a limit may end differently.
 
@@ -24,12 +24,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use content::Content;
-pub use input::{Import, InputFile, RecordedAction, Webhook};
+pub use input::{Import, InputFile, RecordedAction, Verification, Webhook};
 pub use interaction::{Body, CredentialSlot, Interaction, Part, Request, RequestError, Response};
 pub use result::{CreatedFile, Event, RecordedError, RecordedOutput, RecordedResult};
 pub(crate) use session::{CassetteSession, Nondeterminism};
 
-use crate::{Call, Context, Digest, Outcome};
+use crate::{Action, Call, Context, Digest, Outcome};
 
 /// Format version that this host writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -108,8 +108,8 @@ impl Cassette {
         self.ended == RecordedResult::new(outcome)
     }
 
-    /// Starts the cassette of a call.
-    pub(crate) fn begin(call: &Call) -> Self {
+    /// Starts the cassette of a call. `action` is the action as the guest gets it.
+    pub(crate) fn begin(call: &Call, action: &Action) -> Self {
         let Context {
             run_id,
             user_id,
@@ -118,7 +118,7 @@ impl Cassette {
         Self {
             cassette: FORMAT_VERSION,
             component: call.component,
-            call: RecordedAction::new(&call.action),
+            call: RecordedAction::new(action),
             run_id,
             user_id,
             fields,

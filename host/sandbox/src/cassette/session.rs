@@ -7,8 +7,12 @@ use std::{
 
 use manifest::cases;
 
-use super::{Cassette, Content, Import, Interaction, Request};
-use crate::toolkit::{abi::v1::http, imports::blob::Files, redact::Redactor};
+use super::{Cassette, Content, Import, Interaction, Request, Verification};
+use crate::toolkit::{
+    abi::v1::{http, webhook},
+    imports::blob::Files,
+    redact::Redactor,
+};
 
 /// Size of one recorded import in addition to its content, in bytes.
 const IMPORT_OVERHEAD_BYTES: usize = 64;
@@ -38,6 +42,7 @@ struct Replay {
     elapsed: RecordedTimes,
     random: VecDeque<Content>,
     interactions: VecDeque<Interaction>,
+    verifications: VecDeque<Verification>,
     /// Number of requests replayed.
     replayed: usize,
     /// First difference from the recorded call.
@@ -78,6 +83,7 @@ impl CassetteSession {
                 Import::Elapsed(at) => replay.elapsed.left.push_back(at),
                 Import::Random(bytes) => replay.random.push_back(bytes),
                 Import::Http(interaction) => replay.interactions.push_back(*interaction),
+                Import::Webhook(result) => replay.verifications.push_back(result),
             }
         }
         // A toolkit that did not read the clock before and does so now sees the first known time.
@@ -130,6 +136,28 @@ impl CassetteSession {
                 )),
                 None => replay.fail_as_different(
                     "the call requests random bytes once more than the recorded call".to_owned(),
+                ),
+            },
+        }
+    }
+
+    /// Returns the result of the verification of a webhook request.
+    pub(crate) fn verification(
+        &self,
+        redactor: Arc<Redactor>,
+        real: impl FnOnce() -> Result<bool, webhook::Error>,
+    ) -> wasmtime::Result<Result<bool, webhook::Error>> {
+        match &mut *self.lock() {
+            Mode::Record(recording) => {
+                let result = real();
+                recording.keep(Import::Webhook(Verification::new(&result)), 0);
+                recording.redactor = redactor;
+                Ok(result)
+            }
+            Mode::Replay(replay) => match replay.verifications.pop_front() {
+                Some(result) => Ok(result.into_result()),
+                None => replay.fail_as_different(
+                    "the call verifies a signature once more than the recorded call".to_owned(),
                 ),
             },
         }

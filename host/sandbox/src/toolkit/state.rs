@@ -8,7 +8,7 @@ use std::{
 
 use wasmtime::{Result, component::ResourceTable};
 
-use super::imports::{blob::Files, http::Outgoing, wasi::Wasi};
+use super::imports::{blob::Files, http::Outgoing, wasi::Wasi, webhook::WebhookSecrets};
 use crate::{
     Clock,
     cassette::CassetteSession,
@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Key-value store of the guest.
     pub(crate) guest_state: BTreeMap<String, Vec<u8>>,
+    /// Secrets of the trigger's configuration.
+    pub(crate) webhook_secrets: WebhookSecrets,
     /// Recorder or player for imports.
     pub(crate) session: Option<Arc<CassetteSession>>,
     /// Source of the wall-clock time.

@@ -42,5 +42,7 @@
   )
   (func (export "toolhost:toolkit/entry@1.0.0#poll")
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i64) (result i32) unreachable)
-  (func (export "toolhost:toolkit/entry@1.0.0#receive") (param i32) (result i32) unreachable)
+  (func (export "toolhost:toolkit/entry@1.0.0#receive") (param $input i32) (result i32)
+    ;;RECEIVE
+  )
 )

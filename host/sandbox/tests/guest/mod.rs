@@ -13,21 +13,22 @@ pub(crate) const ECHO: &str = "(call $ok (local.get $args) (local.get $args_len)
 
 /// Builds a component with these imports and items, whose `execute` has this body.
 pub(crate) fn component(imports: &str, items: &str, execute: &str) -> Bytes {
-    foreign(["", ""], imports, items, execute)
+    foreign(["", ""], imports, items, [execute, "unreachable"])
 }
 
 /// Builds a component with imports that the contract does not have: WIT packages, and `import …;`
-/// lines for the world.
+/// lines for the world. `execute` and `receive` have these bodies.
 pub(crate) fn foreign(
     [packages, world]: [&str; 2],
     imports: &str,
     items: &str,
-    execute: &str,
+    [execute, receive]: [&str; 2],
 ) -> Bytes {
     let text = include_str!("guest.wat")
         .replace(";;IMPORTS", imports)
         .replace(";;ITEMS", items)
-        .replace(";;EXECUTE", execute);
+        .replace(";;EXECUTE", execute)
+        .replace(";;RECEIVE", receive);
     let mut module = wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"));
     let contract = CONTRACT.replace(
         "    export entry;\n",

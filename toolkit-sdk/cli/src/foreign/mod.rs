@@ -32,6 +32,8 @@ pub(crate) use {compiler::prepare, files::unpack};
 const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Interface that every toolkit exports.
 const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
+/// Name, without its version, of the interface that verifies webhook requests.
+const WEBHOOK_PREFIX: &str = "toolhost:toolkit/webhook@";
 /// Folder inside a toolkit's folder for files of this command.
 pub(crate) const WORK_FOLDER: &str = ".toolkit";
 
@@ -116,11 +118,8 @@ impl Source {
                 compiler.compile(&folder, self.entry, &kept, &raw)?;
                 let bytes =
                     fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
-                let closed = stub_imports::stub_imports(
-                    &bytes,
-                    ENTRY_INTERFACE,
-                    sandbox::is_import_available,
-                )?;
+                let closed =
+                    stub_imports::stub_imports(&bytes, ENTRY_INTERFACE, is_import_provided)?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
                 fs::write(&component, &closed)
@@ -137,4 +136,11 @@ impl Source {
             described,
         })
     }
+}
+
+/// Returns true if the component may keep an import. Engines import the whole contract, used or
+/// not, but a component that imports `webhook` does not get the secrets that the libraries of these
+/// languages verify with.
+fn is_import_provided(name: &str) -> bool {
+    sandbox::is_import_available(name) && !name.starts_with(WEBHOOK_PREFIX)
 }

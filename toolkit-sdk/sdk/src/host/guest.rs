@@ -149,6 +149,28 @@ pub(crate) mod calls {
         blob::append(id, bytes).map_err(failure)
     }
 
+    #[cfg(feature = "webhook")]
+    pub(crate) fn verify_webhook(
+        secret: &str,
+        algorithm: crate::webhook::Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<bool, Failure> {
+        use super::bindings::toolhost::toolkit::webhook;
+        use crate::webhook::Algorithm;
+        let algorithm = match algorithm {
+            Algorithm::HmacSha1 => webhook::Algorithm::HmacSha1,
+            Algorithm::HmacSha256 => webhook::Algorithm::HmacSha256,
+            Algorithm::HmacSha512 => webhook::Algorithm::HmacSha512,
+            Algorithm::StandardWebhooks => webhook::Algorithm::StandardWebhooks,
+            Algorithm::Token => webhook::Algorithm::Token,
+        };
+        webhook::verify(secret, algorithm, message, signature).map_err(|error| Failure {
+            kind: error.kind,
+            message: error.message,
+        })
+    }
+
     fn failure(error: blob::Error) -> Failure {
         Failure {
             kind: error.kind,

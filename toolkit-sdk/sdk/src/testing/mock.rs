@@ -372,6 +372,46 @@ pub(crate) mod calls {
         })
     }
 
+    /// Verifies with `secret` itself: a native test sees the configuration as it is written.
+    #[cfg(feature = "webhook")]
+    pub(crate) fn verify_webhook(
+        secret: &str,
+        algorithm: crate::webhook::Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<bool, Failure> {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        use hmac::{Hmac, KeyInit, Mac};
+
+        use crate::webhook::Algorithm;
+
+        fn is_mac<M: KeyInit + Mac>(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+            M::new_from_slice(key)
+                .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
+        }
+        let unusable = |problem: &str| Failure {
+            kind: "unusable".to_owned(),
+            message: problem.to_owned(),
+        };
+        if secret.is_empty() {
+            return Err(unusable("the secret is empty"));
+        }
+        let key = secret.as_bytes();
+        Ok(match algorithm {
+            Algorithm::HmacSha1 => is_mac::<Hmac<sha1::Sha1>>(key, message, signature),
+            Algorithm::HmacSha256 => is_mac::<Hmac<sha2::Sha256>>(key, message, signature),
+            Algorithm::HmacSha512 => is_mac::<Hmac<sha2::Sha512>>(key, message, signature),
+            Algorithm::StandardWebhooks => {
+                let base64 = secret.strip_prefix("whsec_").unwrap_or(secret);
+                let key = STANDARD
+                    .decode(base64)
+                    .map_err(|_| unusable("the secret is not base64 after `whsec_`"))?;
+                is_mac::<Hmac<sha2::Sha256>>(&key, message, signature)
+            }
+            Algorithm::Token => key == signature,
+        })
+    }
+
     fn missing(id: &str) -> Failure {
         Failure {
             kind: "not_found".to_owned(),

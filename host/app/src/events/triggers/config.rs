@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use manifest::write_only_names;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -64,37 +65,14 @@ pub(super) fn mask(found: Option<&ResolvedTrigger>, config: Config) -> Config {
             .map(|(name, value)| (name, accounts::mask(&value)))
             .collect();
     };
-    let mut secrets = BTreeSet::new();
-    collect_secrets(&schema, &mut secrets);
-    masked_members(config, &secrets)
+    masked_members(config, &write_only_names(&schema))
 }
 
-/// Collects the names of secret properties, at any place of a schema.
-fn collect_secrets<'a>(schema: &'a Value, secrets: &mut BTreeSet<&'a str>) {
-    match schema {
-        Value::Object(members) => {
-            let properties = members.get("properties").and_then(Value::as_object);
-            let secret = properties
-                .into_iter()
-                .flatten()
-                .filter(|(_, property)| property["writeOnly"] == true);
-            secrets.extend(secret.map(|(name, _)| name.as_str()));
-            members
-                .values()
-                .for_each(|value| collect_secrets(value, secrets));
-        }
-        Value::Array(items) => items
-            .iter()
-            .for_each(|value| collect_secrets(value, secrets)),
-        _ => {}
-    }
-}
-
-fn masked_members(members: Config, secrets: &BTreeSet<&str>) -> Config {
+fn masked_members(members: Config, secrets: &BTreeSet<String>) -> Config {
     members
         .into_iter()
         .map(|(name, value)| {
-            let value = if secrets.contains(name.as_str()) {
+            let value = if secrets.contains(&name) {
                 accounts::mask(&value)
             } else {
                 masked(value, secrets)
@@ -104,7 +82,7 @@ fn masked_members(members: Config, secrets: &BTreeSet<&str>) -> Config {
         .collect()
 }
 
-fn masked(value: Value, secrets: &BTreeSet<&str>) -> Value {
+fn masked(value: Value, secrets: &BTreeSet<String>) -> Value {
     match value {
         Value::Object(members) => masked_members(members, secrets).into(),
         Value::Array(items) => items
@@ -131,8 +109,6 @@ mod tests {
             },
             "$defs": { "Inner": { "properties": { "token": { "writeOnly": true } } } },
         });
-        let mut secrets = BTreeSet::new();
-        collect_secrets(&schema, &mut secrets);
         let config = json!({
             "secret": "abcdefgh", "words": ["abcdefgh"], "inner": { "token": "abcdefgh", "name": "abcdefgh" },
         });
@@ -140,7 +116,7 @@ mod tests {
             unreachable!("it is an object")
         };
         assert_eq!(
-            Value::Object(masked_members(config, &secrets)),
+            Value::Object(masked_members(config, &write_only_names(&schema))),
             json!({
                 "secret": "abcd...", "words": ["abcdefgh"], "inner": { "token": "abcd...", "name": "abcdefgh" },
             })

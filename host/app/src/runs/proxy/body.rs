@@ -121,6 +121,7 @@ async fn download(
         policy: Arc::new(Policy {
             egress: vec![rule],
             read_only: true,
+            ..Policy::default()
         }),
         credential: None,
         limits: Limits {

@@ -21,6 +21,7 @@ pub(super) fn resolve_target(
     let policy = Policy {
         egress: egress_rules(release, base.as_ref()),
         read_only: false,
+        ..Policy::default()
     };
     let first_segment = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
     let relative = !first_segment.ends_with(':')

@@ -2,7 +2,9 @@
 
 const CONTRACT_PREFIX: &str = "toolhost:toolkit/";
 /// Interfaces of the contract that a toolkit may import, at any 1.0 version.
-const INTERFACES: [&str; 7] = ["types", "http", "log", "clock", "random", "state", "blob"];
+const INTERFACES: [&str; 8] = [
+    "types", "http", "log", "clock", "random", "state", "blob", "webhook",
+];
 /// WASI interfaces that are linked for guests in other languages, with every access denied.
 const WASI: [&str; 15] = [
     "wasi:cli/environment",

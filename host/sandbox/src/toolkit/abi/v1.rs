@@ -23,12 +23,16 @@ mod bindings {
     });
 }
 
-pub(crate) use bindings::toolhost::toolkit::{blob, clock, http, log, random, state, types};
+pub(crate) use bindings::toolhost::toolkit::{
+    blob, clock, http, log, random, state, types, webhook,
+};
 
 use types::{Context, Inbound, Polled, Received, ToolError};
 
 /// Interface that every toolkit exports.
 pub(crate) const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+/// Name of the import, without its version, by which a guest verifies webhook requests.
+const WEBHOOK: &str = "toolhost:toolkit/webhook@";
 
 type ExecuteParams<'a> = (&'a str, &'a [u8], &'a Context);
 type PollParams<'a> = (&'a str, &'a [u8], &'a [u8], &'a Context);
@@ -42,7 +46,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     clock::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
     random::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
     state::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
-    blob::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
+    blob::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    webhook::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
 /// A component with its imports resolved and its exports found, ready to be instantiated.
@@ -51,6 +56,8 @@ pub(crate) struct Toolkit {
     execute: ComponentExportIndex,
     poll: ComponentExportIndex,
     receive: ComponentExportIndex,
+    /// True if the guest verifies webhook requests through the host, without seeing the secret.
+    pub(crate) verifies_webhooks: bool,
 }
 
 impl Toolkit {
@@ -64,6 +71,10 @@ impl Toolkit {
             execute: export::<ExecuteParams<'_>, Returns<Vec<u8>>>(component, &entry, "execute")?,
             poll: export::<PollParams<'_>, Returns<Polled>>(component, &entry, "poll")?,
             receive: export::<ReceiveParams<'_>, Returns<Received>>(component, &entry, "receive")?,
+            verifies_webhooks: component
+                .component_type()
+                .imports(component.engine())
+                .any(|(name, _)| name.starts_with(WEBHOOK)),
             pre,
         })
     }

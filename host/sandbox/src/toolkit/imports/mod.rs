@@ -11,6 +11,7 @@ mod log;
 mod random;
 mod state;
 pub(crate) mod wasi;
+pub(crate) mod webhook;
 
 use crate::toolkit::{State, abi::v1};
 

@@ -194,10 +194,9 @@ impl Redactor {
         Ok(merge_ranges(ranges))
     }
 
-    /// Iterates over this redactor and its `others`, without those that have no secrets.
+    /// Iterates over this redactor, its `others` and theirs, without those that have no secrets.
     fn all(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self)
-            .chain(self.others.as_deref())
+        std::iter::successors(Some(self), |redactor| redactor.others.as_deref())
             .filter(|redactor| !redactor.secrets.is_empty())
     }
 

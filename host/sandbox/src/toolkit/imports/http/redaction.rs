@@ -65,7 +65,7 @@ impl Outgoing {
         });
         match redactor {
             Ok(redactor) => {
-                self.trace.redact_with(Arc::new(redactor));
+                self.trace.redact_with(redactor);
                 Ok(())
             }
             Err(why) => {

@@ -228,6 +228,7 @@ mod tests {
             &Policy {
                 egress: vec![rule],
                 read_only,
+                ..Policy::default()
             },
             method,
             &Url::parse(url).unwrap(),
