@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
-use toolkit_sdk::webhook::Signature;
+use toolkit_sdk::webhook::{Secret, Signature};
 
 use crate::api::{is_false, login};
 use crate::issues::Issue;
@@ -18,8 +18,8 @@ const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
     /// Secret of the webhook, as entered at GitHub: Settings, Webhooks. Choose a long random text.
-    #[schemars(length(min = 16), extend("writeOnly" = true))]
-    secret: String,
+    #[schemars(length(min = 16))]
+    secret: Secret,
     /// Only events of this repository, `OWNER/NAME`. Defaults to all repositories that send to this
     /// trigger.
     repository: Option<String>,

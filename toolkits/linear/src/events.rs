@@ -1,7 +1,7 @@
 //! Webhook trigger for events that Linear sends.
 
 use toolkit_sdk::prelude::*;
-use toolkit_sdk::webhook::Signature;
+use toolkit_sdk::webhook::{Secret, Signature};
 
 /// Signature of a delivery: HMAC-SHA256 over the body (<https://linear.app/developers/webhooks>).
 const SIGNATURE: Signature = Signature::header("linear-signature")
@@ -12,8 +12,8 @@ const MAX_DELIVERY_AGE_MS: u64 = 60_000;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
     /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
-    #[schemars(length(min = 16), extend("writeOnly" = true))]
-    signing_secret: String,
+    #[schemars(length(min = 16))]
+    signing_secret: Secret,
     /// Only events of these types: `Issue`, `Comment`, `Project`, `Cycle`, `IssueLabel` and so on.
     /// If empty, all types that the webhook sends.
     #[serde(default)]

@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolkit_sdk::prelude::*;
-use toolkit_sdk::webhook::Signature;
+use toolkit_sdk::webhook::{Secret, Signature};
 
 use crate::api::{API, id};
 use crate::pages::Described;
@@ -120,8 +120,8 @@ fn time_of(page: &Value) -> &str {
 pub(crate) struct Subscription {
     /// Verification token that Notion sent to this trigger, from its first event; omit it until
     /// then.
-    #[schemars(length(min = 16), extend("writeOnly" = true))]
-    verification_token: Option<String>,
+    #[schemars(length(min = 16))]
+    verification_token: Option<Secret>,
     /// Only events of these types: `page.created`, `page.content_updated`,
     /// `page.properties_updated`, `comment.created` and so on. If empty, all types of the
     /// subscription.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use toolkit_sdk::prelude::*;
-use toolkit_sdk::webhook::Signature;
+use toolkit_sdk::webhook::{Secret, Signature};
 
 use crate::api::API;
 use crate::messages::Message;
@@ -99,8 +99,8 @@ fn is_written(subtype: &str) -> bool {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
     /// Signing secret of the app: api.slack.com/apps, the app, Basic Information.
-    #[schemars(length(min = 16), extend("writeOnly" = true))]
-    signing_secret: String,
+    #[schemars(length(min = 16))]
+    signing_secret: Secret,
     /// Only events of these types: `message`, `app_mention`, `reaction_added`,
     /// `member_joined_channel` and so on. If empty, all types to which the app subscribes.
     #[serde(default)]
