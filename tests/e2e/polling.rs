@@ -33,11 +33,16 @@ impl Given {
 
     /// Creates an instance that polls an address of the fake provider, and returns its id.
     async fn instance(&self, path: &str) -> String {
-        let config = json!({ "url": format!("https://api.example.com{path}") });
-        let body = json!({ "connected_account_id": self.account, "trigger_config": config });
-        let upsert = format!("/trigger_instances/{}/upsert", self.trigger);
-        let made = self.project.post(&upsert, &body).await.expect(201);
+        let made = self.upsert(path, json!({})).await.expect(201);
         made["trigger_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Creates an instance with a schedule.
+    async fn upsert(&self, path: &str, mut body: Value) -> Answer {
+        body["connected_account_id"] = json!(self.account);
+        body["trigger_config"] = json!({ "url": format!("https://api.example.com{path}") });
+        let upsert = format!("/trigger_instances/{}/upsert", self.trigger);
+        self.project.post(&upsert, &body).await
     }
 
     async fn read(&self, id: &str) -> Value {
@@ -95,6 +100,46 @@ async fn repeated_event_is_reported_once() {
     let read = given.read(&id).await;
     assert_eq!(read["last_error"], Value::Null);
     assert!(millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 60_000);
+}
+
+#[tokio::test]
+async fn cron_expression_sets_the_next_poll() {
+    let given = Given::new(Host::shared().await, Guest::poll()).await;
+    let path = format!("/echo/{}", unique(8));
+    for (schedule, problem) in [
+        (json!({ "poll_cron": "0 9 * *" }), "poll_cron"),
+        (json!({ "poll_cron": "0 9 31 2 *" }), "has no time"),
+        (json!({ "poll_cron": "9".repeat(300) }), "256 characters"),
+        (
+            json!({ "poll_cron": "0 9 * * *", "poll_time_zone": "Nowhere" }),
+            "poll_time_zone",
+        ),
+        (
+            json!({ "poll_cron": "0 9 * * *", "poll_interval_seconds": 60 }),
+            "poll_interval_seconds",
+        ),
+    ] {
+        let refused = given.upsert(&path, schedule).await.expect(400);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains(problem), "{message}");
+    }
+    let yearly = json!({ "poll_cron": "0 0 1 1 *" });
+    let made = given.upsert(&path, yearly).await.expect(201);
+    let id = made["trigger_id"].as_str().unwrap();
+    let is_next = |read: &Value, time: &str| read["next_poll_at"].as_str().unwrap().contains(time);
+    let january = |read: &Value| is_next(read, "-01-01T00:00:");
+    given
+        .wait_until(id, "the next poll is in January", january)
+        .await;
+    let other = json!({ "poll_cron": "0 0 1 7 *", "poll_time_zone": "Asia/Tokyo" });
+    given.upsert(&path, other).await.expect(200);
+    let june = |read: &Value| is_next(read, "-06-30T15:00:");
+    given.wait_until(id, "the next poll is in June", june).await;
+    given.upsert(&path, json!({})).await.expect(200);
+    let read = given.read(id).await;
+    assert_eq!(read["poll_cron"], "0 0 1 7 *");
+    assert_eq!(read["poll_time_zone"], "Asia/Tokyo");
+    assert_eq!(read["poll_interval_seconds"], Value::Null);
 }
 
 #[tokio::test]

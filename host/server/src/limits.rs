@@ -358,6 +358,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),
+        row("Characters in a cron expression", triggers::MAX_CRON_CHARS, INVALID),
         row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),

@@ -8,6 +8,7 @@ use super::{
     Instance,
     config::{self, Config},
     progress::{PollStatus, Progress, Seal},
+    schedule::Schedule,
 };
 use crate::{App, Result, catalog::VersionSelector, projects::Project};
 
@@ -41,6 +42,8 @@ pub struct InstanceView {
     pub record: Record<Instance>,
     /// Configuration, with its secrets masked unless the project has disabled masking.
     pub config: Config,
+    /// Schedule of its polls.
+    pub schedule: Schedule,
     /// The last and the next poll.
     pub poll: PollStatus,
 }
@@ -130,6 +133,7 @@ async fn view(
     Ok(InstanceView {
         record,
         config,
+        schedule: progress.body.schedule.clone(),
         poll,
     })
 }

@@ -13,6 +13,7 @@ mod list;
 mod poll_now;
 pub(crate) mod polling;
 pub(crate) mod progress;
+mod schedule;
 mod seen;
 mod source;
 mod upsert;
@@ -30,6 +31,7 @@ pub use self::{
     poll_now::poll_now,
     polling::{MAX_EVENTS, MAX_ROUNDS, Polled},
     progress::MAX_MEMORY_BYTES,
+    schedule::{MAX_CRON_CHARS, Schedule},
     seen::MAX_SEEN_EVENTS,
     upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},
 };

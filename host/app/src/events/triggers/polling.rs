@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sandbox::{Action, Event, Failure, Output};
-use store::{Batch, CommitError, Record};
+use store::{Batch, CommitError, Record, Time};
 
 use super::{
     DisabledReason, Instance,
     config::{self, Config},
     disabling,
     progress::{MAX_MEMORY_BYTES, Memory, Progress, Seal},
+    schedule::not_below,
     source,
 };
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
     },
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Claim, Next, Queue, doubled, jittered},
+    work::{Claim, Next, Queue, doubled},
 };
 
 /// Polls that one server runs at a time.
@@ -270,7 +271,7 @@ impl Subject {
         let due = if more {
             now
         } else {
-            time_after(now, not_below(self.interval(app)))
+            self.next_poll(app, now, self.interval(app))
         };
         let memory = self.seal(app).await?.memory(&found.memory)?;
         let ended = claim.end(batch, |progress| {
@@ -313,7 +314,7 @@ impl Subject {
         let interval = self.interval(app);
         let delay = doubled(interval, MAX_FAILURE_INTERVAL.max(interval), failures);
         let asked = failed.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
-        let due = time_after(now, not_below(delay.max(asked)));
+        let due = self.next_poll(app, now, delay.max(asked));
         let error = self.seal(app).await?.error(&failed.error)?;
         let ended = claim.end(batch, |progress| {
             progress.fail(error, now);
@@ -373,15 +374,14 @@ impl Subject {
     }
 
     fn interval(&self, app: &App) -> Duration {
-        let own = self.progress.interval();
-        own.unwrap_or_default().max(app.triggers.poll_interval)
+        self.progress.schedule.interval(app.triggers.poll_interval)
     }
-}
 
-/// Adds a random part to an interval, so that instances created together are not polled together.
-fn not_below(interval: Duration) -> Duration {
-    // The jitter is a fifth of the time in both directions.
-    jittered(interval * 5 / 4)
+    /// Returns the time of the next poll, which is at least `delay` after `now`.
+    fn next_poll(&self, app: &App, now: Time, delay: Duration) -> Time {
+        let schedule = &self.progress.schedule;
+        schedule.next(now, delay, app.triggers.poll_interval)
+    }
 }
 
 fn changed_meanwhile(id: &str, cause: CommitError) -> Error {

@@ -2,9 +2,9 @@
 //! the time of the next one.
 //!
 //! The record exists as long as its instance and has its id. Everything in it that comes from the
-//! project or from the provider is sealed.
+//! project or from the provider is sealed, except for the schedule.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use manifest::TriggerKind;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Field, Record, Time};
 
-use super::{config::Config, seen::SeenEvents};
+use super::{config::Config, schedule::Schedule, seen::SeenEvents};
 use crate::{
     App, Result,
     core::{
@@ -40,9 +40,8 @@ pub(crate) struct Progress {
     config: Sealed<Config>,
     #[serde(flatten)]
     pub(super) work: WorkState,
-    /// Interval between two polls, in seconds. None means the default.
-    #[serde(default)]
-    interval_s: Option<u64>,
+    #[serde(flatten)]
+    pub(super) schedule: Schedule,
     /// Data that the last poll left for the next one. None before the first poll.
     #[serde(default)]
     memory: Option<Sealed<Memory>>,
@@ -189,7 +188,7 @@ impl Progress {
         Ok(Self {
             config: seal.config(config)?,
             work: WorkState::default(),
-            interval_s: None,
+            schedule: Schedule::default(),
             memory: None,
             seen: SeenEvents::default(),
             rounds: 0,
@@ -221,15 +220,6 @@ impl Progress {
     /// Ends the polling. A poll that runs has no effect any more.
     pub(super) fn stop(&mut self) {
         self.work = WorkState::default();
-    }
-
-    /// Returns the interval that the instance asks for.
-    pub(super) fn interval(&self) -> Option<Duration> {
-        self.interval_s.map(Duration::from_secs)
-    }
-
-    pub(super) fn set_interval(&mut self, interval: Option<Duration>) {
-        self.interval_s = interval.map(|interval| interval.as_secs());
     }
 
     /// Notes a successful poll.

@@ -1,7 +1,5 @@
 //! Creation of trigger instances. A repeated request finds the instance of the first and enables it.
 
-use std::time::Duration;
-
 use store::{Batch, CommitError, EditError, Query, Record};
 use uuid::Uuid;
 
@@ -9,6 +7,7 @@ use super::{
     COLLECTION, Instance,
     config::{self, Config},
     progress::Progress,
+    schedule::Schedule,
 };
 use crate::{
     App, Error, Result,
@@ -21,8 +20,6 @@ use crate::{
 
 /// Maximum size of a configuration as JSON, in bytes.
 pub const MAX_CONFIG_BYTES: usize = 64 << 10;
-/// Maximum interval between two polls.
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 
 /// Request to create an instance, or to enable an existing one.
 #[derive(Debug)]
@@ -37,8 +34,8 @@ pub struct Upsert {
     pub user_id: Option<String>,
     /// Configuration.
     pub config: Config,
-    /// Interval between two polls; absent for the default.
-    pub poll_interval: Option<Duration>,
+    /// Schedule of polls; the default one changes nothing in an existing instance.
+    pub schedule: Schedule,
 }
 
 /// Result of an upsert.
@@ -63,7 +60,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         .catalog
         .snapshot()
         .trigger(&request.trigger, &request.versions)?;
-    check_interval(app, request.poll_interval)?;
+    request.schedule.check(app.triggers.poll_interval)?;
     if config::text(&request.config)?.len() > MAX_CONFIG_BYTES {
         let problem = format!("trigger_config: at most {MAX_CONFIG_BYTES} bytes as JSON");
         return Err(errors::config_invalid(&found.trigger.slug, vec![problem]));
@@ -82,7 +79,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         found,
         account,
         config: request.config,
-        poll_interval: request.poll_interval,
+        schedule: request.schedule,
     };
     match wanted.store(app, project).await {
         // Another request created the instance first.
@@ -93,26 +90,13 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
     }
 }
 
-fn check_interval(app: &App, interval: Option<Duration>) -> Result<()> {
-    let least = app.triggers.poll_interval;
-    let allowed = least..=MAX_POLL_INTERVAL.max(least);
-    match interval {
-        Some(given) if !allowed.contains(&given) => Err(errors::invalid(format!(
-            "poll_interval_seconds: must be {} to {}",
-            allowed.start().as_secs(),
-            allowed.end().as_secs()
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// A validated request.
 struct Wanted {
     found: ResolvedTrigger,
     account: Record<Account>,
     config: Config,
     identity: String,
-    poll_interval: Option<Duration>,
+    schedule: Schedule,
 }
 
 impl Wanted {
@@ -147,12 +131,14 @@ impl Wanted {
     ) -> Result<(Batch, Upserted)> {
         let now = app.clock.now();
         let mut progress = Progress::get(app, &project.id, &instance.id).await?;
-        let is_disabled = !instance.body.is_enabled();
-        if is_disabled {
-            progress.body.start(self.found.trigger.kind, now);
+        let is_rescheduled =
+            self.schedule != Schedule::default() && self.schedule != progress.body.schedule;
+        if is_rescheduled {
+            progress.body.schedule = self.schedule.clone();
         }
-        if self.poll_interval.is_some() {
-            progress.body.set_interval(self.poll_interval);
+        let starts = is_rescheduled || !instance.body.is_enabled();
+        if starts {
+            progress.body.start(self.found.trigger.kind, now);
         }
         instance.body.enable(now);
         instance.body.version = self.found.release.version.to_string();
@@ -163,7 +149,7 @@ impl Wanted {
         };
         let mut batch = batch.update(&instance);
         // A record that is written without need would make a running poll start again.
-        if is_disabled || self.poll_interval.is_some() {
+        if starts {
             batch = batch.update(&progress);
         }
         Ok((batch, upserted))
@@ -202,7 +188,7 @@ impl Wanted {
             changed_at: now,
         };
         let mut progress = Progress::new(app, &project.id, &id, &self.config).await?;
-        progress.set_interval(self.poll_interval);
+        progress.schedule = self.schedule.clone();
         progress.start(self.found.trigger.kind, now);
         let upserted = Upserted {
             id: id.to_string(),

@@ -34,7 +34,7 @@ pub(crate) async fn upsert(
         versions: body.versions(),
         account: body.account().map(AccountId::parse).transpose()?,
         user_id: body.user_id.clone(),
-        poll_interval: body.poll_interval(),
+        schedule: body.schedule(),
         config: body.config(),
     };
     let upserted = triggers::upsert(key.app(), &key.project, request).await?;

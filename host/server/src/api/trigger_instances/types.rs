@@ -1,12 +1,12 @@
 //! Requests and views of trigger instances.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use app::{
     Time,
     catalog::{LATEST, VersionSelector},
     core::{clock::iso, ids::TriggerInstanceId},
-    events::triggers::{self, Filter, InstanceView, Polled, Upserted},
+    events::triggers::{self, Filter, InstanceView, Polled, Schedule, Upserted},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -131,6 +131,13 @@ pub(crate) struct UpsertBody {
     version: Option<String>,
     /// Interval between two polls; at least the default of the server.
     poll_interval_seconds: Option<u64>,
+    /// Cron expression of the times of polls, instead of an interval: minute, hour, day of the
+    /// month, month and day of the week.
+    #[schema(example = "*/10 8-18 * * MON-FRI")]
+    poll_cron: Option<String>,
+    /// Time zone of the cron expression, a name of the IANA database; UTC by default.
+    #[schema(example = "Europe/Paris")]
+    poll_time_zone: Option<String>,
 }
 
 /// Version for every toolkit, or versions by toolkit.
@@ -162,8 +169,13 @@ impl UpsertBody {
         given.or(self.older_account_id.as_ref()).map(String::as_str)
     }
 
-    pub(crate) fn poll_interval(&self) -> Option<Duration> {
-        self.poll_interval_seconds.map(Duration::from_secs)
+    /// Returns the schedule of polls.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule {
+            interval_s: self.poll_interval_seconds,
+            cron: self.poll_cron.clone(),
+            time_zone: self.poll_time_zone.clone(),
+        }
     }
 
     /// Returns the configuration; empty if none is given.
@@ -282,6 +294,15 @@ view! {
         /// Reason of an automatic disabling.
         #[schema(required)]
         disabled_reason: Option<DisabledReason> = instance.disabled_reason.map(DisabledReason::from),
+        /// Interval between two polls that the instance asked for.
+        #[schema(required)]
+        poll_interval_seconds: Option<u64> = view.schedule.interval_s,
+        /// Cron expression of the times of polls.
+        #[schema(required)]
+        poll_cron: Option<String> = view.schedule.cron,
+        /// Time zone of the cron expression; null for UTC.
+        #[schema(required)]
+        poll_time_zone: Option<String> = view.schedule.time_zone,
         /// Time of the last poll.
         #[schema(required, format = DateTime)]
         last_poll_at: Option<String> = view.poll.last_poll_at.map(iso),

@@ -1,0 +1,317 @@
+//! Schedules of polls: an interval, or a cron expression in a time zone.
+//!
+//! Two polls are never closer than the shortest interval, which is a setting. An expression that
+//! asks for more is refused. Every time has a random part, so that instances created together or
+//! with equal expressions are not polled together.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds, Year},
+};
+use serde::{Deserialize, Serialize};
+use store::Time;
+
+use crate::{
+    Result,
+    core::{clock::time_after, truncate},
+    events::errors,
+    work::jittered,
+};
+
+/// Maximum interval between two polls.
+const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
+/// Maximum length of a cron expression, in characters.
+pub const MAX_CRON_CHARS: usize = 256;
+/// Number of times of an expression that are checked for their distance. An hour has 60 times.
+const CHECKED_TIMES: usize = 61;
+
+/// A schedule of polls, as requested and as stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Interval between two polls, in seconds. None means the shortest one.
+    #[serde(default)]
+    pub interval_s: Option<u64>,
+    /// Cron expression of five fields, instead of an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// Time zone of the expression, a name of the IANA database. None means UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+}
+
+impl Schedule {
+    /// Checks a requested schedule.
+    ///
+    /// # Errors
+    /// Fails if the interval is out of range, the expression or the time zone is invalid, or the
+    /// expression asks for no poll or for polls that are closer than `shortest`.
+    pub(super) fn check(&self, shortest: Duration) -> Result<()> {
+        let allowed = shortest.as_secs()..=MAX_INTERVAL.max(shortest).as_secs();
+        let problem = match self {
+            Self {
+                interval_s: Some(given),
+                cron: None,
+                time_zone: None,
+            } if !allowed.contains(given) => format!(
+                "poll_interval_seconds: must be {} to {}",
+                allowed.start(),
+                allowed.end()
+            ),
+            Self {
+                interval_s: Some(_),
+                cron: Some(_),
+                ..
+            } => "poll_cron: cannot be combined with `poll_interval_seconds`".to_owned(),
+            Self {
+                cron: None,
+                time_zone: Some(_),
+                ..
+            } => "poll_time_zone: needs `poll_cron`".to_owned(),
+            Self {
+                cron: Some(text), ..
+            } => match self.check_cron(text, shortest) {
+                Ok(()) => return Ok(()),
+                Err(problem) => problem,
+            },
+            _ => return Ok(()),
+        };
+        Err(errors::invalid(problem))
+    }
+
+    fn check_cron(&self, text: &str, shortest: Duration) -> std::result::Result<(), String> {
+        if text.chars().count() > MAX_CRON_CHARS {
+            return Err(format!("poll_cron: at most {MAX_CRON_CHARS} characters"));
+        }
+        let cron = parse(text)?;
+        self.zone()?;
+        // The times of any fixed day in UTC, so that the answer depends on nothing but the expression.
+        let times: Vec<_> = cron
+            .iter_after(DateTime::UNIX_EPOCH)
+            .take(CHECKED_TIMES)
+            .collect();
+        if times.is_empty() {
+            return Err(format!(
+                "poll_cron: `{text}` has no time: no such day exists"
+            ));
+        }
+        let gaps = times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).num_seconds());
+        let least = i64::try_from(shortest.as_secs()).unwrap_or(i64::MAX);
+        match gaps.min() {
+            Some(gap) if gap < least => Err(format!(
+                "poll_cron: `{text}` has times {gap} s apart; the shortest interval is {least} s"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn zone(&self) -> std::result::Result<Tz, String> {
+        let Some(name) = &self.time_zone else {
+            return Ok(Tz::UTC);
+        };
+        name.parse().map_err(|_| {
+            let name = truncate(name);
+            format!(
+                "poll_time_zone: `{name}` is no name of the IANA database, such as `Europe/Paris`"
+            )
+        })
+    }
+
+    /// Returns the interval from which delays after failures are derived.
+    pub(super) fn interval(&self, shortest: Duration) -> Duration {
+        let own = self.interval_s.map(Duration::from_secs);
+        own.unwrap_or_default().max(shortest)
+    }
+
+    /// Returns the time of the next poll: at least `delay` after `now`, and at a time of the
+    /// expression, if there is one.
+    pub(super) fn next(&self, now: Time, delay: Duration, shortest: Duration) -> Time {
+        let earliest = time_after(now, not_below(delay));
+        // A delay of the shortest interval is no delay for an expression, whose times are as far
+        // apart.
+        let from = time_after(now, delay.saturating_sub(shortest));
+        match self.time_after(from) {
+            Some(at) => time_after(at, not_below(shortest) - shortest).max(earliest),
+            None => earliest,
+        }
+    }
+
+    /// Returns the first time of the expression after another.
+    fn time_after(&self, from: Time) -> Option<Time> {
+        let cron = parse(self.cron.as_ref()?).ok()?;
+        let from = DateTime::<Utc>::from_timestamp_millis(from.0)?;
+        let from = from.with_timezone(&self.zone().ok()?);
+        let at = cron.find_next_occurrence(&from, false).ok()?;
+        Some(Time(at.timestamp_millis()))
+    }
+}
+
+fn parse(text: &str) -> std::result::Result<Cron, String> {
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build();
+    parser.parse(text).map_err(|cause| {
+        format!("poll_cron: `{text}` is no cron expression of five fields, such as `*/10 8-18 * * MON-FRI`: {cause}")
+    })
+}
+
+/// Adds a random part of up to a half to an interval.
+pub(super) fn not_below(interval: Duration) -> Duration {
+    // The jitter is a fifth of the time in both directions.
+    jittered(interval * 5 / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn schedule(cron: &str, zone: Option<&str>) -> Schedule {
+        Schedule {
+            interval_s: None,
+            cron: Some(cron.to_owned()),
+            time_zone: zone.map(str::to_owned),
+        }
+    }
+
+    fn at(text: &str) -> Time {
+        Time(
+            DateTime::parse_from_rfc3339(text)
+                .unwrap()
+                .timestamp_millis(),
+        )
+    }
+
+    #[test]
+    fn next_time_follows_the_expression() {
+        for (cron, zone, from, next) in [
+            (
+                "*/15 * * * *",
+                None,
+                "2026-03-01T10:15:00Z",
+                "2026-03-01T10:30:00Z",
+            ),
+            (
+                "0 9 * * *",
+                None,
+                "2026-03-01T10:15:00Z",
+                "2026-03-02T09:00:00Z",
+            ),
+            (
+                "0 9 * * MON-FRI",
+                None,
+                "2026-02-27T09:00:00Z",
+                "2026-03-02T09:00:00Z",
+            ),
+            (
+                "0 0 29 2 *",
+                None,
+                "2026-03-01T00:00:00Z",
+                "2028-02-29T00:00:00Z",
+            ),
+            // A day of the month or a day of the week.
+            (
+                "0 0 13 * 5",
+                None,
+                "2026-03-01T00:00:00Z",
+                "2026-03-06T00:00:00Z",
+            ),
+            (
+                "@daily",
+                None,
+                "2026-03-01T10:15:00Z",
+                "2026-03-02T00:00:00Z",
+            ),
+            (
+                "0 9 * * *",
+                Some("Asia/Tokyo"),
+                "2026-03-01T10:15:00Z",
+                "2026-03-02T00:00:00Z",
+            ),
+            // 2:30 does not exist on the day on which clocks go forward.
+            (
+                "30 2 * * *",
+                Some("Europe/Paris"),
+                "2026-03-28T12:00:00Z",
+                "2026-03-29T01:00:00Z",
+            ),
+            // 2:30 comes twice on the day on which they go back.
+            (
+                "30 2 * * *",
+                Some("Europe/Paris"),
+                "2026-10-24T12:00:00Z",
+                "2026-10-25T00:30:00Z",
+            ),
+            (
+                "30 2 * * *",
+                Some("Europe/Paris"),
+                "2026-10-25T00:30:00Z",
+                "2026-10-26T01:30:00Z",
+            ),
+        ] {
+            let found = schedule(cron, zone).time_after(at(from));
+            assert_eq!(found, Some(at(next)), "{cron} {zone:?} after {from}");
+        }
+    }
+
+    #[test]
+    fn invalid_expression_is_refused_with_its_problem() {
+        for (cron, zone, problem) in [
+            ("", None, "no cron expression"),
+            ("* * * *", None, "5 fields"),
+            ("0 * * * * *", None, "5 fields"),
+            ("60 * * * *", None, "60"),
+            ("x * * * *", None, "illegal character"),
+            ("0 0 31 2 *", None, "has no time"),
+            ("* * * * *", None, "60 s apart"),
+            ("0,59 * * * *", None, "60 s apart"),
+            ("0 9 * * *", Some("Europe/Nowhere"), "poll_time_zone"),
+            (&"0".repeat(MAX_CRON_CHARS + 1), None, "256 characters"),
+        ] {
+            let refused = schedule(cron, zone).check(5 * MINUTE).unwrap_err();
+            assert!(refused.to_string().contains(problem), "{cron}: {refused}");
+        }
+    }
+
+    #[test]
+    fn interval_and_expression_exclude_each_other() {
+        let both = Schedule {
+            interval_s: Some(60),
+            ..schedule("0 9 * * *", None)
+        };
+        both.check(MINUTE).unwrap_err();
+        let zone_alone = Schedule {
+            time_zone: Some("UTC".to_owned()),
+            ..Schedule::default()
+        };
+        zone_alone.check(MINUTE).unwrap_err();
+        Schedule::default().check(MINUTE).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn polls_are_never_closer_than_the_shortest_interval(
+            now in 1_700_000_000_000_i64..1_900_000_000_000,
+            step in 1_u32..30,
+            delay in 60_u64..7_200,
+        ) {
+            let schedule = schedule(&format!("*/{step} * * * *"), Some("America/New_York"));
+            schedule.check(MINUTE).unwrap();
+            let delay = Duration::from_secs(delay);
+            let next = schedule.next(Time(now), delay, MINUTE);
+            prop_assert!(next >= time_after(Time(now), delay));
+            // The random part of the delay, the step, and the random part of the time.
+            let latest = delay * 3 / 2 + MINUTE * step + MINUTE / 2;
+            prop_assert!(next <= time_after(Time(now), latest));
+        }
+    }
+}
