@@ -96,6 +96,21 @@ async fn stream_resumes_after_a_kill_without_loss() {
 }
 
 #[tokio::test]
+async fn stream_without_events_resumes_without_loss() {
+    let host = Setup::new().start().await;
+    let subscription = subscribe(&host.as_project()).await;
+    let mut stream = host.as_project().open_stream(PATH, None).await;
+    let opening_id = stream.opening_id().await;
+    let host = host.kill().start().await;
+    assert_eq!(stream.next().await, None);
+    send(&host.as_project(), &subscription, 1).await;
+    let mut resumed = host.as_project().open_stream(PATH, Some(&opening_id)).await;
+    read(&mut resumed, 1..2).await;
+    let path = format!("{PATH}?last_event_id=at_noon");
+    host.as_project().get(&path).await.expect(404);
+}
+
+#[tokio::test]
 async fn stopping_server_ends_its_streams() {
     let host = Setup::new().start().await;
     let mut stream = host.as_project().open_stream(PATH, None).await;

@@ -36,25 +36,53 @@ impl EventReader {
         next.await.expect("an event comes in time")
     }
 
-    async fn read(&mut self) -> Option<ReceivedEvent> {
+    /// Waits for the id of the beginning of the stream, after which another one can begin.
+    ///
+    /// # Panics
+    /// If the stream ends before.
+    pub async fn opening_id(&mut self) -> String {
         loop {
-            while let Some((block, rest)) = self.unread.split_once("\n\n") {
-                let field = |name: &str| {
-                    let mut lines = block.lines();
-                    lines.find_map(|line| line.strip_prefix(name).map(str::to_owned))
-                };
-                let event = field("data: ").map(|data| ReceivedEvent {
-                    id: field("id: ").unwrap_or_default(),
-                    data: serde_json::from_str(&data).expect("an event is JSON"),
-                });
-                self.unread = rest.to_owned();
-                if event.is_some() {
-                    return event;
-                }
+            if let Some(block) = self.take_block() {
+                return field(&block, "id: ").expect("the first block has an id");
             }
-            // A server that was killed ends the stream with an error.
-            let piece = self.response.chunk().await.ok()??;
-            self.unread.push_str(&String::from_utf8_lossy(&piece));
+            assert!(self.receive().await, "the stream ended before its id");
         }
     }
+
+    async fn read(&mut self) -> Option<ReceivedEvent> {
+        loop {
+            while let Some(block) = self.take_block() {
+                if let Some(data) = field(&block, "data: ") {
+                    return Some(ReceivedEvent {
+                        id: field(&block, "id: ").unwrap_or_default(),
+                        data: serde_json::from_str(&data).expect("an event is JSON"),
+                    });
+                }
+            }
+            if !self.receive().await {
+                return None;
+            }
+        }
+    }
+
+    fn take_block(&mut self) -> Option<String> {
+        let (block, rest) = self.unread.split_once("\n\n")?;
+        let block = block.to_owned();
+        self.unread = rest.to_owned();
+        Some(block)
+    }
+
+    /// Waits for more of the stream. Returns false at its end, which is an error if the server was
+    /// killed.
+    async fn receive(&mut self) -> bool {
+        let piece = self.response.chunk().await.ok().flatten();
+        let text = piece.as_deref().map(String::from_utf8_lossy);
+        self.unread.push_str(text.as_deref().unwrap_or_default());
+        piece.is_some()
+    }
+}
+
+fn field(block: &str, name: &str) -> Option<String> {
+    let mut lines = block.lines();
+    lines.find_map(|line| line.strip_prefix(name).map(str::to_owned))
 }

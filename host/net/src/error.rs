@@ -117,14 +117,18 @@ impl ErrorContext {
                 ErrorKind::Protocol,
                 format_args!("the response body cannot be decompressed: {cause}"),
             ),
-            body::ReadError::Broken(cause) => self.error(
-                ErrorKind::Protocol,
-                format_args!(
-                    "the response ended early: {}; try again later",
-                    innermost(cause)
-                ),
-            ),
+            body::ReadError::Broken(cause) => self.ended_early(cause),
         }
+    }
+
+    pub(crate) fn ended_early(&self, cause: &reqwest::Error) -> Error {
+        self.error(
+            ErrorKind::Protocol,
+            format_args!(
+                "the response ended early: {}; try again later",
+                innermost(cause)
+            ),
+        )
     }
 
     /// Derives the error from the HTTP client's chain of causes.

@@ -26,6 +26,7 @@ mod lookup;
 mod proxy;
 mod redirect;
 mod rewrite;
+mod streamed;
 
 use std::{
     sync::Arc,
@@ -50,6 +51,7 @@ pub use reqwest::{
     multipart::{Form, Part},
 };
 pub use rewrite::{InvalidOrigin, Origin, Rewrite};
+pub use streamed::StreamedResponse;
 pub use url::Url;
 
 /// Maximum size of a response's headers, names and values together, in bytes.
@@ -252,6 +254,23 @@ impl Client {
         }
     }
 
+    /// Sends one request and returns the response when its headers have arrived. Of the limits, those
+    /// of the connection and of the first byte apply. The body is read piece by piece, and fails if
+    /// no piece arrives for `idle_timeout`.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn open(
+        &self,
+        request: Request,
+        idle_timeout: Duration,
+    ) -> Result<StreamedResponse, Error> {
+        let context = error::ErrorContext::new(&request.method, &request.url);
+        let identity = HeaderValue::from_static("identity");
+        let response = self.head(request, identity, &context).await?;
+        Ok(StreamedResponse::new(response, idle_timeout, context))
+    }
+
     /// Checks whether a URL may be reached now. Sends no request. A name that has no address, or whose
     /// name server does not answer, passes.
     ///
@@ -278,6 +297,33 @@ impl Client {
         context: &error::ErrorContext,
     ) -> Result<Response, Error> {
         let started = Instant::now();
+        let limits = request.limits;
+        let url = request.url.clone();
+        let gzip = HeaderValue::from_static("gzip");
+        let response = self.head(request, gzip, context).await?;
+        let status = response.status();
+        let mut headers = response.headers().clone();
+        let left = limits.total.saturating_sub(started.elapsed());
+        let body = body::read(response, &mut headers, limits, self.memory.as_deref());
+        let body = match tokio::time::timeout(left, body).await {
+            Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
+            Err(_) => return Err(context.timeout("the whole exchange", limits.total)),
+        };
+        Ok(Response {
+            status,
+            headers,
+            body,
+            url,
+        })
+    }
+
+    /// Sends a request and returns the response when its headers have arrived.
+    async fn head(
+        &self,
+        request: Request,
+        accept_encoding: HeaderValue,
+        context: &error::ErrorContext,
+    ) -> Result<reqwest::Response, Error> {
         let inner = &self.inner;
         let owned = match &self.identity {
             None => None,
@@ -301,7 +347,7 @@ impl Client {
         let clients = owned.as_deref().unwrap_or(&inner.shared);
         let (client, target) = self.route(clients, &request.url, context)?;
         let mut headers = request.headers;
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(ACCEPT_ENCODING, accept_encoding);
         let mut builder = client
             .request(request.method.clone(), target)
             .headers(headers);
@@ -321,20 +367,7 @@ impl Client {
         if header_bytes(response.headers()) > MAX_HEADER_BYTES {
             return Err(context.too_large("header block", MAX_HEADER_BYTES as u64));
         }
-        let status = response.status();
-        let mut headers = response.headers().clone();
-        let left = limits.total.saturating_sub(started.elapsed());
-        let body = body::read(response, &mut headers, limits, self.memory.as_deref());
-        let body = match tokio::time::timeout(left, body).await {
-            Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
-            Err(_) => return Err(context.timeout("the whole exchange", limits.total)),
-        };
-        Ok(Response {
-            status,
-            headers,
-            body,
-            url: request.url,
-        })
+        Ok(response)
     }
 
     /// Selects the client and the final URL of a request: through the guard, possibly with a proxy,

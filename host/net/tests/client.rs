@@ -414,3 +414,17 @@ async fn proxy_and_its_targets_pass_the_guard() {
         proxy.seen()[1]
     );
 }
+
+#[tokio::test]
+async fn streamed_body_is_read_until_it_stalls() {
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n";
+    let application = Application::start(move |_| head.into()).await;
+    let request = get(application.url("/"));
+    let idle_timeout = Duration::from_millis(50);
+    let opened = client(&["127.0.0.1/32"]).open(request, idle_timeout).await;
+    let mut response = opened.unwrap();
+    assert_eq!(response.next_piece().await.unwrap().unwrap(), "first");
+    let stalled = response.next_piece().await.unwrap_err();
+    assert_eq!(stalled.kind, ErrorKind::Timeout);
+    assert!(application.seen()[0].contains("accept-encoding: identity"));
+}

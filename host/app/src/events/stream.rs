@@ -23,6 +23,8 @@ use crate::{App, Result, core::ids::ProjectId, projects::Project};
 const OVERLAP: Duration = Duration::from_secs(2);
 /// Interval at which events of other servers are looked for.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Prefix of the id of the beginning of a stream, before its time in epoch milliseconds.
+const POSITION_PREFIX: &str = "at_";
 /// Number of events that are read at a time.
 const EVENTS_PER_READ: u64 = 100;
 
@@ -68,7 +70,8 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Opens a stream of the events after a message, or of those from now on.
+    /// Opens a stream of the events after a message or a [position](Self::position), or of those from
+    /// now on.
     ///
     /// # Errors
     /// Fails if the message does not exist any more, or the store cannot be read.
@@ -80,9 +83,10 @@ impl EventStream {
     ) -> Result<Self> {
         let committed = app.store.commit_signal(&COLLECTION);
         let mut seen = HashMap::new();
-        let start = match after {
-            None => app.clock.now(),
-            Some(id) => {
+        let start = match (after, after.and_then(opening_time)) {
+            (None, _) => app.clock.now(),
+            (_, Some(time)) => before(time),
+            (Some(id), None) => {
                 let unknown = || errors::event_not_found(crate::core::truncate(id));
                 let id = id.strip_prefix("msg_").ok_or_else(unknown)?;
                 let event = app.store.get::<Event>(project.id.as_str(), id).await?;
@@ -100,6 +104,12 @@ impl EventStream {
             cursor: None,
             seen,
         })
+    }
+
+    /// Returns the id of the beginning of a stream, after which another stream can begin.
+    #[must_use]
+    pub fn position(&self) -> String {
+        format!("{POSITION_PREFIX}{}", self.start.0)
     }
 
     /// Returns the next events. Waits for some, and returns none after a second without any.
@@ -176,6 +186,11 @@ impl Filter {
             )
             && is_one_of(&self.users, source.map(|own| own.user_id.as_str()))
     }
+}
+
+fn opening_time(id: &str) -> Option<Time> {
+    let time = id.strip_prefix(POSITION_PREFIX)?.parse().ok()?;
+    Some(Time(time))
 }
 
 fn before(time: Time) -> Time {

@@ -55,7 +55,7 @@ pub(crate) struct StreamQuery {
     #[serde(default)]
     #[param(explode = false)]
     user_ids: Vec<String>,
-    /// Id of the message after which the stream begins, for clients that cannot send the header
+    /// Id after which the stream begins, for clients that cannot send the header
     /// `Last-Event-ID`.
     last_event_id: Option<String>,
 }
@@ -63,7 +63,8 @@ pub(crate) struct StreamQuery {
 /// Streams the events of the project.
 ///
 /// Each message is the third version of a webhook. Without `Last-Event-ID` the stream begins with
-/// the next event. A stream ends after 15 minutes at the latest; a client continues it with the id of
+/// the next event, and with an id without a message: after it a client continues that has received
+/// no message. A stream ends after 15 minutes at the latest; a client continues it with the id of
 /// the last message.
 #[utoipa::path(
     get,
@@ -92,7 +93,11 @@ pub(crate) async fn open(
     };
     let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
-    let body = messages(key.server, events);
+    // The client continues after it if it is cut off before the first message.
+    let beginning = after
+        .is_none()
+        .then(|| Event::default().id(events.position()));
+    let body = stream::iter(beginning.map(Ok)).chain(messages(key.server, events));
     Ok(Sse::new(body).keep_alive(keep_alive).into_response())
 }
 

@@ -1,0 +1,45 @@
+//! Responses whose body is read piece by piece, for streams that do not end by themselves.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Response, StatusCode};
+use tokio::time::timeout;
+
+use crate::{Error, error::ErrorContext};
+
+/// Response of [`Client::open`](crate::Client::open). Dropping it closes the connection.
+pub struct StreamedResponse {
+    response: Response,
+    idle_timeout: Duration,
+    context: ErrorContext,
+}
+
+impl StreamedResponse {
+    pub(crate) fn new(response: Response, idle_timeout: Duration, context: ErrorContext) -> Self {
+        Self {
+            response,
+            idle_timeout,
+            context,
+        }
+    }
+
+    /// Returns the HTTP status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// Waits for the next piece of the body. Returns none at its end.
+    ///
+    /// # Errors
+    /// Fails if the connection breaks, or if no piece arrives in time.
+    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, Error> {
+        match timeout(self.idle_timeout, self.response.chunk()).await {
+            Ok(piece) => piece.map_err(|cause| self.context.ended_early(&cause)),
+            Err(_) => Err(self
+                .context
+                .timeout("the next part of the response", self.idle_timeout)),
+        }
+    }
+}
