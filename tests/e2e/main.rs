@@ -59,6 +59,7 @@ mod distribution;
 mod documents;
 mod elsewhere;
 mod event_stream;
+mod events_command;
 mod faults;
 mod generated;
 mod hostile_answers;

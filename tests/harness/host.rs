@@ -60,6 +60,13 @@ pub struct Host {
 #[derive(Debug)]
 pub struct Process(pub(crate) Child);
 
+/// A command that runs beside a test. Dropping it kills the process.
+#[derive(Debug)]
+pub struct LeftRunning {
+    pub process: Process,
+    output: NamedTempFile,
+}
+
 /// A server that ended before it served requests.
 #[derive(Debug)]
 pub struct Refused {
@@ -259,6 +266,18 @@ impl Setup {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Process(spawn(command))
+    }
+
+    /// Starts another operator command that runs until the test kills it.
+    pub fn leave(&self, arguments: &[&str]) -> LeftRunning {
+        let output = NamedTempFile::new().expect("a temporary file can be made");
+        let file = output.reopen().expect("a temporary file can be opened");
+        let mut command = self.program();
+        command.args(arguments).stdin(Stdio::null());
+        command.stderr(file.try_clone().expect("a file can be shared"));
+        command.stdout(file);
+        let process = Process(spawn(command));
+        LeftRunning { process, output }
     }
 
     /// Starts the server and waits until it serves requests.
@@ -672,6 +691,15 @@ impl Drop for Host {
                 .hunt(&self.output)
                 .unwrap_or_else(|found| panic!("{found}"));
         }
+    }
+}
+
+impl LeftRunning {
+    /// Returns everything that the command has printed so far.
+    pub fn output(&self) -> String {
+        let printed = read(&self.output);
+        hunt::assert_none("what a command prints", printed.as_bytes());
+        printed
     }
 }
 

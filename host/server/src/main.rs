@@ -28,7 +28,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     api::{description, table},
-    commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
+    commands::{
+        archive, doctor, events, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify,
+    },
     config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
     open::Stop,
@@ -107,6 +109,9 @@ enum Command {
     Members(members::Args),
     /// List, set and remove the operator's OAuth apps at providers
     OauthApps(oauth_apps::Args),
+    /// Follow the events of a project; list its webhook deliveries and send them again
+    #[command(after_help = events::EXAMPLES)]
+    Events(events::Args),
     /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
     /// Publish toolkits from a registry or a file, list and deprecate them
@@ -162,6 +167,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
             Command::Members(args) => members::run(&config, &args, terminal).await,
             Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await,
+            Command::Events(args) => events::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {

@@ -19,7 +19,12 @@ impl Terminal {
     /// Prints one line.
     pub(crate) fn line(self, text: &str) {
         // A closed output has no remedy.
-        let _ = writeln!(std::io::stdout().lock(), "{text}");
+        self.try_line(text);
+    }
+
+    /// Prints one line. Returns false if the output is closed.
+    pub(crate) fn try_line(self, text: &str) -> bool {
+        writeln!(std::io::stdout().lock(), "{text}").is_ok()
     }
 
     /// Prints a name and its value, aligned with other pairs.

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::{
     first_run::Keys,
-    running::{Key, Running},
+    running::{ProjectArgs, Running},
 };
-use crate::{config::Config, http::auth, open::Stop, terminal::Terminal};
+use crate::{config::Config, open::Stop, terminal::Terminal};
 
 /// Tool and argument by file extension. Every other file is hashed.
 const TOOLS: [(&str, &str, &str); 5] = [
@@ -47,17 +47,11 @@ pub(super) async fn run(
         .unwrap_or(fallback);
     terminal.line("");
     let file_name = file.display();
-    let key = Key {
-        header: auth::PROJECT,
-        flag: "--demo",
-        name: "TOOLHOST_API_KEY",
-        given: Some(keys.project_key.clone()),
+    let project = ProjectArgs {
+        url: format!("http://{address}").parse().ok(),
+        api_key: Some(keys.project_key.clone()),
     };
-    let url = format!("http://{address}").parse().ok();
-    let called = async {
-        let server = Running::new(config, url.as_ref(), key)?;
-        call(&server, file, tool, argument).await
-    };
+    let called = async { call(&project.reach(config)?, file, tool, argument).await };
     match called.await {
         Ok((text, elapsed)) => {
             let about = format!("{file_name}, {:.1} ms", elapsed.as_secs_f64() * 1000.0);

@@ -8,10 +8,9 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context;
 use net::{Body, Method};
 use sandbox::cassette::Cassette;
-use zeroize::Zeroizing;
 
-use super::running::{Key, Running};
-use crate::{commands::first_run, config::Config, http::auth, open::Stop, terminal::Terminal};
+use super::running::{ProjectArgs, check_id};
+use crate::{commands::first_run, config::Config, open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -35,12 +34,8 @@ struct Export {
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// URL of the server [default: the one in <data>.env]
-    #[arg(long)]
-    url: Option<url::Url>,
-    /// API key of the project [default: the one in <data>.env]
-    #[arg(long, env = "TOOLHOST_API_KEY", hide_env_values = true)]
-    api_key: Option<Zeroizing<String>>,
+    #[command(flatten)]
+    project: ProjectArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -55,25 +50,10 @@ pub(crate) async fn run(
     let Action::Export(Export {
         log_id,
         output,
-        url,
-        api_key,
+        project,
     }) = &args.action;
-    if !log_id
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-    {
-        return Err(anyhow::anyhow!(
-            "`{log_id}` is not the id of an execution log: use `log_id` of the response"
-        )
-        .into());
-    }
-    let key = Key {
-        header: auth::PROJECT,
-        flag: "--api-key",
-        name: "TOOLHOST_API_KEY",
-        given: api_key.clone(),
-    };
-    let server = Running::new(config, url.as_ref(), key)?;
+    check_id(log_id, "an execution log: use `log_id` of the response")?;
+    let server = project.reach(config)?;
     let path = format!("logs/tool_execution/{log_id}/cassette");
     let (_, cassette) = server.send(Method::GET, &path, Body::Empty, None).await?;
     let cassette =

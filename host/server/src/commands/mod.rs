@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod config;
 mod demo;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod first_run;
 pub(crate) mod keys;
 pub(crate) mod legacy;

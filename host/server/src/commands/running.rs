@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
-use net::{Body, HeaderMap, Limits, Method, Request};
+use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request, StatusCode, StreamedResponse};
 use serde_json::Value;
 use url::{Url, form_urlencoded::byte_serialize};
 use zeroize::Zeroizing;
@@ -15,7 +15,8 @@ use crate::{config::Config, http::auth, open::Stop};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
-
+/// Maximum size of the response that refuses a stream, in bytes.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// Number of items that are requested at once.
 const PAGE_ITEMS: usize = 500;
 
@@ -28,15 +29,22 @@ pub(super) struct Running {
 }
 
 /// The key that a command needs.
-pub(super) struct Key {
+struct Key {
     /// The header that carries it.
-    pub(super) header: &'static str,
+    header: &'static str,
     /// The option that sets it.
-    pub(super) flag: &'static str,
+    flag: &'static str,
     /// Its name in `<data>.env`.
-    pub(super) name: &'static str,
+    name: &'static str,
     /// The value of the option.
-    pub(super) given: Option<Zeroizing<String>>,
+    given: Option<Zeroizing<String>>,
+}
+
+/// A stream that the server did not open.
+pub(super) struct Unopened {
+    pub(super) stop: Stop,
+    /// True if a later attempt may succeed.
+    pub(super) transient: bool,
 }
 
 /// Another server than the one of the data directory, and the organization's key to it.
@@ -56,6 +64,36 @@ pub(super) struct ServerArgs {
     org_key: Option<Zeroizing<String>>,
 }
 
+/// A server, and the key of a project on it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProjectArgs {
+    /// URL of the server [default: the one in <data>.env]
+    #[arg(long, global = true, env = "TOOLHOST_URL")]
+    pub(super) url: Option<Url>,
+    /// API key of the project [default: the one in <data>.env]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLHOST_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub(super) api_key: Option<Zeroizing<String>>,
+}
+
+impl ProjectArgs {
+    /// Returns a client for the server.
+    pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
+        let key = Key {
+            header: auth::PROJECT,
+            flag: "--api-key",
+            name: "TOOLHOST_API_KEY",
+            given: self.api_key.clone(),
+        };
+        Ok(Running::new(config, self.url.as_ref(), key)?)
+    }
+}
+
 impl ServerArgs {
     /// Returns a client for the server.
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
@@ -72,7 +110,7 @@ impl ServerArgs {
 
 impl Running {
     /// Creates a client for the server at this address, or for the one of the data directory.
-    pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
+    fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
         let file = config.env_file();
         let saved = std::fs::read_to_string(&file)
             .map(Zeroizing::new)
@@ -197,6 +235,57 @@ impl Running {
         body: Body,
         more: Option<(&'static str, String)>,
     ) -> Result<(u16, Bytes), Stop> {
+        let request = self.request(method, path, body, more)?;
+        let sent = self.client.send(request).await;
+        let response = sent.map_err(|cause| self.unreachable(&cause))?;
+        if response.status.is_success() {
+            return Ok((response.status.as_u16(), response.body));
+        }
+        Err(self.refused(response.status, &response.body))
+    }
+
+    /// Opens a stream below the API's prefix, with one more header. It fails if the server sends
+    /// nothing for `idle_timeout`.
+    pub(super) async fn open(
+        &self,
+        path: &str,
+        more: Option<(&'static str, String)>,
+        idle_timeout: Duration,
+    ) -> Result<StreamedResponse, Unopened> {
+        let permanent = |stop| Unopened {
+            stop,
+            transient: false,
+        };
+        let request = self.request(Method::GET, path, Body::Empty, more);
+        let request = request.map_err(|cause| permanent(cause.into()))?;
+        let sent = self.client.open(request, idle_timeout).await;
+        let mut response = sent.map_err(|cause| Unopened {
+            stop: self.unreachable(&cause).into(),
+            transient: true,
+        })?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let mut body = Vec::new();
+        while let Ok(Some(piece)) = response.next_piece().await
+            && body.len() < MAX_REFUSAL_BYTES
+        {
+            body.extend_from_slice(&piece);
+        }
+        Err(Unopened {
+            stop: self.refused(status, &body),
+            transient: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+        })
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        more: Option<(&'static str, String)>,
+    ) -> anyhow::Result<Request> {
         let url = format!("{}/api/v3.1/{path}", self.url);
         let mut headers = HeaderMap::new();
         let value = |text: &str| {
@@ -217,28 +306,33 @@ impl Running {
         let url = url
             .parse()
             .with_context(|| format!("`{url}` is not a URL"))?;
-        let sent = self
-            .client
-            .send(Request {
-                method,
-                url,
-                headers,
-                body,
-                limits,
-            })
-            .await;
-        let response = sent.map_err(|cause| {
-            anyhow!(
-                "the request to the server at {} failed: {}",
-                self.url,
-                cause.message
-            )
-        })?;
-        let status = response.status.as_u16();
-        if response.status.is_success() {
-            return Ok((status, response.body));
-        }
-        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        Ok(Request {
+            method,
+            url,
+            headers,
+            body,
+            limits,
+        })
+    }
+
+    fn unreachable(&self, cause: &net::Error) -> anyhow::Error {
+        let remedy = match cause.kind {
+            ErrorKind::Connect | ErrorKind::Dns => {
+                "; `toolhost serve` starts a server, --url names another"
+            }
+            _ => "",
+        };
+        anyhow!(
+            "the request to the server at {} failed: {}{remedy}",
+            self.url,
+            cause.message
+        )
+    }
+
+    /// Returns the refusal in a response of the server.
+    fn refused(&self, status: StatusCode, body: &[u8]) -> Stop {
+        let status = status.as_u16();
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let error = &body["error"];
         let listed = error["errors"]
             .as_array()
@@ -249,8 +343,17 @@ impl Running {
             "" => format!("the server at {} responded with status {status}", self.url),
             message => message.to_owned(),
         };
-        Err(refusal(&message, listed, text(error, "suggested_fix")))
+        refusal(&message, listed, text(error, "suggested_fix"))
     }
+}
+
+/// Checks an id that is to be a part of a path. `kind` says what it is the id of.
+pub(super) fn check_id(id: &str, kind: &str) -> Result<(), Stop> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if id.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(anyhow!("`{id}` is not the id of {kind}").into())
 }
 
 /// Returns a text of an object; empty if it has none of this name.
