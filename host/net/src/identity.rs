@@ -5,11 +5,9 @@
 //! HTTP client and connections, which no other certificate shares. The most recently used clients
 //! are kept.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -89,7 +87,7 @@ impl<T> ClientCache<T> {
         digest: [u8; 32],
         make: impl FnOnce() -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.lock();
         let entry = match cached.iter().position(|(other, _)| *other == digest) {
             Some(at) => cached.remove(at),
             None => (digest, Arc::new(make()?)),

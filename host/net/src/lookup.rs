@@ -10,11 +10,12 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::{SocketAddr, ToSocketAddrs},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::guard::Unresolved;
@@ -82,7 +83,7 @@ impl Lookups {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn request(
@@ -212,7 +213,9 @@ fn domain(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Condvar, atomic::AtomicUsize, atomic::Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use parking_lot::Condvar;
 
     use super::*;
 
@@ -229,15 +232,15 @@ mod tests {
             Lookups::with_resolver(move |name| {
                 own.asked.fetch_add(1, Ordering::SeqCst);
                 if name.ends_with("silent.com") {
-                    let speaks = own.speaks.0.lock().unwrap();
-                    drop(own.speaks.1.wait_while(speaks, |speaks| !*speaks).unwrap());
+                    let mut speaks = own.speaks.0.lock();
+                    own.speaks.1.wait_while(&mut speaks, |speaks| !*speaks);
                 }
                 Ok(vec![([192, 0, 2, 1], 0).into()])
             })
         }
 
         fn speak(&self) {
-            *self.speaks.0.lock().unwrap() = true;
+            *self.speaks.0.lock() = true;
             self.speaks.1.notify_all();
         }
     }

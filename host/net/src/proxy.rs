@@ -8,13 +8,10 @@
 //! hosts are allowed. An HTTPS request goes through a tunnel (RFC 9110, section 9.3.6), so the
 //! proxy cannot read it. The proxy's own credential is sent to the proxy only.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use url::Url;
 
@@ -98,7 +95,7 @@ impl ClientCache {
         context: &ErrorContext,
     ) -> Result<reqwest::Client, Error> {
         guard::check_url(&proxy.url, allow).map_err(|refused| context.denied_proxy(&refused))?;
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         let key = (proxy.clone(), identity.map(|identity| identity.digest));
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());

@@ -5,15 +5,11 @@
 //! its identifier, and must repeat that identifier. Metadata is cached for one hour, and for longer
 //! while the issuer is unavailable, so that an outage of the metadata prevents no refresh.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use manifest::{AuthMode, AuthScheme, Call};
 use net::Url;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -107,12 +103,7 @@ impl MetadataCache {
         identifier: Url,
         is_issuer: bool,
     ) -> Result<Metadata> {
-        let cached = self
-            .cached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&identifier)
-            .cloned();
+        let cached = self.cached.lock().get(&identifier).cloned();
         if let Some((read, metadata)) = &cached
             && after(*read, METADATA_TTL) > flow.now_ms
         {
@@ -128,7 +119,7 @@ impl MetadataCache {
         };
         match (fetching.await, cached) {
             (Ok(metadata), _) => {
-                let mut all = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = self.cached.lock();
                 if all.len() >= MAX_CACHED_ISSUERS {
                     all.clear();
                 }

@@ -2,9 +2,11 @@
 
 use std::{
     fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{Level, Limits, LogLine, RequestRecord, toolkit::redact::Redactor};
 
@@ -142,7 +144,7 @@ impl Trace {
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock()
     }
 }
 

@@ -4,7 +4,8 @@
 //! before it looks for records therefore misses none.
 
 use crate::{Batch, Collection};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 /// A signal that is given after each commit that writes records of one collection.
@@ -25,7 +26,7 @@ pub(crate) struct CommitSignals(Mutex<Vec<(&'static str, Weak<Notify>)>>);
 impl CommitSignals {
     pub(crate) fn subscribe(&self, collection: &'static Collection) -> CommitSignal {
         let signal = Arc::new(Notify::new());
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|(_, signal)| signal.strong_count() > 0);
         all.push((collection.name, Arc::downgrade(&signal)));
         CommitSignal(signal)
@@ -33,7 +34,7 @@ impl CommitSignals {
 
     /// Returns the signals to give once a batch is committed.
     pub(crate) fn for_batch(&self, batch: &Batch) -> Vec<Arc<Notify>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let is_written = |name| {
             let mut writes = batch.writes.iter();
             writes.any(|write| write.collection.name == name && write.step.body().is_some())

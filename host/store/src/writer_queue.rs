@@ -7,9 +7,10 @@
 //! guarantees nothing: the revision of the record decides, also against other processes.
 
 use crate::{Collection, CommitError};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::Instant;
@@ -81,7 +82,7 @@ impl WriterQueues {
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<RecordId, Arc<AsyncMutex<()>>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock()
     }
 }
 

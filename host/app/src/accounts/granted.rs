@@ -1,9 +1,10 @@
 //! Access of one call to one credential, as the sandbox asks for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use manifest::AuthMode;
+use parking_lot::Mutex;
 use sandbox::{Credential, Grant, GrantError};
 use store::Record;
 
@@ -173,23 +174,14 @@ struct RefreshingGrant {
 #[async_trait]
 impl Grant for RefreshingGrant {
     async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
-        Ok(self
-            .current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone())
+        Ok(self.current.lock().0.clone())
     }
 
     async fn refresh(
         &self,
         rejected: &Credential,
     ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
-        let (current, token) = self
-            .current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let (current, token) = self.current.lock().clone();
         // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
@@ -207,8 +199,7 @@ impl Grant for RefreshingGrant {
             return Ok(None);
         };
         let credential = Arc::new(scheme::credential(scheme, &values));
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
-            (credential.clone(), fresh.clone());
+        *self.current.lock() = (credential.clone(), fresh.clone());
         Ok(Some(credential))
     }
 }

@@ -14,7 +14,7 @@
 //! new token.
 
 use std::{
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -385,10 +385,7 @@ impl TokenManager {
     }
 
     fn account_lock(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {
-        let mut locks = self
-            .account_locks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.account_locks.lock();
         if let Some(lock) = locks.get(account.as_str()).and_then(Weak::upgrade) {
             return lock;
         }

@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
+use parking_lot::Mutex;
 use store::{Record, Store};
 use tokio::sync::Mutex as AsyncMutex;
 

@@ -4,12 +4,10 @@
 //! later version of the same day without an incompatible change, unless the publisher has
 //! explicitly allowed one.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use manifest::{Change, Manifest, Version};
+use parking_lot::Mutex;
 
 use super::{Release, Snapshot, Toolkit, manifest_of};
 use crate::{App, Result, catalog::errors};
@@ -72,12 +70,7 @@ async fn text(
         version.to_owned(),
         previous.map(str::to_owned),
     );
-    let cached = || {
-        app.catalog
-            .changelogs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    };
+    let cached = || app.catalog.changelogs.lock();
     if let Some(text) = cached().get(&key) {
         return Ok(text.clone());
     }

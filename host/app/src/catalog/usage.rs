@@ -6,9 +6,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
@@ -86,7 +87,7 @@ impl Usage {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,11 +4,12 @@
 //! validators are too many or take too much memory, the least recently used ones are dropped, and
 //! compiled again when they are needed.
 use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::check::Check;
@@ -98,7 +99,7 @@ impl Validators {
             return;
         }
         if weight > 0 {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             kept.make_room(weight);
             kept.entries.push(Entry {
                 slot: Arc::downgrade(slot),

@@ -11,10 +11,11 @@ use std::{
     collections::HashMap,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, mpsc},
     thread,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{Result, core::errors};
@@ -63,12 +64,7 @@ impl LargeWork {
                     // On Linux this is the priority of the calling thread. If the process may not
                     // change it, the work keeps the normal priority.
                     let _ = rustix::process::setpriority_process(None, THREAD_NICENESS);
-                    let next = || {
-                        waiting
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .recv()
-                    };
+                    let next = || waiting.lock().recv();
                     while let Ok(job) = next() {
                         job();
                         tidy();
@@ -123,7 +119,7 @@ impl LargeWork {
     }
 
     fn of_project(&self, project: &Arc<str>) -> Arc<Semaphore> {
-        let mut projects = self.projects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut projects = self.projects.lock();
         if let Some(turns) = projects.get(project) {
             return turns.clone();
         }

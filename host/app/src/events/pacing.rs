@@ -5,12 +5,9 @@
 //! stays in the store with a later due time, its turn. The state is in memory: after a restart every
 //! endpoint begins anew.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use store::Time;
 
 use crate::core::clock::time_after;
@@ -91,7 +88,7 @@ impl Endpoints {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

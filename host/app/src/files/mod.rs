@@ -10,14 +10,11 @@ pub mod errors;
 mod link;
 mod total;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
@@ -172,10 +169,7 @@ impl Files {
     }
 
     fn project_permits(&self, project: &ProjectId) -> Arc<Semaphore> {
-        let mut projects = self
-            .per_project
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut projects = self.per_project.lock();
         if let Some(permits) = projects.get(project) {
             return permits.clone();
         }

@@ -7,12 +7,13 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Query, Record, Time};
 use strum::VariantArray;
@@ -218,14 +219,14 @@ impl KeyCache {
     /// change fails.
     pub(super) async fn invalidate<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
         let outcome = ending.await;
-        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = self.holders.write();
         self.invalidations.fetch_add(1, Ordering::SeqCst);
         holders.retain(|_, holder| holder.owner_id != owner);
         outcome
     }
 
     fn drop_all(&self) {
-        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = self.holders.write();
         self.invalidations.fetch_add(1, Ordering::SeqCst);
         holders.clear();
     }
@@ -240,24 +241,20 @@ impl KeyCache {
         if !well_formed(secret) {
             return None;
         }
-        self.holders
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&self.hash(secret))
-            .cloned()
+        self.holders.read().get(&self.hash(secret)).cloned()
     }
 
     /// Returns the time at which this server last saw the key of a record.
     fn used_at(&self, id: &str) -> Option<Time> {
         let mut hash = [0; 32];
         hex::decode_to_slice(id, &mut hash).ok()?;
-        let holders = self.holders.read().unwrap_or_else(PoisonError::into_inner);
+        let holders = self.holders.read();
         let last_use = holders.get(&hash)?.last_use.load(Ordering::Relaxed);
         (last_use > 0).then_some(Time(last_use))
     }
 
     fn insert(&self, hash: [u8; 32], holder: &Arc<Holder>, seen: u64) {
-        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = self.holders.write();
         if self.invalidations.load(Ordering::SeqCst) == seen {
             holders.insert(hash, holder.clone());
         }
@@ -268,11 +265,7 @@ impl KeyCache {
 /// cached keys if the store cannot be read.
 pub(crate) async fn refresh(app: &App) -> Result<()> {
     let cached: Vec<_> = {
-        let holders = app
-            .keys
-            .holders
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let holders = app.keys.holders.read();
         holders
             .iter()
             .map(|(hash, holder)| (*hash, holder.clone()))
@@ -287,11 +280,7 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
             }
         };
         if !gone.is_empty() {
-            let mut holders = app
-                .keys
-                .holders
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut holders = app.keys.holders.write();
             app.keys.invalidations.fetch_add(1, Ordering::SeqCst);
             holders.retain(|hash, _| !gone.contains(hash));
         }
@@ -518,11 +507,7 @@ pub(crate) async fn write_key_uses(app: &App) {
     loop {
         tokio::time::sleep(USE_WRITE_INTERVAL).await;
         let used_holders: Vec<_> = {
-            let holders = app
-                .keys
-                .holders
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
+            let holders = app.keys.holders.read();
             let is_new = |holder: &Holder| {
                 let last_use = holder.last_use.load(Ordering::Relaxed);
                 holder.written_use.swap(last_use, Ordering::Relaxed) != last_use

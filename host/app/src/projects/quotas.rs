@@ -7,12 +7,9 @@
 //! and several servers together may exceed a quota by what they write in one minute. A day is
 //! counted in parts of four hours, so that written bytes count for 24 to 28 hours.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
@@ -217,7 +214,7 @@ impl Quotas {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counted.lock()
     }
 }
 

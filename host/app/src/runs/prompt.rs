@@ -6,17 +6,14 @@
 //! output, which is validated like all arguments. If the output is invalid, the model may correct
 //! it once. Time, tokens, sizes and concurrent requests are limited.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Semaphore, time::timeout};
@@ -148,7 +145,7 @@ impl Model {
     }
 
     fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.projects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.projects.lock()
     }
 }
 

@@ -13,15 +13,12 @@
 //! the same ones.
 
 use std::{
-    collections::HashSet,
-    convert::Infallible,
-    panic::AssertUnwindSafe,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::HashSet, convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
     time::Duration,
 };
 
 use futures::{FutureExt as _, future::join_all};
+use parking_lot::{Mutex, MutexGuard};
 use store::{CommitError, CommitSignal, Query, Record, Time};
 use tokio::{sync::Mutex as AsyncMutex, time::sleep};
 
@@ -234,7 +231,7 @@ impl<T: Claimable> Due<'_, T> {
     }
 
     fn taking(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taking.lock()
     }
 }
 

@@ -1,11 +1,9 @@
 //! Records the imports of a call, or answers them from a cassette.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use manifest::cases;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Cassette, Content, Import, Interaction, Request, Verification};
 use crate::toolkit::{
@@ -231,7 +229,7 @@ impl CassetteSession {
     }
 
     fn lock(&self) -> MutexGuard<'_, Mode> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -7,11 +7,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
+use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 use super::{Runtime, cache::Cache};
@@ -51,10 +52,7 @@ impl Library {
 
     /// Returns the number of loaded components.
     pub(crate) fn len(&self) -> usize {
-        self.loaded
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.loaded.read().len()
     }
 
     /// Returns a component from memory or from the cache.
@@ -79,7 +77,7 @@ impl Library {
     }
 
     fn find(&self, digest: &Digest) -> Option<Arc<Loaded>> {
-        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = self.loaded.read();
         let found = loaded.get(digest)?;
         found
             .last_used
@@ -103,7 +101,7 @@ impl Library {
             toolkit,
             last_used: AtomicU64::new(self.calls.fetch_add(1, Relaxed)),
         });
-        let mut all = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.loaded.write();
         while all.len() >= self.max_loaded {
             let oldest = all
                 .iter()

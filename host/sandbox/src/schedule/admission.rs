@@ -7,9 +7,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
@@ -99,7 +100,7 @@ enum Entry {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn try_acquire(self: &Arc<Self>, name: &Arc<str>) -> Result<Entry, Refusal> {

@@ -9,12 +9,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
+
+use parking_lot::RwLock;
 
 use crate::Digest;
 
@@ -38,7 +37,7 @@ impl Quarantine {
     /// Returns true if the component must not run.
     pub(crate) fn holds(&self, component: &Digest) -> bool {
         self.is_in_use.load(Relaxed) && {
-            let panics = self.panics.read().unwrap_or_else(PoisonError::into_inner);
+            let panics = self.panics.read();
             panics
                 .get(component)
                 .is_some_and(|times| times.len() >= MAX_PANICS)
@@ -47,7 +46,7 @@ impl Quarantine {
 
     /// Records a panic of host code while the component ran.
     pub(crate) fn panicked(&self, component: &Digest, now: Instant) {
-        let mut all = self.panics.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.panics.write();
         let times = all.entry(*component).or_default();
         if times.len() >= MAX_PANICS {
             return;

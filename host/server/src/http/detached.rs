@@ -1,9 +1,8 @@
 //! Requests that are answered in tasks of their own, so that they complete even if their clients
 //! disconnect. A stopping server waits for them as for others, and aborts them afterwards.
 
-use std::sync::{Mutex, PoisonError};
-
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::http::{
@@ -40,13 +39,13 @@ impl Detached {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.0.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
 
     /// Takes the tasks, to wait for them or to abort them by dropping the set.
     pub(crate) fn take(&self) -> JoinSet<()> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }

@@ -26,10 +26,10 @@ use crate::{
 };
 use async_trait::async_trait;
 use commit::Statements;
+use parking_lot::Mutex;
 use sqlx::postgres::{PgPool, PgRow, Postgres as Database};
 use sqlx::{QueryBuilder, Row as _};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -138,7 +138,7 @@ impl Postgres {
 
     /// Records whether the database answers, and logs a change.
     fn note_outage(&self, outage: Option<&String>) {
-        let mut known = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.outage.lock();
         if known.is_some() != outage.is_some() {
             tracing::warn!(outage, "the availability of the database has changed");
         }
@@ -282,7 +282,7 @@ impl Backend for Postgres {
         if self.pool.is_closed() {
             return Health::Closed;
         }
-        let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let outage = self.outage.lock();
         outage.clone().map_or(Health::Ready, Health::Unreachable)
     }
 

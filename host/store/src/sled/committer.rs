@@ -6,9 +6,10 @@
 //! retried: the kernel may have discarded the data. Therefore nothing is acknowledged from then on.
 
 use crate::CommitError;
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
@@ -62,7 +63,7 @@ impl<B: Send + 'static> Committer<B> {
     /// Applies a batch and waits until it is durable, or until its outcome can no longer be known.
     pub(super) async fn commit(&self, batch: B) -> Result<(), CommitError> {
         let (reply, replied) = oneshot::channel();
-        let queued = match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+        let queued = match &*self.queue.lock() {
             Some(queue) => queue.send(QueuedBatch { batch, reply }).is_ok(),
             None => false,
         };
@@ -83,18 +84,8 @@ impl<B: Send + 'static> Committer<B> {
 impl<B> Committer<B> {
     /// Ends the thread after it has answered every batch in the queue.
     pub(super) fn stop(&self) {
-        drop(
-            self.queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-        if let Some(thread) = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        drop(self.queue.lock().take());
+        if let Some(thread) = self.thread.lock().take() {
             // The thread's panics are caught. A caller that still waits is answered when the queue
             // is dropped.
             let _ = thread.join();

@@ -7,10 +7,7 @@
 //! one and gets its response, so that one difference is reported once and the rest of the case
 //! still runs.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use axum::{
@@ -21,6 +18,7 @@ use axum::{
 };
 use manifest::cases::{Exchange, ExpectedRequest, GivenResponse};
 use net::{Origin, Rewrite};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{net::TcpListener, task::JoinSet};
 use url::Url;
 
@@ -154,7 +152,7 @@ pub(super) fn hangs(exchange: &Exchange) -> bool {
 }
 
 fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
-    script.lock().unwrap_or_else(PoisonError::into_inner)
+    script.lock()
 }
 
 impl Script {

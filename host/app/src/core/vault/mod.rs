@@ -13,11 +13,7 @@
 mod key_file;
 mod rotate;
 
-use std::{
-    collections::HashMap,
-    marker::PhantomData,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, marker::PhantomData, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use chacha20poly1305::{
@@ -25,6 +21,7 @@ use chacha20poly1305::{
     aead::{Aead, Payload},
 };
 use hmac::{Hmac, Mac};
+use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use sha2::Sha256;
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
@@ -364,12 +361,7 @@ impl Vault {
     /// # Errors
     /// Returns an error if the store does not answer or the key does not open.
     pub async fn key(&self, project: &str, now: Time) -> Result<Arc<DataKey>> {
-        if let Some(key) = self
-            .keys
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(project)
-        {
+        if let Some(key) = self.keys.read().get(project) {
             return Ok(key.clone());
         }
         let record = match self.store.get::<WrappedKey>(project, project).await? {
@@ -382,7 +374,7 @@ impl Vault {
             .await
             .unwrap_key(project, &record.body.key)?;
         let key = Arc::new(DataKey::new(record.body.key_id, &key));
-        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.write();
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
     }
 

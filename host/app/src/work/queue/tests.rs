@@ -100,11 +100,11 @@ impl World {
     fn begin(&self, item: &str, lease_until: Time) -> Working<'_> {
         let number = self.attempts.fetch_add(1, Ordering::SeqCst);
         let now = self.clock.now();
-        let mut working = self.working.lock().unwrap();
+        let mut working = self.working.lock();
         let workers = working.entry(item.to_owned()).or_default();
         if workers.values().any(|until| *until > now) {
             let violation = format!("two workers have {item} at {now:?}: {workers:?}");
-            self.violations.lock().unwrap().push(violation);
+            self.violations.lock().push(violation);
         }
         workers.insert(number, lease_until);
         Working {
@@ -124,7 +124,7 @@ struct Working<'a> {
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
-        let mut working = self.world.working.lock().unwrap();
+        let mut working = self.world.working.lock();
         if let Some(workers) = working.get_mut(&self.item) {
             workers.remove(&self.number);
         }
@@ -274,7 +274,7 @@ async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
     tokio::time::timeout(DEADLINE, finished).await.unwrap();
     let counts = results(store, prefix).await;
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
-    assert_eq!(*world.violations.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*world.violations.lock(), Vec::<String>::new());
 }
 
 #[test]

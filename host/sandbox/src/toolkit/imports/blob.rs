@@ -1,12 +1,10 @@
 //! Files of a call, by id. The host holds their bytes; files that a guest creates count as memory
 //! of the node.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::{Mutex, MutexGuard};
 use wasmtime::Result;
 
 use crate::{
@@ -173,7 +171,7 @@ impl Files {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

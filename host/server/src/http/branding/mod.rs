@@ -6,12 +6,9 @@
 
 mod serializer;
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use std::{borrow::Cow, collections::HashMap};
 
+use parking_lot::RwLock;
 use serde_json::Value;
 
 pub(crate) use self::serializer::Branded;
@@ -61,7 +58,7 @@ impl Branding {
 
     /// Returns the name of a struct field or enum variant with this installation's word.
     pub(super) fn name(&self, default: &'static str) -> &'static str {
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.read();
         if let Some(name) = names.get(default) {
             return name;
         }
@@ -69,7 +66,7 @@ impl Branding {
         let Cow::Owned(renamed) = self.rename(default) else {
             return default;
         };
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.write();
         names.entry(default).or_insert_with(|| renamed.leak())
     }
 

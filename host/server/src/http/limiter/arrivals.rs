@@ -1,13 +1,10 @@
 //! Limits on bodies that are arriving: their number, and the memory that they take. Their requests
 //! hold no concurrency permit in the meantime.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use app::Error;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{counted_as, keyed::KeyedLimit};
@@ -59,7 +56,7 @@ impl Arrivals {
     }
 
     fn arrived(&self) -> MutexGuard<'_, Arrived> {
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+        self.arrived.lock()
     }
 
     /// Counts one more body. A request without a valid key has no owner.

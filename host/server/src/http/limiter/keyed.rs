@@ -1,11 +1,8 @@
 //! A concurrency limit for each key, such as an address or a project.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Number of keys above which those without permits in use are dropped.
@@ -38,7 +35,7 @@ impl<K: Clone + Eq + Hash> KeyedLimit<K> {
 
     /// Returns the permits of a key.
     pub(crate) fn semaphore(&self, key: &K) -> Arc<Semaphore> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         if let Some(semaphore) = keys.semaphores.get(key) {
             return semaphore.clone();
         }
@@ -78,7 +75,7 @@ mod tests {
         let limit = KeyedLimit::new(1);
         let held = limit.try_acquire(&0).unwrap();
         (0..=MAX_IDLE_KEYS).for_each(|key| drop(limit.try_acquire(&key)));
-        assert!(limit.keys.lock().unwrap().semaphores.len() < MAX_IDLE_KEYS);
+        assert!(limit.keys.lock().semaphores.len() < MAX_IDLE_KEYS);
         assert!(limit.try_acquire(&0).is_none(), "a key in use is kept");
         drop(held);
     }

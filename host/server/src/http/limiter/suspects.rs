@@ -3,14 +3,10 @@
 //! `governor`, which counts rates, cannot say whether an address is at its limit without counting
 //! one more event, so this module counts by itself.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, net::IpAddr, time::Duration};
 
 use app::{Error, Time};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -76,7 +72,7 @@ impl Counters {
     }
 
     fn windows(&self) -> MutexGuard<'_, HashMap<IpAddr, Window>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.windows.lock()
     }
 
     /// Returns the remaining number of events, or `None` if there is no limit.
