@@ -383,6 +383,10 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/trigger_instances.rs upsert_refuses_unusable_accounts_and_configurations",
     ),
     (
+        "Characters in a cron expression",
+        "tests/e2e/polling.rs cron_expression_sets_the_next_poll",
+    ),
+    (
         "Polls that follow one another without an interval",
         "tests/e2e/polling.rs polls_without_interval_are_limited",
     ),
