@@ -37,6 +37,8 @@ pub struct Guest<'a> {
     /// Body of `poll`. It has `$config`, `$cursor` and their lengths and leaves the address of a
     /// result.
     pub poll: &'a str,
+    /// Body of `receive`. It leaves the address of a result.
+    pub receive: &'a str,
     /// Start of the body of `cabi_realloc`, before it allocates.
     pub realloc: &'a str,
     /// Body of the post-return function of `execute`.
@@ -72,6 +74,7 @@ impl Default for Guest<'_> {
             items: "",
             execute: "(call $ok (local.get $args) (local.get $args_len))",
             poll: "unreachable",
+            receive: "unreachable",
             realloc: "",
             post_return: "",
             foreign: None,
@@ -183,6 +186,54 @@ impl Guest<'static> {
     }
 }
 
+/// Response to a webhook: status 200 and the text `hello_1`. `$events` and `$count` are its events.
+const RECEIVED: &str = "(i32.store8 (i32.const 1024) (i32.const 0))
+    (i32.store (i32.const 1032) (local.get $events))
+    (i32.store (i32.const 1036) (local.get $count))
+    (i32.store16 (i32.const 1040) (i32.const 200))
+    (i32.store (i32.const 1044) (i32.const 2064))
+    (i32.store (i32.const 1048) (i32.const 10))
+    (i32.store (i32.const 1052) (i32.const 2080))
+    (i32.store (i32.const 1056) (i32.const 7))
+    (i32.const 1024)";
+
+/// Fills `$events` with `$count` equal events.
+const EVENTS: &str = "(local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 1)
+        (i32.mul (local.get $count) (i32.const 16))))
+    (loop $next
+        (local.set $at (i32.add (local.get $events) (i32.mul (local.get $i) (i32.const 16))))
+        (i32.store (local.get $at) (i32.const 2048))
+        (i32.store offset=4 (local.get $at) (i32.const 1))
+        (i32.store offset=8 (local.get $at) (i32.const 2049))
+        (i32.store offset=12 (local.get $at) (i32.const 2))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if $next (i32.lt_u (local.get $i) (local.get $count))))";
+
+impl Guest<'static> {
+    /// Returns a guest that reports this many equal events for each webhook, without verifying it,
+    /// and answers `hello_1`.
+    #[must_use]
+    pub fn receive(events: u32) -> Self {
+        let receive = format!("(local.set $count (i32.const {events})) {EVENTS} {RECEIVED}");
+        Self {
+            items: r#"(data (i32.const 2048) "x{}") (data (i32.const 2064) "text/plain") (data (i32.const 2080) "hello_1")"#,
+            receive: receive.leak(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns a guest that receives a webhook for three seconds and reports nothing.
+    #[must_use]
+    pub fn slow_receive() -> Self {
+        let receive = format!("(call $sleep (i32.const 3000)) {RECEIVED}");
+        Self {
+            imports: imports::SLEEP,
+            receive: receive.leak(),
+            ..Self::receive(1)
+        }
+    }
+}
+
 impl Guest<'static> {
     /// Returns a guest that copies the given file and returns the copy.
     #[must_use]
@@ -230,6 +281,7 @@ impl Guest<'_> {
             items,
             execute,
             poll,
+            receive,
             realloc,
             post_return,
             ..
@@ -241,6 +293,7 @@ impl Guest<'_> {
             .replace(";;ITEMS", items)
             .replace(";;EXECUTE", execute)
             .replace(";;POLL", poll)
+            .replace(";;RECEIVE", receive)
             .replace(";;REALLOC", realloc)
             .replace(";;POST_RETURN", post_return);
         wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"))

@@ -34,8 +34,10 @@
     (local $i i32) (local $j i32)
     ;;POLL
   )
-  (func (export "toolhost:toolkit/entry@1.0.0#receive") (param i32) (result i32)
-    unreachable)
+  (func (export "toolhost:toolkit/entry@1.0.0#receive") (param $request i32) (result i32)
+    (local $events i32) (local $count i32) (local $i i32) (local $at i32)
+    ;;RECEIVE
+  )
   (func $realloc (export "cabi_realloc") (param $old i32) (param $old_size i32) (param $align i32) (param $size i32)
     (result i32)
     (local $at i32)

@@ -447,6 +447,26 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/webhook_endpoints.rs unusable_values_change_nothing",
     ),
     (
+        "Body of a webhook of a provider",
+        "tests/e2e/webhook_ingress.rs unusable_requests_are_refused",
+    ),
+    (
+        "Webhooks of providers to one address in a minute",
+        "tests/e2e/webhook_ingress.rs rate_of_an_address_is_limited",
+    ),
+    (
+        "Time in which trigger instances receive a webhook of a provider",
+        "tests/e2e/webhook_ingress.rs failed_reception_is_to_be_repeated",
+    ),
+    (
+        "Events of one webhook of a provider for one trigger instance",
+        "tests/e2e/webhook_ingress.rs failed_reception_is_to_be_repeated",
+    ),
+    (
+        "Characters of a handshake that are returned to a provider",
+        "host/app/src/events/ingress.rs only_short_plain_texts_are_returned",
+    ),
+    (
         "Characters in the URL of a webhook",
         "tests/e2e/webhooks.rs urls_that_must_not_be_reached_are_refused",
     ),

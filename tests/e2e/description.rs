@@ -13,8 +13,16 @@ pub(crate) const TEXT: &str = include_str!("../../docs/openapi.json");
 /// Description as JSON.
 pub(crate) static WHOLE: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap());
 
-/// Every operation, ordered by path.
+/// Every operation that clients call, ordered by path. Those that providers call answer without
+/// envelopes; `webhook_ingress` tests them.
 pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    let mut operations = described();
+    operations.retain(|operation| !operation.is_called_by_provider());
+    operations
+});
+
+/// Returns every operation, ordered by path.
+pub(crate) fn described() -> Vec<Operation> {
     let paths = WHOLE["paths"].as_object().unwrap();
     let of_path = |(path, item): (&String, &Value)| {
         let methods = item.as_object().unwrap().clone().into_iter();
@@ -26,7 +34,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         })
     };
     paths.iter().flat_map(of_path).collect()
-});
+}
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
@@ -154,6 +162,11 @@ impl Operation {
     /// Returns true if a successful response does not end.
     pub(crate) fn is_stream(&self) -> bool {
         self.described["responses"]["200"]["content"]["text/event-stream"].is_object()
+    }
+
+    /// Returns true if providers call it, which get plain texts.
+    fn is_called_by_provider(&self) -> bool {
+        self.described["responses"]["200"]["content"]["text/plain"].is_object()
     }
 
     /// Returns the resolved and closed schema of a status's body: only named members are allowed.

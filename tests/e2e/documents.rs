@@ -4,10 +4,10 @@ use harness::{Client, Host, host::Setup, unique};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
+pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
 
 /// Returns a server that published the built toolkits at its start.
-async fn host() -> &'static Host {
+pub(crate) async fn host() -> &'static Host {
     static HOST: OnceCell<&Host> = OnceCell::const_new();
     HOST.get_or_init(|| async {
         let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);

@@ -36,6 +36,7 @@ mod trigger_instances;
 mod triggers_types;
 mod usage;
 mod webhook_endpoints;
+mod webhook_ingress;
 
 mod abi;
 mod abuse;

@@ -23,6 +23,7 @@ use crate::{
         page::MAX_LIMIT,
         query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
     },
+    web::ingress,
 };
 
 const INTRODUCTION: &str = "# Limits
@@ -388,6 +389,11 @@ fn webhooks(settings: &[Setting]) -> Vec<Row> {
         row("Webhook endpoints of one project", events::endpoints::MAX_ENDPOINTS, "422 `Webhook_TooManyEndpoints`"),
         row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, INVALID),
         row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), INVALID),
+        row("Body of a webhook of a provider", size(ingress::MAX_WEBHOOK_BYTES as u64), TOO_LARGE),
+        set("Webhooks of providers to one address in a minute", "limits.webhook_rate", "429 `Webhook_TooManyRequests`"),
+        row("Time in which trigger instances receive a webhook of a provider", time(events::ingress::RECEPTION_TIMEOUT), "503 `Webhook_Failed`; the provider sends it again"),
+        row("Events of one webhook of a provider for one trigger instance", triggers::MAX_EVENTS, "503 `Webhook_Failed`, and nothing of it is stored"),
+        row("Characters of a handshake that are returned to a provider", events::ingress::MAX_ANSWER_CHARS, "nothing is returned"),
         row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, INVALID),
         set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed"),
         set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed"),

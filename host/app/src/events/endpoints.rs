@@ -303,6 +303,20 @@ pub(super) async fn open_values(app: &App, endpoint: &Record<Endpoint>) -> Resul
     Ok(Some(key.open(seal_context(endpoint), values)?))
 }
 
+/// Returns the values of all endpoints of a toolkit, which complete the configurations of trigger
+/// instances.
+pub(super) async fn values_of_toolkit(
+    app: &App,
+    project: &Project,
+    toolkit: &str,
+) -> Result<Values> {
+    let mut values = Values::new();
+    for endpoint in list(app, project, Some(toolkit)).await? {
+        values.extend(open_values(app, &endpoint).await?.unwrap_or_default());
+    }
+    Ok(values)
+}
+
 async fn view(app: &App, record: Record<Endpoint>) -> Result<EndpointView> {
     let values = open_values(app, &record).await?;
     let masked = |(name, value): (String, Value)| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::core::error::Problems;
+use crate::core::error::{Problems, SHORT_WAIT};
 pub use crate::runs::errors::*;
 
 crate::error_table! { pub table:
@@ -35,6 +35,18 @@ crate::error_table! { pub table:
     NO_WEBHOOK_TRIGGER = no_webhook_trigger(toolkit: impl Display): Invalid, 2823, "Webhook_NoTrigger",
         "toolkit {toolkit} has no trigger that receives webhooks",
         "choose a toolkit with a trigger type whose `type` is `webhook`";
+    /// No trigger instance accepts the signature of the webhook.
+    WEBHOOK_NOT_SIGNED = webhook_not_signed(): Unauthenticated, 2824, "Webhook_NotSigned",
+        "the webhook is not signed with the secret of its endpoint",
+        "enter the same secret at the provider and in the webhook endpoint";
+    /// The toolkit refuses the webhook.
+    WEBHOOK_INVALID = webhook_invalid(reason: impl Display): Invalid, 2825, "Webhook_Invalid",
+        "the toolkit refuses the webhook: {reason}",
+        "correct the settings of the webhook at the provider";
+    /// The webhook could not be received now.
+    WEBHOOK_FAILED = webhook_failed(): Unavailable, 2826, "Webhook_Failed",
+        "the webhook could not be received, and at least one of its events is not stored",
+        "send it again; an event that was stored is not stored twice", with_retry_after(SHORT_WAIT);
 
     /// The trigger instance does not exist in the project.
     INSTANCE_NOT_FOUND = instance_not_found(id: impl Display): NotFound, 2911, "TriggerInstance_NotFound",

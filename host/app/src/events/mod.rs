@@ -3,12 +3,14 @@
 //! An event is stored in the batch of its cause ([`outbox`]), together with one delivery for each
 //! webhook subscription that wants it. A queue makes the deliveries ([`sending`]): at least once, with
 //! retries over three days. Streams read events from the store ([`stream`]). Most events come from
-//! trigger instances ([`triggers`]). Providers deliver events at webhook endpoints ([`endpoints`]).
+//! trigger instances ([`triggers`]). They poll, or receive
+//! what providers send ([`ingress`]) to webhook endpoints ([`endpoints`]).
 
 pub mod delivery;
 pub mod endpoints;
 pub mod errors;
 pub mod event;
+pub mod ingress;
 mod message;
 pub(crate) mod outbox;
 mod pacing;

@@ -101,10 +101,20 @@ pub(crate) async fn add(
     batch: Batch,
     event: NewEvent,
 ) -> Result<Batch> {
+    let subscriptions = subscriptions(app, project, event.kind).await?;
+    add_for(app, project, batch, &event, &subscriptions).await
+}
+
+/// Returns the subscriptions of a project that want events of a kind.
+pub(super) async fn subscriptions(
+    app: &App,
+    project: &ProjectId,
+    kind: EventKind,
+) -> Result<Vec<Record<Subscription>>> {
     let query = Query::for_project(project.as_str());
     let mut subscriptions = app.store.find::<Subscription>(&query).await?.records;
-    subscriptions.retain(|subscription| subscription.body.wants(event.kind));
-    add_for(app, project, batch, &event, &subscriptions).await
+    subscriptions.retain(|subscription| subscription.body.wants(kind));
+    Ok(subscriptions)
 }
 
 /// Adds an event to a batch, and one delivery for each of the subscriptions.

@@ -24,7 +24,7 @@ use crate::{
         operation::{Deadline, MaxBody, Operation, Permission},
         signature::{Description, Signature},
     },
-    web::link,
+    web::{ingress, link},
 };
 
 /// Path prefixes: older clients use the first, newer ones the second. They differ only in the
@@ -99,6 +99,12 @@ impl Row {
     /// Runs a tool or sends a proxy request.
     fn run(mut self) -> Self {
         self.operation.is_run = true;
+        self
+    }
+
+    /// Is called by providers.
+    fn by_provider(mut self) -> Self {
+        self.operation.is_called_by_provider = true;
         self
     }
 
@@ -228,6 +234,12 @@ pub(crate) fn rows() -> Vec<Row> {
 
         // called by a browser that returns from a provider
         row!("/toolkits/auth/callback", link::callback::handle),
+
+        // called by providers
+        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::receive).by_provider(),
+        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::verify).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::receive_for_project).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::verify_for_project).by_provider(),
 
         // translation of a legacy id, which may belong to any of these areas
         row!("/migration/get-nanoid", legacy_ids::translate).needs(Read, &[AuthConfigs, ConnectedAccounts, Triggers]),

@@ -61,6 +61,9 @@ settings! {
         /// and callbacks. An IPv6 address counts as its /64.
         #[setting(zero = "no limit")]
         pub failed_auth: u32 = 30,
+        /// Webhooks that providers may send to one address in a minute.
+        #[setting(zero = "no limit")]
+        pub webhook_rate: u32 = 4_000,
         /// Open connections.
         pub connections: usize = 4_096,
         /// Open connections from one address that is not a trusted proxy.

@@ -37,6 +37,10 @@ app::error_table! { pub(crate) table:
     RATE_EXCEEDED = rate_exceeded(owner: &str, retry_after: Duration): LimitReached, 10429, "HTTP_TooManyRequests",
         "{owner} has exceeded its rate limit for ten minutes",
         "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
+    /// Too many webhooks were sent to one address.
+    WEBHOOK_RATE_EXCEEDED = webhook_rate_exceeded(retry_after: Duration): LimitReached, 2827, "Webhook_TooManyRequests",
+        "the address has received too many webhooks in a minute",
+        "send it again later, or raise `limits.webhook_rate`", with_retry_after(retry_after);
     /// The address is sending too many request bodies at the same time. Nothing was started.
     ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
         "the address sends too many request bodies at the same time",

@@ -7,7 +7,11 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{
+    extract::{Request, State},
+    http::HeaderMap,
+    response::Response,
+};
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{
@@ -170,6 +174,7 @@ signatures! {
 
 impl Input for State<Arc<Server>> {}
 impl Input for HeaderMap {}
+impl Input for Request {}
 impl Input for Prefix {}
 impl<T> Input for Path<T> {}
 

@@ -3,4 +3,5 @@
 pub(crate) mod docs;
 pub(crate) mod files;
 pub(crate) mod health;
+pub(crate) mod ingress;
 pub(crate) mod link;

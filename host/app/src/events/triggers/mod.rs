@@ -13,6 +13,7 @@ mod list;
 mod poll_now;
 pub(crate) mod polling;
 pub(crate) mod progress;
+mod receiving;
 mod schedule;
 mod seen;
 mod source;
@@ -25,6 +26,7 @@ use store::{Collection, Document, Field, Kind, Query, Record, Time};
 use uuid::Uuid;
 
 pub(crate) use self::change::remove_of_account;
+pub(super) use self::receiving::{Answer, Receiver, receivers};
 pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     App, Error, Result,
     accounts::{self, Account, auth_configs},
-    catalog::{ResolvedTrigger, VersionSelector},
+    catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
     core::ids::{AccountId, TriggerInstanceId},
-    events::errors,
+    events::{endpoints, errors},
     projects::SharedProject,
 };
 
@@ -65,7 +65,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         let problem = format!("trigger_config: at most {MAX_CONFIG_BYTES} bytes as JSON");
         return Err(errors::config_invalid(&found.trigger.slug, vec![problem]));
     }
-    config::check(app, project, &found.trigger, &request.config).await?;
+    check_config(app, project, &found, &request.config).await?;
     let account = accounts::account_for_trigger(
         app,
         project,
@@ -88,6 +88,23 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         })) => Ok(wanted.store(app, project).await?),
         done => Ok(done?),
     }
+}
+
+/// Checks a configuration. Secrets of a webhook trigger may be those of an endpoint instead.
+async fn check_config(
+    app: &App,
+    project: &SharedProject,
+    found: &ResolvedTrigger,
+    config: &Config,
+) -> Result<()> {
+    let mut complete = config.clone();
+    if found.trigger.kind == TriggerKind::Webhook {
+        let values = endpoints::values_of_toolkit(app, project, &found.release.slug).await?;
+        for (name, value) in values {
+            complete.entry(name).or_insert(value);
+        }
+    }
+    config::check(app, project, &found.trigger, &complete).await
 }
 
 /// A validated request.

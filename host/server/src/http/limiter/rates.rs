@@ -14,11 +14,16 @@ use crate::{config::Limits, http::errors};
 /// Time in which a used-up rate limit is fully restored.
 pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 
+/// Time in which a used-up rate limit of webhooks is fully restored.
+const WEBHOOK_WINDOW: Duration = Duration::from_secs(60);
+
 /// Rate limits of requests.
 pub(crate) struct Rates {
     organizations: Rate<OrganizationId>,
     tenants: Rate<Arc<str>>,
     keys: Rate<String>,
+    /// Requests of providers, by address.
+    webhooks: Rate<String>,
     /// Rate limit that is reported before a request is counted.
     pub allowance: Allowance,
 }
@@ -51,13 +56,25 @@ pub(crate) struct Counted {
 impl Rates {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            organizations: Rate::new(limits.rate, "the organization"),
-            tenants: Rate::new(limits.rate_per_project, "the project"),
-            keys: Rate::new(limits.rate_per_key, "the key"),
+            organizations: Rate::new(limits.rate, RATE_WINDOW, "the organization"),
+            tenants: Rate::new(limits.rate_per_project, RATE_WINDOW, "the project"),
+            keys: Rate::new(limits.rate_per_key, RATE_WINDOW, "the key"),
+            webhooks: Rate::new(limits.webhook_rate, WEBHOOK_WINDOW, "the address"),
             allowance: Allowance {
                 limit: limits.rate,
                 left: limits.rate,
             },
+        }
+    }
+
+    /// Counts a request of a provider to an address, which must exist.
+    ///
+    /// # Errors
+    /// [`errors::WEBHOOK_RATE_EXCEEDED`] if the rate limit of the address is used up.
+    pub(crate) fn count_webhook(&self, address: &String) -> Result<(), Error> {
+        match self.webhooks.count(address) {
+            Some(Err(retry_after)) => Err(errors::webhook_rate_exceeded(retry_after)),
+            _ => Ok(()),
         }
     }
 
@@ -95,9 +112,9 @@ impl Rates {
 }
 
 impl<K: Clone + Hash + Eq> Rate<K> {
-    fn new(limit: u32, who: &'static str) -> Self {
+    fn new(limit: u32, window: Duration, who: &'static str) -> Self {
         let quota = NonZeroU32::new(limit).and_then(|burst| {
-            let each = RATE_WINDOW / limit;
+            let each = window / limit;
             Quota::with_period(each).map(|quota| quota.allow_burst(burst))
         });
         Self {
@@ -108,16 +125,19 @@ impl<K: Clone + Hash + Eq> Rate<K> {
 
     /// Takes one request from the rate limit of a key; returns none if there is no limit.
     fn take(&self, key: &K) -> Option<Result<Allowance, Error>> {
-        let taken = self.limiter.as_ref()?.check_key(key);
-        Some(match taken {
+        let counted = self.count(key)?;
+        Some(counted.map_err(|retry_after| errors::rate_exceeded(self.who, retry_after)))
+    }
+
+    /// Counts one request of a key. The error is the time until the next one is possible.
+    fn count(&self, key: &K) -> Option<Result<Allowance, Duration>> {
+        let counted = self.limiter.as_ref()?.check_key(key);
+        Some(match counted {
             Ok(state) => Ok(Allowance {
                 limit: state.quota().burst_size().get(),
                 left: state.remaining_burst_capacity(),
             }),
-            Err(not_yet) => Err(errors::rate_exceeded(
-                self.who,
-                not_yet.wait_time_from(DefaultClock::default().now()),
-            )),
+            Err(not_yet) => Err(not_yet.wait_time_from(DefaultClock::default().now())),
         })
     }
 }
@@ -128,7 +148,7 @@ mod tests {
 
     #[test]
     fn rate_limit_counts_down_and_reports_retry_time() {
-        let rate = Rate::new(3, "the key");
+        let rate = Rate::new(3, RATE_WINDOW, "the key");
         let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
         let Some(Err(refused)) = rate.take(&1) else {
@@ -143,7 +163,7 @@ mod tests {
         );
         assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
         assert!(
-            Rate::new(0, "the key").take(&1).is_none(),
+            Rate::new(0, RATE_WINDOW, "the key").take(&1).is_none(),
             "no limit counts nothing"
         );
     }

@@ -1,0 +1,203 @@
+//! Webhooks of a provider, as one trigger instance receives them.
+//!
+//! The guest verifies the signature and turns the request into events. They are stored in one batch
+//! that depends on the instance, so that a disabled or deleted instance reports nothing. The id of
+//! an event follows from the instance and from the id that the guest gives it: a request that the
+//! provider repeats adds nothing while its event is stored.
+
+use std::collections::{BTreeMap, HashSet};
+
+use sandbox::{Action, Event, Inbound, Output};
+use store::{Batch, Listed, Predicate, Query, Record, Window};
+
+use super::{COLLECTION, Instance, MAX_EVENTS, config, progress, source};
+use crate::{
+    App, Error, Result, accounts,
+    catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
+    core::truncate,
+    events::{
+        endpoints::Values,
+        errors,
+        event::EventKind,
+        outbox::{self, NewEvent},
+    },
+    projects::Project,
+    runs::{self, TriggerCall},
+};
+
+/// Failure kind with which a guest refuses a signature.
+const UNAUTHORIZED: &str = "unauthorized";
+/// Failure kind with which a guest refuses a body.
+const INVALID_INPUT: &str = "invalid_input";
+
+/// Response to a provider.
+#[derive(Debug)]
+pub(in crate::events) struct Answer {
+    /// HTTP status.
+    pub(in crate::events) status: u16,
+    /// Media type of the body.
+    pub(in crate::events) media_type: String,
+    /// Body, for example the challenge of a handshake.
+    pub(in crate::events) body: bytes::Bytes,
+}
+
+/// Returns a page of the enabled instances of these trigger types.
+pub(in crate::events) async fn receivers(
+    app: &App,
+    project: &Project,
+    triggers: &[&str],
+    window: Window,
+) -> Result<Listed<Record<Instance>>> {
+    let is_disabled = Predicate::AtLeast(i64::MIN);
+    let query = Query::for_project(project.id.as_str())
+        .any_of("trigger", triggers.iter().copied())
+        .test("disabled_at", Predicate::Not(Box::new(is_disabled)))
+        .window(window);
+    Ok(app.store.list(&query).await?)
+}
+
+/// A trigger instance to which a provider sent a request.
+pub(in crate::events) struct Receiver<'a> {
+    /// The project.
+    pub(in crate::events) project: &'a Project,
+    /// The instance.
+    pub(in crate::events) instance: Record<Instance>,
+    /// Values of the endpoint, which take precedence over the configuration.
+    pub(in crate::events) values: &'a Values,
+}
+
+impl Receiver<'_> {
+    /// Has the guest process a request, and stores its events. Returns none if the instance receives
+    /// nothing, because its account is not active or its version of the toolkit is polled.
+    pub(in crate::events) async fn receive(
+        &self,
+        app: &App,
+        request: &Inbound,
+    ) -> Result<Option<Answer>> {
+        let Instance {
+            trigger, version, ..
+        } = &self.instance.body;
+        let versions = VersionSelector::all(version);
+        let found = app.catalog.snapshot().trigger(trigger, &versions)?;
+        if found.trigger.kind != TriggerKind::Webhook {
+            return Ok(None);
+        }
+        let received = match self.call(app, &found, request).await {
+            Ok(received) => received,
+            Err(cause) if is_inactive(&cause) => return Ok(None),
+            Err(cause) => return Err(cause),
+        };
+        let Output::Received {
+            events,
+            status,
+            media_type,
+            body,
+        } = received
+        else {
+            return Err(errors::unavailable(runs::wrong_output()));
+        };
+        check(app, self.project, &found, &events).await?;
+        if !events.is_empty() {
+            self.store(app, &events).await?;
+        }
+        Ok(Some(Answer {
+            status,
+            media_type,
+            body,
+        }))
+    }
+
+    /// Calls the guest.
+    async fn call(&self, app: &App, found: &ResolvedTrigger, request: &Inbound) -> Result<Output> {
+        let account = &self.instance.body.account;
+        let granted = accounts::grant_trigger(app, self.project, &found.release, account).await?;
+        let progress = progress::Progress::get(app, &self.project.id, &self.instance.id).await?;
+        let seal = progress::Seal::new(app, &self.project.id, &self.instance.id).await?;
+        let mut config = seal.open_config(&progress.body)?;
+        config.extend(self.values.clone());
+        let call = TriggerCall {
+            project: self.project,
+            found,
+            action: Action::Receive {
+                trigger: found.trigger.slug.clone(),
+                config: config::text(&config)?.into(),
+                request: request.clone(),
+            },
+            state: BTreeMap::new(),
+            user_id: self.instance.body.user_id.clone(),
+            granted,
+        };
+        let outcome = runs::call_trigger(app, call).await?;
+        outcome.output.map_err(|failure| match &*failure.kind {
+            UNAUTHORIZED => errors::webhook_not_signed(),
+            INVALID_INPUT => errors::webhook_invalid(failure.message),
+            _ => errors::unavailable(failure),
+        })
+    }
+
+    /// Stores events, unless the instance was disabled or deleted in the meantime.
+    async fn store(&self, app: &App, events: &[Event]) -> Result<()> {
+        let (project, id) = (&self.project.id, &self.instance.id);
+        let stored = app.store.change(&COLLECTION, id, || async {
+            let mut batch = Batch::at(app.clock.now());
+            let instance = app.store.get::<Instance>(project.as_str(), id).await?;
+            let Some(instance) = instance.filter(|instance| instance.body.is_enabled()) else {
+                return Ok::<_, Error>((batch, ()));
+            };
+            batch = batch.check(&instance);
+            let kind = EventKind::TriggerMessage;
+            let subscriptions = outbox::subscriptions(app, project, kind).await?;
+            let mut seen = HashSet::new();
+            for event in events.iter().filter(|event| seen.insert(&event.id)) {
+                let event = NewEvent {
+                    id: source::event_id(id, &event.id),
+                    kind,
+                    data: event.payload.clone(),
+                    trigger: Some(source::trigger_source(app, &instance)?),
+                };
+                batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
+            }
+            Ok((batch, ()))
+        });
+        Ok(stored.await?)
+    }
+}
+
+/// Returns true if the account of an instance may not be used.
+fn is_inactive(cause: &Error) -> bool {
+    let inactive = [
+        &errors::ACCOUNT_NOT_ACTIVE,
+        &errors::ACCOUNT_NOT_FOUND,
+        &errors::ACCOUNT_DELETED,
+        &errors::INSTANCE_DELETED,
+    ];
+    inactive.into_iter().any(|info| cause.is(info))
+}
+
+/// Checks the number of events, and their data against the schema of the trigger type.
+async fn check(
+    app: &App,
+    project: &Project,
+    found: &ResolvedTrigger,
+    events: &[Event],
+) -> Result<()> {
+    if events.len() > MAX_EVENTS {
+        let count = events.len();
+        return Err(errors::unavailable(format_args!(
+            "{} reported {count} events of one webhook; at most {MAX_EVENTS} are allowed",
+            found.trigger.slug
+        )));
+    }
+    for event in events {
+        let payload = &found.trigger.payload;
+        let problems = payload.problems(&app.large_work, &project.tenant, &event.payload);
+        if let Some(problem) = problems.await?.first() {
+            return Err(errors::unavailable(format_args!(
+                "the data of event {} does not match the payload schema of {}: {problem}",
+                truncate(&event.id),
+                found.trigger.slug
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Webhooks of providers, at public addresses.
+//!
+//! The toolkit verifies the signature over the exact bytes of the body. A response discloses nothing
+//! to a sender that does not know the secret: an unknown address and a wrong signature are refused
+//! without a body. Everything else is refused with the usual envelope, which the provider's record
+//! of deliveries shows to the developer.
+
+use std::sync::Arc;
+
+use app::{
+    Class,
+    events::ingress::{self, Address, Inbound},
+};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use crate::{
+    Server,
+    http::{ApiError, ApiResult, IN_TABLE, NoKey, Path, body, permits},
+};
+
+/// Maximum size of the body of a webhook, in bytes.
+pub(crate) const MAX_WEBHOOK_BYTES: usize = 1 << 20;
+
+/// Receives a webhook of a provider at the address of a webhook endpoint.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    operation_id = "receive",
+    request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
+    responses(
+        (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
+        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
+        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+    ),
+)]
+pub(crate) async fn receive(
+    _: NoKey,
+    State(server): State<Arc<Server>>,
+    Path((toolkit, id)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let address = ingress::endpoint(&server.app, &toolkit, &id).await;
+    respond(&server, address, request).await
+}
+
+/// Answers a provider that verifies the address of a webhook endpoint.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    operation_id = "verify",
+    responses(
+        (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
+        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
+        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+    ),
+)]
+pub(crate) async fn verify(
+    key: NoKey,
+    server: State<Arc<Server>>,
+    path: Path<(String, String)>,
+    request: Request,
+) -> Response {
+    receive(key, server, path, request).await
+}
+
+/// Receives a webhook of a provider at the older address of a project and a toolkit.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    operation_id = "receive",
+    request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
+    responses(
+        (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
+        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
+        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+    ),
+)]
+pub(crate) async fn receive_for_project(
+    _: NoKey,
+    State(server): State<Arc<Server>>,
+    Path((toolkit, project)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let address = ingress::of_project(&server.app, &toolkit, &project).await;
+    respond(&server, address, request).await
+}
+
+/// Answers a provider that verifies the older address of a project and a toolkit.
+#[utoipa::path(
+    get,
+    path = IN_TABLE,
+    operation_id = "verify",
+    responses(
+        (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
+        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
+        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+    ),
+)]
+pub(crate) async fn verify_for_project(
+    key: NoKey,
+    server: State<Arc<Server>>,
+    path: Path<(String, String)>,
+    request: Request,
+) -> Response {
+    receive_for_project(key, server, path, request).await
+}
+
+async fn respond(server: &Server, address: app::Result<Address>, request: Request) -> Response {
+    match received(server, address, request).await {
+        Ok(response) => {
+            let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::OK);
+            let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
+            (status, [(header::CONTENT_TYPE, media_type)], response.text).into_response()
+        }
+        Err(ApiError::App(cause)) if cause.info().class == Class::NotFound => {
+            StatusCode::NOT_FOUND.into_response()
+        }
+        Err(ApiError::App(cause)) if cause.info().class == Class::Unauthenticated => {
+            StatusCode::UNAUTHORIZED.into_response()
+        }
+        Err(failure) => failure.into_response(),
+    }
+}
+
+async fn received(
+    server: &Server,
+    address: app::Result<Address>,
+    request: Request,
+) -> ApiResult<ingress::Response> {
+    let address = address?;
+    server.limiter.rates.count_webhook(&address.key)?;
+    permits::enter_project(&server.limiter, &address.project.tenant).await?;
+    let query = request.uri().query();
+    let mut inbound = Inbound {
+        method: request.method().to_string(),
+        path: query.map(|query| format!("?{query}")).unwrap_or_default(),
+        headers: joined(request.headers()),
+        ..Inbound::default()
+    };
+    inbound.body = body::read(server, request, MAX_WEBHOOK_BYTES).await?;
+    Ok(ingress::receive(&server.app, &address, &inbound).await?)
+}
+
+/// Returns each header once. Lines of the same name are joined (RFC 9110, section 5.3), so that a
+/// request with two signatures is not accepted for one of them.
+fn joined(headers: &HeaderMap) -> Vec<(String, String)> {
+    let names = headers.keys();
+    let value = |name| {
+        let lines: Vec<_> = headers
+            .get_all(name)
+            .iter()
+            .map(|line| String::from_utf8_lossy(line.as_bytes()))
+            .collect();
+        lines.join(", ")
+    };
+    names.map(|name| (name.to_string(), value(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn lines_of_one_header_are_joined() {
+        let lines = [("x-signature", "a"), ("x-other", "é"), ("x-signature", "b")];
+        let headers = lines.map(|(name, value)| {
+            let value = HeaderValue::from_bytes(value.as_bytes());
+            (HeaderName::from_static(name), value.unwrap())
+        });
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            joined(&HeaderMap::from_iter(headers)),
+            [pair("x-signature", "a, b"), pair("x-other", "é")]
+        );
+    }
+}

@@ -1,0 +1,664 @@
+//! Webhooks that providers send: their signatures, limits, repetitions and handshakes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use harness::{
+    Answer, Client, Guest, Host, Inbox,
+    client::Body,
+    event_reader::EventReader,
+    guest,
+    host::{Setup, size},
+    inbox::ORIGIN,
+    signed::hmac_sha256,
+    unique, wait_until,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{
+    documents::{self, FOLDER},
+    given,
+};
+
+const STREAM: &str = "/trigger_instances/stream";
+const JSON: &str = "application/json";
+
+/// A repository of the shipped GitHub toolkit that sends webhooks to an endpoint of a project.
+struct GitHub {
+    project: Client,
+    account: String,
+    /// Path of the endpoint in the API.
+    endpoint: String,
+    /// Path at which the endpoint receives webhooks.
+    address: String,
+    secret: String,
+}
+
+/// Returns the headers of a delivery with a signature.
+fn headers<'a>(delivery: &'a str, signature: &'a str) -> [(&'a str, &'a str); 3] {
+    [
+        ("x-github-event", "issues"),
+        ("x-github-delivery", delivery),
+        ("x-hub-signature-256", signature),
+    ]
+}
+
+fn signature(secret: &str, body: &str) -> String {
+    format!("sha256={}", hmac_sha256(secret, body))
+}
+
+/// Returns the body of the event that an issue was opened, as GitHub formats it.
+fn opened(number: u64) -> String {
+    format!(
+        r#"{{"action":"opened","issue":{{"number":{number},"state":"open","title":"A bug","html_url":"https://github.com/o/r/issues/1","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}},"repository":{{"full_name":"o/r"}}}}"#
+    )
+}
+
+async fn send(client: &Client, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let body = Body::Raw(JSON, body.as_bytes().to_vec());
+    client.send(Method::POST, path, body, headers).await
+}
+
+/// Returns the path of an address below the prefix.
+fn path_of(url: &str) -> String {
+    let (_, path) = url.split_once("/api/v3.1").expect("the newer prefix");
+    path.to_owned()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+async fn connect(project: &Client, toolkit: &str) -> String {
+    let token = json!({ "token": harness::secret() });
+    project.connect(toolkit, "BEARER_TOKEN", "amy", token).await
+}
+
+impl GitHub {
+    /// Creates an endpoint with a secret and an instance without one.
+    async fn new(project: Client) -> Self {
+        let account = connect(&project, "github").await;
+        let body = json!({ "toolkit_slug": "github", "client_id": "repository" });
+        let made = project.post("/webhook_endpoints", &body).await.expect(201);
+        let secret = harness::secret();
+        let endpoint = format!("/webhook_endpoints/{}", text(&made["id"]));
+        let values = json!({ "data": { "secret": secret } });
+        project.patch(&endpoint, &values).await.expect(200);
+        let github = Self {
+            address: path_of(made["webhook_url"].as_str().unwrap()),
+            project,
+            account,
+            endpoint,
+            secret,
+        };
+        github.instance(json!({})).await;
+        github
+    }
+
+    async fn shared() -> Self {
+        Self::new(documents::host().await.new_project().await).await
+    }
+
+    async fn instance(&self, config: Value) -> String {
+        let body = json!({ "connected_account_id": self.account, "trigger_config": config });
+        let path = "/trigger_instances/GITHUB_ISSUE_CHANGED/upsert";
+        text(&self.project.post(path, &body).await.expect(201)["trigger_id"])
+    }
+
+    async fn stream(&self) -> EventReader {
+        self.project.open_stream(STREAM, None).await
+    }
+
+    /// Sends a signed delivery to the endpoint.
+    async fn deliver(&self, delivery: &str, number: u64) -> Answer {
+        let body = opened(number);
+        let signed = signature(&self.secret, &body);
+        send(
+            &self.project,
+            &self.address,
+            &headers(delivery, &signed),
+            &body,
+        )
+        .await
+    }
+}
+
+/// Returns the number of the issue in the next event.
+async fn next_issue(stream: &mut EventReader) -> u64 {
+    let event = stream.next().await.expect("the stream is open");
+    event.data["data"]["issue"]["number"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn signed_webhook_becomes_an_event() {
+    let github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let body = opened(7);
+    let signed = signature(&github.secret, &body);
+    let nobody = documents::host().await.anonymous();
+    let mut headers = headers("d1", &signed).to_vec();
+    headers.push(("idempotency-key", "of the provider"));
+    let answer = send(&nobody, &github.address, &headers, &body).await;
+    assert_eq!(answer.expect(200).text, "");
+    let event = stream.next().await.unwrap();
+    assert_eq!(event.data["type"], "service.trigger.message");
+    assert_eq!(
+        event.data["metadata"]["trigger_slug"],
+        "GITHUB_ISSUE_CHANGED"
+    );
+    assert_eq!(
+        event.data["metadata"]["connected_account_id"],
+        github.account.as_str()
+    );
+    assert_eq!(event.data["data"]["repository"], "o/r");
+    let newer = nobody.with_newer_prefix();
+    let body = opened(8);
+    let signed = signature(&github.secret, &body);
+    let headers = self::headers("d2", &signed);
+    send(&newer, &github.address, &headers, &body)
+        .await
+        .expect(200);
+    assert_eq!(next_issue(&mut stream).await, 8);
+}
+
+#[tokio::test]
+async fn forged_webhooks_are_refused_without_a_body() {
+    let github = GitHub::shared().await;
+    let other = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let body = opened(1);
+    let valid = signature(&github.secret, &body);
+    let flipped = valid.replacen(['a', 'b', 'c', 'd', 'e', 'f'], "0", 1);
+    let spaced = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&body).unwrap());
+    let spaced = spaced.unwrap();
+    let of_other = signature(&other.secret, &body);
+    let cases = [
+        ("another body", headers("d1", &valid).to_vec(), &*opened(2)),
+        (
+            "written anew",
+            headers("d1", &valid).to_vec(),
+            spaced.as_str(),
+        ),
+        (
+            "another digit",
+            headers("d1", &flipped).to_vec(),
+            body.as_str(),
+        ),
+        (
+            "another tenant's secret",
+            headers("d1", &of_other).to_vec(),
+            &body,
+        ),
+        ("no signature", headers("d1", "").to_vec(), &body),
+        ("no header", headers("d1", &valid)[..2].to_vec(), &body),
+        (
+            "a valid and a wrong signature",
+            [
+                &headers("d1", &valid)[..],
+                &[("x-hub-signature-256", &flipped)],
+            ]
+            .concat(),
+            &body,
+        ),
+        (
+            "a wrong and a valid signature",
+            [
+                &headers("d1", &flipped)[..],
+                &[("x-hub-signature-256", &valid)],
+            ]
+            .concat(),
+            &body,
+        ),
+        (
+            "another algorithm",
+            vec![
+                ("x-github-event", "issues"),
+                ("x-github-delivery", "d1"),
+                (
+                    "x-hub-signature",
+                    "sha1=0123456789012345678901234567890123456789",
+                ),
+            ],
+            &body,
+        ),
+    ];
+    for (case, headers, body) in cases {
+        let answer = send(&github.project, &github.address, &headers, body).await;
+        assert_eq!((answer.status, &*answer.text), (401, ""), "{case}");
+    }
+    github.deliver("d1", 3).await.expect(200);
+    assert_eq!(next_issue(&mut stream).await, 3, "the only event");
+}
+
+#[tokio::test]
+async fn unknown_addresses_are_refused_without_a_body() {
+    let github = GitHub::shared().await;
+    let id = github.endpoint.rsplit('/').next().unwrap();
+    let project = github.project.get("/auth/session/info").await.expect(200);
+    let project = text(&project["project"]["nano_id"]);
+    for path in [
+        "/webhook_ingress/github/we_AAAAAAAAAAAAAAAAAAAAAA/trigger_event".to_owned(),
+        "/webhook_ingress/github/no%20id/trigger_event".to_owned(),
+        format!("/webhook_ingress/slack/{id}/trigger_event"),
+        format!("/webhook_ingress/github/{project}/trigger_event"),
+        "/trigger_instances/github/proj_AAAAAAAAAAAA/handle".to_owned(),
+        "/trigger_instances/github/no%20id/handle".to_owned(),
+        format!("/trigger_instances/no_such_toolkit/{project}/handle"),
+    ] {
+        for method in [Method::POST, Method::GET] {
+            let answer = github.project.send(method, &path, Body::None, &[]).await;
+            assert_eq!((answer.status, &*answer.text), (404, ""), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn unusable_requests_are_refused() {
+    let github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let body = opened(1);
+    let signed = signature(&github.secret, &body);
+    let mut packed = headers("d1", &signed).to_vec();
+    packed.push(("content-encoding", "gzip"));
+    let answer = send(&github.project, &github.address, &packed, &body).await;
+    answer.expect(415).assert_envelope();
+    for (bytes, status) in [(1 << 20, 200), ((1 << 20) + 1, 413)] {
+        let body = format!("{}{}", opened(2), " ".repeat(bytes - opened(2).len()));
+        let signed = signature(&github.secret, &body);
+        let headers = headers("d2", &signed);
+        let answer = send(&github.project, &github.address, &headers, &body).await;
+        assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text);
+    }
+    let form = Body::Raw("application/x-www-form-urlencoded", body.clone().into());
+    let headers = headers("d3", &signed);
+    let answer = github
+        .project
+        .send(Method::POST, &github.address, form, &headers)
+        .await
+        .expect(400);
+    assert!(answer.text.contains("content type"), "{}", answer.text);
+    answer.assert_envelope();
+    assert_eq!(next_issue(&mut stream).await, 2);
+    github.deliver("d4", 3).await.expect(200);
+    assert_eq!(next_issue(&mut stream).await, 3);
+}
+
+#[tokio::test]
+async fn repeated_webhook_is_one_event() {
+    let github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let repeated = (0..100).map(|_| github.deliver("d1", 1));
+    for answer in futures::future::join_all(repeated).await {
+        // A request that the server has no time for is to be repeated.
+        assert!([200, 429, 503].contains(&answer.status), "{answer:#?}");
+    }
+    github.deliver("d1", 1).await.expect(200);
+    github.deliver("d2", 2).await.expect(200);
+    assert_eq!(next_issue(&mut stream).await, 1);
+    assert_eq!(next_issue(&mut stream).await, 2);
+}
+
+#[tokio::test]
+async fn values_of_endpoint_precede_the_configuration() {
+    let github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let own = harness::secret();
+    github
+        .instance(json!({ "secret": own, "repository": "o/r" }))
+        .await;
+    let body = opened(1);
+    let signed = signature(&own, &body);
+    let headers = headers("d1", &signed);
+    send(&github.project, &github.address, &headers, &body)
+        .await
+        .expect(401);
+    github.deliver("d2", 2).await.expect(200);
+    let [first, second] = [stream.next().await.unwrap(), stream.next().await.unwrap()];
+    for event in [&first, &second] {
+        assert_eq!(event.data["data"]["issue"]["number"], 2);
+    }
+    let trigger = |event: &Value| event["metadata"]["trigger_id"].clone();
+    assert_ne!(trigger(&first.data), trigger(&second.data));
+    // The older address has no values. The instance without a secret refuses everything.
+    let project = github.project.get("/auth/session/info").await.expect(200);
+    let project = text(&project["project"]["nano_id"]);
+    let older = format!("/trigger_instances/github/{project}/handle");
+    send(&github.project, &older, &headers, &body)
+        .await
+        .expect(200);
+    assert_eq!(next_issue(&mut stream).await, 1);
+    let signed = signature(&github.secret, &body);
+    let refused = send(
+        &github.project,
+        &older,
+        &self::headers("d3", &signed),
+        &body,
+    )
+    .await;
+    assert!([400, 401].contains(&refused.status), "{refused:#?}");
+}
+
+#[tokio::test]
+async fn instances_that_may_not_receive_do_not() {
+    let mut github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let listed = github.project.get("/trigger_instances/active").await;
+    let instance = text(&listed.expect(200)["items"][0]["id"]);
+    let manage = format!("/trigger_instances/manage/{instance}");
+    let set = |status: &str| json!({ "status": status });
+    github
+        .project
+        .patch(&manage, &set("disable"))
+        .await
+        .expect(200);
+    github.deliver("d1", 1).await.expect(200);
+    github
+        .project
+        .patch(&manage, &set("enable"))
+        .await
+        .expect(200);
+    let account = format!("/connected_accounts/{}/status", github.account);
+    let enabled = |enabled: bool| json!({ "enabled": enabled });
+    github
+        .project
+        .patch(&account, &enabled(false))
+        .await
+        .expect(200);
+    github.deliver("d2", 2).await.expect(200);
+    github
+        .project
+        .patch(&account, &enabled(true))
+        .await
+        .expect(200);
+    github.deliver("d3", 3).await.expect(200);
+    assert_eq!(next_issue(&mut stream).await, 3);
+    let account = format!("/connected_accounts/{}", github.account);
+    github.project.delete(&account).await.expect(200);
+    github.deliver("d4", 4).await.expect(200);
+    github.account = connect(&github.project, "github").await;
+    github.instance(json!({})).await;
+    github.deliver("d5", 5).await.expect(200);
+    assert_eq!(next_issue(&mut stream).await, 5);
+}
+
+#[tokio::test]
+async fn deletion_ends_the_reception() {
+    let github = GitHub::shared().await;
+    github.deliver("d1", 1).await.expect(200);
+    github.project.delete(&github.endpoint).await.expect(200);
+    github.deliver("d2", 2).await.expect(404);
+    let github = GitHub::shared().await;
+    github.deliver("d1", 1).await.expect(200);
+    let info = github.project.get("/auth/session/info").await.expect(200);
+    let project = text(&info["project"]["nano_id"]);
+    let org = documents::host().await.as_org();
+    org.delete(&format!("/org/owner/project/{project}"))
+        .await
+        .expect(200);
+    github.deliver("d2", 2).await.expect(404);
+}
+
+#[tokio::test]
+async fn rate_of_an_address_is_limited() {
+    let host = Setup::new().with("limits.webhook_rate", "3").start().await;
+    let given = Receiving::new(&host, &Guest::receive(1)).await;
+    for _ in 0..3 {
+        given.send().await.expect(200);
+    }
+    let answer = given.send().await.expect(429);
+    assert_eq!(answer["error"]["slug"], "Webhook_TooManyRequests");
+    assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+    let other = Receiving::new(&host, &Guest::receive(1)).await;
+    other.send().await.expect(200);
+}
+
+/// A toolkit made of a guest, whose webhooks need no signature, and an endpoint with one instance.
+struct Receiving {
+    project: Client,
+    trigger: String,
+    account: String,
+    address: String,
+}
+
+impl Receiving {
+    async fn new(host: &Host, guest: &Guest<'_>) -> Self {
+        let toolkit = given::slug();
+        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let mut trigger = given::trigger(&toolkit, "ARRIVED");
+        trigger["kind"] = json!("webhook");
+        manifest["triggers"] = json!([trigger]);
+        host.publish(guest.component(), &manifest).await;
+        let project = host.new_project().await;
+        let key = json!({ "api_key": harness::secret() });
+        let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+        let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
+        let made = project.post("/webhook_endpoints", &body).await.expect(201);
+        let given = Self {
+            address: path_of(made["webhook_url"].as_str().unwrap()),
+            trigger: text(&trigger["slug"]),
+            project,
+            account,
+        };
+        given.instance(0).await;
+        given
+    }
+
+    async fn instance(&self, number: u64) {
+        let config = json!({ "number": number });
+        let body = json!({ "connected_account_id": self.account, "trigger_config": config });
+        let path = format!("/trigger_instances/{}/upsert", self.trigger);
+        self.project.post(&path, &body).await.expect(201);
+    }
+
+    async fn send(&self) -> Answer {
+        send(&self.project, &self.address, &[], "{}").await
+    }
+}
+
+#[tokio::test]
+async fn every_matching_instance_receives_a_webhook() {
+    const INSTANCES: u64 = 70;
+    let given = Receiving::new(Host::shared().await, &Guest::receive(2)).await;
+    for number in 1..INSTANCES {
+        given.instance(number).await;
+    }
+    let mut stream = given.project.open_stream(STREAM, None).await;
+    // A slow machine needs several requests, as a provider repeats them.
+    wait_until("every instance has its event", async || {
+        given.send().await.status == 200
+    })
+    .await;
+    let mut triggers = BTreeSet::new();
+    while (triggers.len() as u64) < INSTANCES {
+        let event = stream.next().await.expect("the stream is open");
+        let trigger = text(&event.data["metadata"]["trigger_id"]);
+        assert!(triggers.insert(trigger), "one event of each instance");
+    }
+}
+
+#[tokio::test]
+async fn failed_reception_is_to_be_repeated() {
+    for guest in [Guest::slow_receive(), Guest::receive(1_001), Guest::echo()] {
+        let given = Receiving::new(Host::shared().await, &guest).await;
+        let answer = given.send().await.expect(503);
+        assert_eq!(answer["error"]["slug"], "Webhook_Failed");
+        assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+    }
+}
+
+#[tokio::test]
+async fn handshakes_are_answered() {
+    let given = Receiving::new(Host::shared().await, &Guest::receive(1)).await;
+    for method in [Method::GET, Method::POST] {
+        let path = format!("{}?token=x", given.address);
+        let answer = given.project.send(method, &path, Body::None, &[]).await;
+        let answer = answer.expect(200);
+        assert_eq!(answer.text, "hello_1");
+        assert!(answer.header("content-type").starts_with("text/plain"));
+    }
+}
+
+/// Returns the headers of a request of Slack that is signed at a Unix time.
+fn slack_headers(secret: &str, time: i64, body: &str) -> [(&'static str, String); 2] {
+    let digits = hmac_sha256(secret, &format!("v0:{time}:{body}"));
+    [
+        ("x-slack-request-timestamp", time.to_string()),
+        ("x-slack-signature", format!("v0={digits}")),
+    ]
+}
+
+#[tokio::test]
+async fn challenge_is_returned_only_if_signed_and_recent() {
+    let project = documents::host().await.new_project().await;
+    let account = connect(&project, "slack").await;
+    let body = json!({ "toolkit_slug": "slack", "client_id": "app" });
+    let made = project.post("/webhook_endpoints", &body).await.expect(201);
+    let secret = harness::secret();
+    let values = json!({ "data": { "signing_secret": secret } });
+    let endpoint = format!("/webhook_endpoints/{}", text(&made["id"]));
+    project.patch(&endpoint, &values).await.expect(200);
+    let body = json!({ "connected_account_id": account });
+    project
+        .post("/trigger_instances/SLACK_EVENT_RECEIVED/upsert", &body)
+        .await
+        .expect(201);
+    let address = path_of(made["webhook_url"].as_str().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "the signature has the real time")]
+    let now = chrono::Utc::now().timestamp();
+    let challenge = |text: &str| json!({ "type": "url_verification", "challenge": text });
+    let plain = challenge("3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P").to_string();
+    let markup = challenge("<script>").to_string();
+    for (case, secret, time, body, status, expected) in [
+        ("valid", &*secret, now, &plain, 200, true),
+        ("markup", &secret, now, &markup, 200, false),
+        ("stale", &secret, now - 301, &plain, 401, false),
+        ("of the future", &secret, now + 360, &plain, 401, false),
+        ("unsigned", "another secret", now, &plain, 401, false),
+    ] {
+        let headers = slack_headers(secret, time, body);
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        let answer = send(&project, &address, &headers, body).await;
+        assert_eq!(answer.status, status, "{case}: {answer:#?}");
+        assert_eq!(answer.text.starts_with("3eZbrw"), expected, "{case}");
+        assert!(
+            expected || answer.text.is_empty(),
+            "{case}: {}",
+            answer.text
+        );
+    }
+}
+
+/// Sends numbered deliveries until the server ends, and notes those that it acknowledged.
+async fn send_numbers(
+    client: Client,
+    address: String,
+    secret: String,
+    next: Arc<AtomicU64>,
+    end: u64,
+    acknowledged: Arc<Mutex<BTreeSet<u64>>>,
+) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= end {
+            return;
+        }
+        let body = opened(number);
+        let signed = signature(&secret, &body);
+        let delivery = number.to_string();
+        let headers = headers(&delivery, &signed);
+        let body = Body::Raw(JSON, body.into_bytes());
+        match client
+            .try_send(Method::POST, &address, body, &headers)
+            .await
+        {
+            Ok(answer) if answer.status == 200 => {
+                acknowledged.lock().unwrap().insert(number);
+            }
+            Ok(answer) => assert!([429, 503].contains(&answer.status), "{answer:#?}"),
+            Err(_) => return,
+        }
+    }
+}
+
+#[tokio::test]
+async fn kills_lose_no_acknowledged_webhook() {
+    const KILLS: u64 = 4;
+    let part = size(100, 400);
+    let toolkits = tempfile::tempdir().unwrap();
+    let component = Path::new(FOLDER).join("github.wasm");
+    fs::copy(component, toolkits.path().join("github.wasm")).unwrap();
+    let inbox = Inbox::start();
+    let setup = inbox
+        .setup()
+        .with("toolkits", toolkits.path().to_str().unwrap());
+    let mut host = setup.start().await;
+    let github = GitHub::new(host.as_project()).await;
+    let path = format!("/{}", unique(6));
+    let subscription = json!({
+        "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"],
+    });
+    github
+        .project
+        .post("/webhook_subscriptions", &subscription)
+        .await
+        .expect(201);
+    let (next, acknowledged) = (Arc::<AtomicU64>::default(), Arc::default());
+    for kill in 0..=KILLS {
+        let mut senders = JoinSet::new();
+        let end = (kill + 1) * part;
+        next.store(kill * part, Ordering::Relaxed);
+        for _ in 0..8 {
+            senders.spawn(send_numbers(
+                host.anonymous(),
+                github.address.clone(),
+                github.secret.clone(),
+                Arc::clone(&next),
+                end,
+                Arc::clone(&acknowledged),
+            ));
+        }
+        if kill < KILLS {
+            wait_until("half of a part was sent", async || {
+                next.load(Ordering::Relaxed) >= end - part / 2
+            })
+            .await;
+            host = host.kill().start().await;
+        }
+        senders.join_all().await;
+    }
+    let acknowledged = acknowledged.lock().unwrap().clone();
+    assert!(acknowledged.len() as u64 > part, "{}", acknowledged.len());
+    let received = || {
+        let mut received = BTreeMap::<_, BTreeSet<_>>::new();
+        for message in inbox.received_at(&path) {
+            let number = message.json()["data"]["issue"]["number"].as_u64().unwrap();
+            received
+                .entry(number)
+                .or_default()
+                .insert(message.id().to_owned());
+        }
+        received
+    };
+    wait_until("every acknowledged webhook was delivered", async || {
+        let received = received();
+        acknowledged
+            .iter()
+            .all(|number| received.contains_key(number))
+    })
+    .await;
+    for (number, ids) in received() {
+        assert_eq!(ids.len(), 1, "number {number} is several events");
+    }
+}
