@@ -3,13 +3,19 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use axum::{Json, Router, extract::Path as InPath, http::StatusCode, routing::get};
 use harness::{
-    Host, Registry, author,
+    Host, Inbox, Registry, author,
     host::{Setup, beside},
+    inbox::ORIGIN,
     manual::{Shell, Step, rows, steps},
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +64,21 @@ async fn items() -> String {
         ),
     };
     serve(Router::new().route("/v1/items/{id}", get(item))).await
+}
+
+/// Starts a Hacker News on which a story is posted before each request for the newest ones.
+async fn news() -> String {
+    let posted = Arc::new(AtomicU64::new(0));
+    let newest = move || {
+        let newest = posted.fetch_add(1, Ordering::Relaxed);
+        async move { Json((0..=newest).collect::<Vec<_>>()) }
+    };
+    let story = async |InPath(file): InPath<String>| {
+        let id: u64 = file.trim_end_matches(".json").parse().unwrap();
+        Json(json!({ "id": id, "type": "story", "title": "A story" }))
+    };
+    let router = Router::new().route("/v0/newstories.json", get(newest));
+    serve(router.route("/v0/item/{file}", get(story))).await
 }
 
 /// Returns the environment of a reader's shell, with both commands in the path.
@@ -170,11 +191,21 @@ async fn commands_of_readme_and_operations_work() {
         built.join("documents.wasm").is_file(),
         "nothing is built: `cargo toolkit build --all` first"
     );
-    let mut known = variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1");
-    known.push((
-        "TOOLHOST_PASSPHRASE",
-        "a passphrase of the tests".to_owned(),
-    ));
+    let inbox = Inbox::start();
+    let rewrite = format!(
+        "https://api.resend.com=http://127.0.0.1:1,{ORIGIN}={},https://hacker-news.firebaseio.com={}",
+        inbox.origin,
+        news().await
+    );
+    let mut known = variables(folder.path(), &rewrite);
+    known.extend([
+        (
+            "TOOLHOST_PASSPHRASE",
+            "a passphrase of the tests".to_owned(),
+        ),
+        ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
+        ("WEBHOOK_URL", ORIGIN.to_owned()),
+    ]);
     let mut shell = Shell::open(folder.path(), &known);
     shell
         .leave(
@@ -193,6 +224,8 @@ async fn commands_of_readme_and_operations_work() {
         let Step::Type(commands) = step else { continue };
         let mark = [
             "toolhost-data.env",
+            "/webhook_subscriptions",
+            "toolhost events tail",
             "/auth_configs",
             "/connected_accounts",
             "toolkit new",
@@ -224,6 +257,19 @@ async fn commands_of_readme_and_operations_work() {
                     said[2].to_string().contains("DOCUMENTS_HTML_TO_MARKDOWN"),
                     "{said:?}"
                 );
+            }
+            "/webhook_subscriptions" => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said.len(), 3, "{said:?}");
+                let secret = said[0]["secret"].as_str().unwrap();
+                let arrived = async || !inbox.received().is_empty();
+                wait_until("a new story arrives", arrived).await;
+                let message = inbox.received().remove(0);
+                assert!(message.is_signed_with(secret));
+                assert_eq!(message.json()["data"]["title"], "A story");
+            }
+            "toolhost events tail" => {
+                shell.leave(commands, "HACKERNEWS_NEW_STORY").await;
             }
             "/auth_configs" => {
                 let said = answers(&shell.run(commands).await);
@@ -261,7 +307,7 @@ async fn commands_of_readme_and_operations_work() {
             }
         }
     }
-    assert_eq!(ran.len(), 5, "{ran:?}");
+    assert_eq!(ran.len(), 7, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.
