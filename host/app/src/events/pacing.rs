@@ -93,13 +93,17 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// Returns the next turn after a time. Turns are as far apart as messages can be sent: a message
-    /// under way that takes long makes the intervals longer.
+    fn measure(&mut self, took: Duration) {
+        self.average = (self.average * (AVERAGE_WEIGHT - 1) + took) / AVERAGE_WEIGHT;
+    }
+
+    /// Returns the next turn after a time. Turns are as far apart as messages can be sent. If all
+    /// messages under way take long, the intervals are longer.
     fn turn_after(&mut self, from: Time, now: Time) -> Time {
-        let oldest = self.open.iter().min().map_or(0, |begun| now.0 - begun.0);
-        let oldest = Duration::from_millis(u64::try_from(oldest).unwrap_or(0));
+        let newest = self.open.iter().max().map_or(0, |begun| now.0 - begun.0);
+        let newest = Duration::from_millis(u64::try_from(newest).unwrap_or(0));
         let room = u32::try_from(self.room).unwrap_or(u32::MAX).max(1);
-        let interval = (self.average.max(oldest) / room).clamp(MIN_INTERVAL, MAX_TURN_DELAY);
+        let interval = (self.average.max(newest) / room).clamp(MIN_INTERVAL, MAX_TURN_DELAY);
         let next = time_after(self.last_turn.max(from), interval);
         self.last_turn = if next > time_after(from, MAX_TURN_DELAY) {
             time_after(from, interval)
@@ -115,18 +119,23 @@ impl Room<'_> {
     pub(super) fn accepted(self, took: Duration, max_room: usize) {
         let mut all = self.endpoints.lock();
         let endpoint = all.entry(self.id.to_owned()).or_default();
+        if endpoint.failures >= FAILURES_BEFORE_PAUSE {
+            // An endpoint that has recovered begins anew.
+            endpoint.average = took;
+        }
         endpoint.failures = 0;
         endpoint.paused_until = Time(0);
         endpoint.room = (endpoint.room + 1).min(max_room);
-        endpoint.average = (endpoint.average * (AVERAGE_WEIGHT - 1) + took) / AVERAGE_WEIGHT;
+        endpoint.measure(took);
     }
 
-    /// Notes a failure. Returns the number of failures in a row.
-    pub(super) fn failed(self, now: Time, pause: Duration) -> u32 {
+    /// Notes a failure after a time. Returns the number of failures in a row.
+    pub(super) fn failed(self, took: Duration, now: Time, pause: Duration) -> u32 {
         let mut all = self.endpoints.lock();
         let endpoint = all.entry(self.id.to_owned()).or_default();
         endpoint.failures = endpoint.failures.saturating_add(1);
         endpoint.room = endpoint.room.saturating_sub(1).max(1);
+        endpoint.measure(took);
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             endpoint.paused_until = time_after(now, pause);
             endpoint.last_turn = endpoint.paused_until;
@@ -150,6 +159,7 @@ mod tests {
     use super::*;
 
     const PAUSE: Duration = Duration::from_secs(30);
+    const TOOK: Duration = Duration::from_millis(1);
 
     #[test]
     fn room_grows_with_success_and_shrinks_with_failure() {
@@ -157,13 +167,16 @@ mod tests {
         let now = Time(1_000);
         for _ in 0..10 {
             let room = endpoints.enter("ws_a", now).unwrap();
-            room.accepted(Duration::from_millis(1), 4);
+            room.accepted(TOOK, 4);
         }
         let taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
         assert_eq!(taken.len(), 4);
         assert!(endpoints.enter("ws_b", now).is_ok(), "others have room");
         drop(taken);
-        endpoints.enter("ws_a", now).unwrap().failed(now, PAUSE);
+        endpoints
+            .enter("ws_a", now)
+            .unwrap()
+            .failed(TOOK, now, PAUSE);
         let left = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok());
         assert_eq!(left.collect::<Vec<_>>().len(), 3);
     }
@@ -174,7 +187,7 @@ mod tests {
         let now = Time(1_000);
         for failures in 1..=FAILURES_BEFORE_PAUSE {
             let room = endpoints.enter("ws_a", now).unwrap();
-            assert_eq!(room.failed(now, PAUSE), failures);
+            assert_eq!(room.failed(TOOK, now, PAUSE), failures);
         }
         let later = endpoints.enter("ws_a", now).err().unwrap();
         assert!(later > time_after(now, PAUSE));
@@ -185,7 +198,7 @@ mod tests {
             endpoints.enter("ws_a", after).is_err(),
             "one message probes"
         );
-        probe.accepted(Duration::from_millis(1), 8);
+        probe.accepted(TOOK, 8);
         assert!(endpoints.enter("ws_a", after).is_ok());
     }
 
@@ -204,5 +217,15 @@ mod tests {
         assert_eq!([turn(later), turn(later)], [16_000, 21_000]);
         let all = (0..100).map(|_| turn(later));
         assert!(all.max() <= Some(time_after(later, MAX_TURN_DELAY).0));
+    }
+
+    #[test]
+    fn one_slow_message_delays_no_turn() {
+        let endpoints = Endpoints::default();
+        let _slow = endpoints.enter("ws_a", Time(1_000)).unwrap();
+        let now = Time(11_000);
+        let _quick = endpoints.enter("ws_a", now).unwrap();
+        let turn = || endpoints.enter("ws_a", now).err().unwrap().0;
+        assert_eq!([turn(), turn()], [11_005, 11_010]);
     }
 }

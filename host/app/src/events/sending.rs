@@ -126,7 +126,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
             end(&claim, |delivery| delivery.fail_with(attempt, reason)).await
         }
         Outcome::Failed { retry_after } => {
-            note_failure(app, room, subscription, now).await?;
+            note_failure(app, room, took, subscription, now).await?;
             let delays = &app.webhooks.retry_delays;
             let delay = delays.get(delivery.attempt_count as usize).copied();
             let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
@@ -246,10 +246,11 @@ fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
 async fn note_failure(
     app: &App,
     room: Room<'_>,
+    took: Duration,
     subscription: &Record<Subscription>,
     now: Time,
 ) -> Result<()> {
-    let failures = room.failed(now, app.webhooks.pause);
+    let failures = room.failed(took, now, app.webhooks.pause);
     match (subscription.body.failing_since, app.webhooks.disable_after) {
         (None, _) if failures >= FAILURES_BEFORE_FAILING => {
             edit(app, subscription, |body| {
