@@ -52,6 +52,9 @@ pub struct Guest<'a> {
 /// `(call $number (local.get $args) (local.get $args_len))`.
 pub const NUMBER: &str = include_str!("number.wat");
 
+/// Number of events of one poll of [`Guest::batch_poll`].
+pub const EVENTS_PER_BATCH: u64 = 500;
+
 /// Import lines by name.
 pub mod imports {
     pub const LOG: &str =
@@ -126,6 +129,17 @@ impl Guest<'static> {
             imports: imports::SEND,
             items: include_str!("poll.wat"),
             poll: "(call $poll (local.get $config) (local.get $config_len) (local.get $cursor_len))",
+            ..Self::default()
+        }
+    }
+
+    /// Returns a guest whose polls after the first report [`EVENTS_PER_BATCH`] events each, until there
+    /// were as many polls as the number in its configuration.
+    #[must_use]
+    pub fn batch_poll() -> Self {
+        Self {
+            items: concat!(include_str!("number.wat"), include_str!("batch.wat")),
+            poll: "(call $batch (local.get $config) (local.get $config_len) (local.get $cursor) (local.get $cursor_len))",
             ..Self::default()
         }
     }

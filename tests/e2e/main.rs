@@ -35,6 +35,7 @@ mod tools;
 mod trigger_instances;
 mod triggers_types;
 mod usage;
+mod webhook_deliveries;
 mod webhook_endpoints;
 mod webhook_ingress;
 

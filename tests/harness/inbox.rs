@@ -4,7 +4,7 @@
 //! the secret.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -32,8 +32,16 @@ pub const ORIGIN: &str = "https://hooks.example.com";
 pub struct Inbox {
     /// `http://127.0.0.1:port`
     pub origin: String,
-    received: Arc<Mutex<Vec<Message>>>,
+    received: Arc<Mutex<Received>>,
     open: Arc<Mutex<Open>>,
+}
+
+/// Messages in the order of their arrival.
+#[derive(Debug, Default)]
+struct Received {
+    messages: Vec<Message>,
+    by_id: HashMap<String, usize>,
+    accepted: HashSet<String>,
 }
 
 /// Messages that were not answered yet, and the most of them at a time.
@@ -67,6 +75,8 @@ pub enum Reply {
     Large(u16, usize),
     /// Status 200 after this many milliseconds.
     Slow(u64),
+    /// The connection is closed before the response is complete.
+    Broken,
     /// Status 200 and a body that never ends.
     Dripping,
     /// No response.
@@ -75,7 +85,7 @@ pub enum Reply {
 
 #[derive(Clone)]
 struct Shared {
-    received: Arc<Mutex<Vec<Message>>>,
+    received: Arc<Mutex<Received>>,
     open: Arc<Mutex<Open>>,
     script: Arc<dyn Fn(&Message) -> Reply + Send + Sync>,
 }
@@ -88,7 +98,7 @@ impl Inbox {
 
     /// Starts an endpoint that answers each message as a function says.
     pub fn with(script: impl Fn(&Message) -> Reply + Send + Sync + 'static) -> Self {
-        let received = Arc::<Mutex<Vec<Message>>>::default();
+        let received = Arc::<Mutex<Received>>::default();
         let open = Arc::<Mutex<Open>>::default();
         let state = Shared {
             received: Arc::clone(&received),
@@ -144,7 +154,14 @@ impl Inbox {
 
     /// Returns all messages, oldest first.
     pub fn received(&self) -> Vec<Message> {
-        self.received.lock().expect("no panic holds it").clone()
+        let received = self.received.lock().expect("no panic holds it");
+        received.messages.clone()
+    }
+
+    /// Returns the number of messages that were accepted, each counted once.
+    pub fn accepted(&self) -> u64 {
+        let received = self.received.lock().expect("no panic holds it");
+        received.accepted.len() as u64
     }
 
     /// Returns the messages to a path, oldest first.
@@ -228,18 +245,22 @@ async fn answer(
     };
     open(Open::begin);
     let reply = {
-        let mut all = shared.received.lock().expect("no panic holds it");
-        let earlier = all.iter().filter(|earlier| earlier.id() == message.id());
-        message.repetition = earlier.count();
+        let mut received = shared.received.lock().expect("no panic holds it");
+        let count = received.by_id.entry(message.id().to_owned()).or_default();
+        message.repetition = *count;
+        *count += 1;
         let reply = (shared.script)(&message);
         message.answered = match &reply {
             Reply::Status(status) | Reply::With(status, ..) | Reply::Large(status, _) => {
                 Some(*status)
             }
             Reply::Slow(_) => Some(200),
-            Reply::Dripping | Reply::Hanging => None,
+            Reply::Broken | Reply::Dripping | Reply::Hanging => None,
         };
-        all.push(message);
+        if message.is_accepted() {
+            received.accepted.insert(message.id().to_owned());
+        }
+        received.messages.push(message);
         reply
     };
     if let Reply::Slow(milliseconds) = reply {
@@ -254,6 +275,10 @@ async fn answer(
         Reply::With(code, name, value) => (status(code), [(name, value)], "noted").into_response(),
         Reply::Large(code, bytes) => (status(code), "x".repeat(bytes)).into_response(),
         Reply::Slow(_) => StatusCode::OK.into_response(),
+        Reply::Broken => {
+            let cut = std::io::Error::other("the connection is cut");
+            Body::from_stream(stream::iter([Err::<Bytes, _>(cut)])).into_response()
+        }
         Reply::Dripping => {
             let drops = stream::unfold((), |()| async {
                 tokio::time::sleep(Duration::from_millis(100)).await;

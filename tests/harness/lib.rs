@@ -26,6 +26,7 @@ pub mod registry;
 mod room;
 pub mod signed;
 pub mod tunnel;
+pub mod verifiers;
 
 use std::{
     path::Path,

@@ -1,0 +1,132 @@
+//! Proof that no webhook is lost: thousands of events of a trigger, an endpoint that fails in every
+//! way, and servers that are killed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use harness::{
+    BucketService, Client, Dice, Guest, Host, Inbox,
+    guest::{self, EVENTS_PER_BATCH},
+    host::{on_postgres, size},
+    inbox::{Message, ORIGIN, Reply},
+    verifiers, wait_for,
+};
+use serde_json::json;
+
+use crate::given;
+
+/// Origin that redirects lead to.
+const ELSEWHERE: &str = "https://elsewhere.example.com";
+/// Failures of a message after which it is accepted, fewer than a delivery may have.
+const MAX_FAILURES: usize = 5;
+/// Time limit for a part of the proof.
+const PART_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Fails 30 of 100 messages; 5 of them reach the timeout.
+fn reply(message: &Message) -> Reply {
+    if message.repetition >= MAX_FAILURES {
+        return Reply::Status(200);
+    }
+    let text = format!("{}{}", message.id(), message.repetition);
+    let seed = text.bytes().fold(0, |seed: u64, byte| {
+        seed.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    match Dice::new(seed).below(100) {
+        0..8 => Reply::Status(500),
+        8..13 => Reply::With(429, "retry-after", "1".to_owned()),
+        13..18 => Reply::Broken,
+        18..21 => Reply::Hanging,
+        21..23 => Reply::Dripping,
+        23..27 => Reply::With(302, "location", format!("{ELSEWHERE}/")),
+        27..30 => Reply::Large(500, 10 << 20),
+        _ => Reply::Status(200),
+    }
+}
+
+/// Starts a server, or two on one database.
+async fn start(inbox: &Inbox, elsewhere: &Inbox, bucket: &BucketService) -> Vec<Host> {
+    let rewrite = format!("{ORIGIN}={},{ELSEWHERE}={}", inbox.origin, elsewhere.origin);
+    let setup = inbox
+        .setup()
+        .with("net.rewrite", rewrite)
+        .with("webhooks.timeout_s", "1")
+        .with("triggers.poll_interval_s", "1");
+    if !on_postgres() {
+        return vec![setup.start().await];
+    }
+    let first = setup.in_bucket(bucket).start().await;
+    let second = first.setup().another().start().await;
+    vec![first, second]
+}
+
+/// Creates an instance of a trigger that reports a batch of events at each of some polls.
+async fn create_instance(host: &Host, polls: u64) {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let trigger = given::trigger(&toolkit, "POSTED");
+    manifest["triggers"] = json!([trigger]);
+    host.publish(Guest::batch_poll().component(), &manifest)
+        .await;
+    let project = host.as_project();
+    let key = json!({ "api_key": harness::secret() });
+    let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+    let path = format!(
+        "/trigger_instances/{}/upsert",
+        trigger["slug"].as_str().unwrap()
+    );
+    let body = json!({ "connected_account_id": account, "trigger_config": { "polls": polls } });
+    project.post(&path, &body).await.expect(201);
+}
+
+async fn count(project: &Client, deliveries: &str, status: &str) -> u64 {
+    let path = format!("{deliveries}?status={status}&limit=1");
+    let page = project.get(&path).await.expect(200);
+    page["total_items"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_event_of_a_failing_endpoint_is_lost() {
+    let polls = size(20, 60);
+    let kills = size(3, 15);
+    let events = polls * EVENTS_PER_BATCH;
+    let inbox = Inbox::with(reply);
+    let elsewhere = Inbox::start();
+    let bucket = BucketService::start();
+    let mut hosts = start(&inbox, &elsewhere, &bucket).await;
+    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let path = "/webhook_subscriptions";
+    let made = hosts[0].as_project().post(path, &body).await.expect(201);
+    let deliveries = format!("{path}/{}/deliveries", made["id"].as_str().unwrap());
+    create_instance(&hosts[0], polls).await;
+    for part in 1..=kills {
+        let some = async || inbox.accepted() >= events * part / (kills + 1);
+        wait_for(PART_TIMEOUT, "some events arrived", some).await;
+        let killed = hosts.remove(0).kill();
+        hosts.push(killed.start().await);
+    }
+    let all = async || inbox.accepted() >= events;
+    wait_for(PART_TIMEOUT, "every event arrived", all).await;
+    let project = hosts[0].as_project();
+    let ended = async || count(&project, &deliveries, "delivered").await == events;
+    wait_for(PART_TIMEOUT, "every delivery has ended", ended).await;
+    assert_eq!(count(&project, &deliveries, "failed").await, 0);
+
+    let received = inbox.received();
+    let mut by_id = BTreeMap::<_, &Message>::new();
+    for message in &received {
+        let first = by_id.entry(message.id()).or_insert(message);
+        assert_eq!(first.body, message.body, "a message has one body");
+        assert!(message.is_signed_with(made["secret"].as_str().unwrap()));
+    }
+    let numbers = by_id.values().map(|message| {
+        let number = &message.json()["data"]["id"];
+        number.as_str().unwrap().to_owned()
+    });
+    let numbers: BTreeSet<_> = numbers.collect();
+    assert_eq!(numbers.len(), by_id.len(), "an event has one id");
+    assert_eq!(numbers.len() as u64, events);
+    assert!(elsewhere.received().is_empty(), "no redirect is followed");
+    verifiers::verify(&received, made["secret"].as_str().unwrap());
+}
