@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::{StreamExt as _, stream};
 use harness::{Client, Host, event_reader::EventReader, host::Setup, inbox::ORIGIN};
 use serde_json::{Value, json};
 
@@ -108,6 +109,30 @@ async fn stream_without_events_resumes_without_loss() {
     read(&mut resumed, 1..2).await;
     let path = format!("{PATH}?last_event_id=at_noon");
     host.as_project().get(&path).await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousand_streams_cost_little_memory() {
+    const STREAMS: u64 = 1_000;
+    const MAX_COST_KIB: u64 = 100_000;
+    let host = Setup::new()
+        .with("limits.connections_per_address", "1100")
+        .with("limits.in_flight", "1100")
+        .with("limits.in_flight_per_project", "1100")
+        .start()
+        .await;
+    let project = host.as_project();
+    let subscription = subscribe(&project).await;
+    let before = host.footprint().resident_kib;
+    let open = (0..STREAMS).map(|_| project.open_stream(PATH, None));
+    let opened = stream::iter(open).buffer_unordered(32);
+    let mut streams: Vec<_> = opened.collect().await;
+    send(&project, &subscription, 1).await;
+    for stream in &mut streams {
+        read(stream, 1..2).await;
+    }
+    let cost = host.footprint().resident_kib.saturating_sub(before);
+    assert!(cost < MAX_COST_KIB, "{STREAMS} streams cost {cost} KiB");
 }
 
 #[tokio::test]
