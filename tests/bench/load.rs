@@ -5,6 +5,7 @@
 
 use std::{
     net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -15,11 +16,16 @@ use tokio::{
     net::TcpStream,
 };
 
+/// Digits of the number at the end of a request.
+const NUMBER_DIGITS: usize = 16;
+
 /// Address and request of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     address: SocketAddr,
     request: Vec<u8>,
+    /// True if each request ends with a number of its own, of [`NUMBER_DIGITS`] digits.
+    is_numbered: bool,
     /// Process whose processor time is measured.
     pid: u32,
 }
@@ -58,7 +64,17 @@ impl Target {
         Ok(Self {
             address,
             request: request.into_bytes(),
+            is_numbered: false,
             pid,
+        })
+    }
+
+    /// Returns the same, with a number of its own as the body of each request.
+    pub(crate) fn numbered(url: &str, path: &str, pid: u32) -> Result<Self> {
+        let body = "0".repeat(NUMBER_DIGITS);
+        Ok(Self {
+            is_numbered: true,
+            ..Self::post(url, path, &[], &body, pid)?
         })
     }
 
@@ -69,12 +85,7 @@ impl Target {
         let begun = Instant::now();
         let cpu = processor_time(self.pid)?;
         let end = begun + time;
-        let all = try_join_all(
-            sockets
-                .into_iter()
-                .map(|socket| socket.repeat(&self.request, end)),
-        )
-        .await?;
+        let all = try_join_all(sockets.into_iter().map(|socket| socket.repeat(self, end))).await?;
         let took = begun.elapsed();
         let cpu = processor_time(self.pid)?.saturating_sub(cpu);
         let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
@@ -100,7 +111,7 @@ impl Target {
         let send = |_| async {
             let mut connection = Connection::open(self.address).await?;
             for _ in 0..each {
-                connection.exchange(&self.request).await?;
+                connection.exchange(self).await?;
             }
             anyhow::Ok(())
         };
@@ -126,20 +137,31 @@ impl Connection {
     }
 
     /// Repeats the request until the end time and returns the latencies in nanoseconds.
-    async fn repeat(mut self, request: &[u8], end: Instant) -> Result<Vec<u32>> {
+    async fn repeat(mut self, target: &Target, end: Instant) -> Result<Vec<u32>> {
         let mut latencies = Vec::new();
         loop {
             let begun = Instant::now();
             if begun >= end {
                 return Ok(latencies);
             }
-            self.exchange(request).await?;
+            self.exchange(target).await?;
             latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
         }
     }
 
-    async fn exchange(&mut self, request: &[u8]) -> Result<()> {
-        self.socket.write_all(request).await?;
+    async fn exchange(&mut self, target: &Target) -> Result<()> {
+        static REQUESTS: AtomicU64 = AtomicU64::new(0);
+        if target.is_numbered {
+            let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
+            let (head, _) = target
+                .request
+                .split_at(target.request.len() - NUMBER_DIGITS);
+            let number = format!("{number:0NUMBER_DIGITS$}");
+            let request = [head, number.as_bytes()].concat();
+            self.socket.write_all(&request).await?;
+        } else {
+            self.socket.write_all(&target.request).await?;
+        }
         self.answer.clear();
         let mut length = None;
         while length.is_none_or(|length| self.answer.len() < length) {

@@ -12,6 +12,7 @@
 #![expect(clippy::print_stdout, reason = "the table is this program's answer")]
 
 mod bare;
+mod events;
 mod load;
 mod report;
 
@@ -34,7 +35,7 @@ const CONNECTION_COUNTS: [usize; 3] = [1, 8, 64];
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f, g [default: all]
+    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -94,6 +95,9 @@ async fn run(options: Options) -> Result<()> {
     }
     if bench.wants("g") {
         bench.both_stores().await?;
+    }
+    if bench.wants("h") {
+        bench.events().await?;
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);

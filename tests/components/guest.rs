@@ -236,6 +236,22 @@ impl Guest<'static> {
         }
     }
 
+    /// Returns a guest that reports one event for each webhook, without verifying it. The body is the
+    /// id of the event.
+    #[must_use]
+    pub fn receive_ids() -> Self {
+        const EVENT: &str = "(local.set $count (i32.const 1))
+            (local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 16)))
+            (i32.store (local.get $events) (i32.load offset=40 (local.get $request)))
+            (i32.store offset=4 (local.get $events) (i32.load offset=44 (local.get $request)))
+            (i32.store offset=8 (local.get $events) (i32.const 2049))
+            (i32.store offset=12 (local.get $events) (i32.const 2))";
+        Self {
+            receive: format!("{EVENT} {RECEIVED}").leak(),
+            ..Self::receive(1)
+        }
+    }
+
     /// Returns a guest that receives a webhook for three seconds and reports nothing.
     #[must_use]
     pub fn slow_receive() -> Self {
