@@ -38,7 +38,9 @@ fn with(application: &FakeApp) -> Setup {
 /// to check.
 async fn keep(name: &str, application: &FakeApp) {
     let host = with(application).start().await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    let trigger = given::webhook_trigger(manifest["slug"].as_str().unwrap(), "ARRIVED");
+    manifest["triggers"] = json!([trigger]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let mut older = manifest.clone();
     older["version"] = "20200101_00".into();
@@ -78,7 +80,20 @@ async fn keep(name: &str, application: &FakeApp) {
         subscription["id"].as_str().unwrap()
     );
     let sent = project.post(&test, &json!({})).await.expect(201);
+    let endpoint = json!({ "toolkit_slug": slug, "client_id": "kept" });
+    let endpoint = project.post("/webhook_endpoints", &endpoint).await;
+    let endpoint = endpoint.expect(201)["id"].clone();
+    let path = format!("/webhook_endpoints/{}", endpoint.as_str().unwrap());
+    let values = json!({ "data": { "secret": "kept secret" } });
+    project.patch(&path, &values).await.expect(200);
+    let upsert = format!(
+        "/trigger_instances/{}/upsert",
+        trigger["slug"].as_str().unwrap()
+    );
+    let instance = json!({ "connected_account_id": account });
+    let instance = project.post(&upsert, &instance).await.expect(201);
     let told = json!({
+        "endpoint": endpoint, "instance": instance["trigger_id"],
         "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
@@ -163,6 +178,15 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
         project.get(&delivery).await.expect(200);
         let replay = format!("{delivery}/replay");
         project.post(&replay, &json!({})).await.expect(200);
+    }
+    // Earlier archives have no triggers.
+    if told_all["endpoint"].is_string() {
+        let path = format!("/webhook_endpoints/{}", told("endpoint"));
+        let endpoint = project.get(&path).await.expect(200);
+        assert_eq!(endpoint["data"], json!({ "secret": "kept..." }));
+        let path = format!("/trigger_instances/active?trigger_ids={}", told("instance"));
+        let listed = project.get(&path).await.expect(200);
+        assert_eq!(listed["total_items"], 1);
     }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();

@@ -374,6 +374,10 @@ async fn instances_that_may_not_receive_do_not() {
         .await
         .expect(200);
     github.deliver("d2", 2).await.expect(200);
+    let event = stream.next().await.unwrap();
+    assert_eq!(event.data["type"], "service.trigger.disabled");
+    assert_eq!(event.data["data"]["disabled_reason"], "connection_expired");
+    github.deliver("d2", 2).await.expect(200);
     github
         .project
         .patch(&account, &enabled(true))

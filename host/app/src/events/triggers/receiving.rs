@@ -8,9 +8,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use sandbox::{Action, Event, Inbound, Output};
-use store::{Batch, Listed, Predicate, Query, Record, Window};
+use store::{Batch, Listed, Query, Record, Window};
 
-use super::{COLLECTION, Instance, MAX_EVENTS, config, progress, source};
+use super::{
+    COLLECTION, DisabledReason, Instance, MAX_EVENTS,
+    config::{self, Config},
+    disabling,
+    progress::{Progress, Seal},
+    source,
+};
 use crate::{
     App, Error, Result, accounts,
     catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
@@ -41,19 +47,26 @@ pub(in crate::events) struct Answer {
     pub(in crate::events) body: bytes::Bytes,
 }
 
-/// Returns a page of the enabled instances of these trigger types.
+/// Returns a page of the instances of these trigger types that receive, or that do again when their
+/// account is active.
 pub(in crate::events) async fn receivers(
     app: &App,
     project: &Project,
     triggers: &[&str],
     window: Window,
 ) -> Result<Listed<Record<Instance>>> {
-    let is_disabled = Predicate::AtLeast(i64::MIN);
     let query = Query::for_project(project.id.as_str())
         .any_of("trigger", triggers.iter().copied())
-        .test("disabled_at", Predicate::Not(Box::new(is_disabled)))
         .window(window);
-    Ok(app.store.list(&query).await?)
+    let mut page = app.store.list::<Instance>(&query).await?;
+    page.items
+        .retain(|instance| instance.body.is_enabled() || waits_for_account(&instance.body));
+    Ok(page)
+}
+
+/// Returns true if an instance is disabled because its account was not active.
+fn waits_for_account(instance: &Instance) -> bool {
+    instance.disabled_reason == Some(DisabledReason::ConnectionExpired)
 }
 
 /// A trigger instance to which a provider sent a request.
@@ -68,7 +81,8 @@ pub(in crate::events) struct Receiver<'a> {
 
 impl Receiver<'_> {
     /// Has the guest process a request, and stores its events. Returns none if the instance receives
-    /// nothing, because its account is not active or its version of the toolkit is polled.
+    /// nothing, because its account is not active, which disables the instance, or because its version
+    /// of the toolkit is polled.
     pub(in crate::events) async fn receive(
         &self,
         app: &App,
@@ -82,9 +96,16 @@ impl Receiver<'_> {
         if found.trigger.kind != TriggerKind::Webhook {
             return Ok(None);
         }
+        if !self.instance.body.is_enabled() && !self.resume(app).await? {
+            return Ok(None);
+        }
         let received = match self.call(app, &found, request).await {
             Ok(received) => received,
-            Err(cause) if is_inactive(&cause) => return Ok(None),
+            Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
+                self.disable(app).await?;
+                return Ok(None);
+            }
+            Err(cause) if is_gone(&cause) => return Ok(None),
             Err(cause) => return Err(cause),
         };
         let Output::Received {
@@ -111,9 +132,7 @@ impl Receiver<'_> {
     async fn call(&self, app: &App, found: &ResolvedTrigger, request: &Inbound) -> Result<Output> {
         let account = &self.instance.body.account;
         let granted = accounts::grant_trigger(app, self.project, &found.release, account).await?;
-        let progress = progress::Progress::get(app, &self.project.id, &self.instance.id).await?;
-        let seal = progress::Seal::new(app, &self.project.id, &self.instance.id).await?;
-        let mut config = seal.open_config(&progress.body)?;
+        let mut config = self.config(app).await?;
         config.extend(self.values.clone());
         let call = TriggerCall {
             project: self.project,
@@ -135,12 +154,67 @@ impl Receiver<'_> {
         })
     }
 
+    /// Returns the configuration of the instance.
+    async fn config(&self, app: &App) -> Result<Config> {
+        let (project, id) = (&self.project.id, &self.instance.id);
+        let progress = Progress::get(app, project, id).await?;
+        let seal = Seal::new(app, project, id).await?;
+        seal.open_config(&progress.body)
+    }
+
+    /// Reads the instance anew, unless it was deleted.
+    async fn current(&self, app: &App) -> Result<Option<Record<Instance>>> {
+        let project = self.project.id.as_str();
+        Ok(app.store.get(project, &self.instance.id).await?)
+    }
+
+    /// Enables the instance if its account is active again. Returns true if it is enabled.
+    async fn resume(&self, app: &App) -> Result<bool> {
+        let resumed = app.store.change(&COLLECTION, &self.instance.id, || async {
+            let batch = Batch::at(app.clock.now());
+            let Some(mut instance) = self.current(app).await? else {
+                return Ok((batch, false));
+            };
+            if !waits_for_account(&instance.body) {
+                return Ok((batch, instance.body.is_enabled()));
+            }
+            let account = &instance.body.account;
+            match accounts::active_account(app, self.project, account).await {
+                Ok(account) => {
+                    instance.body.enable(batch.now);
+                    Ok((batch.check(&account).update(&instance), true))
+                }
+                Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) || is_gone(&cause) => {
+                    Ok((batch, false))
+                }
+                Err(cause) => Err(cause),
+            }
+        });
+        Ok(resumed.await?)
+    }
+
+    /// Disables the instance, whose account is not active.
+    async fn disable(&self, app: &App) -> Result<()> {
+        let disabled = app.store.change(&COLLECTION, &self.instance.id, || async {
+            let batch = Batch::at(app.clock.now());
+            let instance = self.current(app).await?;
+            let Some(instance) = instance.filter(|instance| instance.body.is_enabled()) else {
+                return Ok::<_, Error>((batch, ()));
+            };
+            let config = self.config(app).await?;
+            let reason = DisabledReason::ConnectionExpired;
+            let batch = disabling::add(app, self.project, batch, instance, config, reason);
+            Ok((batch.await?, ()))
+        });
+        Ok(disabled.await?)
+    }
+
     /// Stores events, unless the instance was disabled or deleted in the meantime.
     async fn store(&self, app: &App, events: &[Event]) -> Result<()> {
         let (project, id) = (&self.project.id, &self.instance.id);
         let stored = app.store.change(&COLLECTION, id, || async {
             let mut batch = Batch::at(app.clock.now());
-            let instance = app.store.get::<Instance>(project.as_str(), id).await?;
+            let instance = self.current(app).await?;
             let Some(instance) = instance.filter(|instance| instance.body.is_enabled()) else {
                 return Ok::<_, Error>((batch, ()));
             };
@@ -163,15 +237,14 @@ impl Receiver<'_> {
     }
 }
 
-/// Returns true if the account of an instance may not be used.
-fn is_inactive(cause: &Error) -> bool {
-    let inactive = [
-        &errors::ACCOUNT_NOT_ACTIVE,
+/// Returns true if the instance or its account was deleted.
+fn is_gone(cause: &Error) -> bool {
+    let gone = [
         &errors::ACCOUNT_NOT_FOUND,
         &errors::ACCOUNT_DELETED,
         &errors::INSTANCE_DELETED,
     ];
-    inactive.into_iter().any(|info| cause.is(info))
+    gone.into_iter().any(|info| cause.is(info))
 }
 
 /// Checks the number of events, and their data against the schema of the trigger type.
